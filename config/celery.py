@@ -1,0 +1,34 @@
+"""Celery as a postman: JSON only, late acknowledgement, no result backend, no chains (ARCHITECTURE 9)."""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from celery import Celery
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+
+FLOORS = ("tenancy", "traces", "budgets", "approvals", "orchestrator")
+
+
+def beat_schedule() -> dict[str, dict[str, Any]]:
+    """Every app's `jobs.BEAT`, joined. Static: a schedule nobody audits must not change at run time."""
+    found: dict[str, dict[str, Any]] = {}
+    for floor in FLOORS:
+        if find_spec(f"{floor}.jobs"):
+            found |= getattr(import_module(f"{floor}.jobs"), "BEAT", {})
+    return found
+
+
+app = Celery("interlock")
+app.config_from_object("django.conf:settings", namespace="CELERY")
+app.autodiscover_tasks(related_name="jobs")
+
+
+@app.on_after_finalize.connect
+def _join_schedules(sender: Celery, **_kwargs: Any) -> None:
+    """Needs every app loaded, so it waits until Celery is complete."""
+    sender.conf.beat_schedule = beat_schedule()

@@ -1,0 +1,33 @@
+"""Connection strings to Django's database dictionaries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from psycopg.conninfo import conninfo_to_dict
+
+
+def database(url: str, *, pool_size: int | None, application: str = "interlock") -> dict[str, Any]:
+    """One entry of `DATABASES`.
+
+    `pool_size` is the most connections this process may hold at once; None opens one for each use (migrations).
+    Without a pool an ASGI server opens a connection for every request.
+    """
+    parts: dict[str, Any] = dict(conninfo_to_dict(url))
+    options: dict[str, Any] = {"application_name": application}
+    entry = {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": parts.pop("dbname", ""),
+        "USER": parts.pop("user", ""),
+        "PASSWORD": parts.pop("password", ""),
+        "HOST": parts.pop("host", ""),
+        "PORT": str(parts.pop("port", "")),
+        "CONN_MAX_AGE": 0,
+        "CONN_HEALTH_CHECKS": True,
+        "ATOMIC_REQUESTS": False,
+        "OPTIONS": options | parts,
+    }
+    options = entry["OPTIONS"]
+    if pool_size is not None:
+        options["pool"] = {"min_size": 1, "max_size": pool_size, "timeout": 10}
+    return entry

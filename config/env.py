@@ -1,0 +1,100 @@
+"""What the outside tells the house: every environment variable it reads, typed, in one place.
+
+Order of precedence: the process environment, `.env` in the working directory, and last the file `servers.json`
+which `manage.py up` leaves in the data folder so that another command (`manage.py key create`) finds the
+embedded servers of the running house.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, SecretStr
+from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+SERVERS_FILE = "servers.json"
+
+
+def data_dir() -> Path:
+    """The folder everything the house keeps lives in: `INTERLOCK_DATA_DIR`, else `.data` beside `manage.py`."""
+    given = os.environ.get("INTERLOCK_DATA_DIR")
+    return Path(given).absolute() if given else Path(__file__).resolve().parent.parent / ".data"
+
+
+class _RunningHouse(PydanticBaseSettingsSource):
+    """The addresses the supervisor wrote down, under everything said by hand."""
+
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
+        """Unused: this source answers as a whole in `__call__`."""
+        return None, field_name, False
+
+    def __call__(self) -> dict[str, Any]:
+        """The known variables of `servers.json`; nothing when the house has never been up."""
+        try:
+            found: dict[str, Any] = json.loads((data_dir() / SERVERS_FILE).read_bytes())
+        except (FileNotFoundError, PermissionError):
+            return {}
+        if os.environ.get("DATABASE_URL"):
+            # An owner's address must never be paired with somebody else's database.
+            found.pop("DATABASE_OWNER_URL", None)
+        return found
+
+
+class Environment(BaseSettings):
+    """Typed settings of one process (R-SEC-8: secrets are never shown by `repr`)."""
+
+    model_config = SettingsConfigDict(env_file=".env", extra="ignore", frozen=True, env_ignore_empty=True)
+
+    database_url: SecretStr | None = Field(None, validation_alias="DATABASE_URL")
+    database_owner_url: SecretStr | None = Field(None, validation_alias="DATABASE_OWNER_URL")
+    redis_url: SecretStr | None = Field(None, validation_alias="REDIS_URL")
+
+    port: int = Field(8000, ge=1, le=65535, validation_alias="INTERLOCK_PORT")
+    host: str = Field("127.0.0.1", validation_alias="INTERLOCK_HOST")
+    allowed_hosts: str = Field("localhost,127.0.0.1,[::1]", validation_alias="INTERLOCK_ALLOWED_HOSTS")
+    secret_key: SecretStr | None = Field(None, validation_alias="INTERLOCK_SECRET_KEY")
+    debug: bool = Field(False, validation_alias="INTERLOCK_DEBUG")
+    behind_https: bool = Field(False, validation_alias="INTERLOCK_HTTPS")
+    embedded: bool = Field(False, validation_alias="INTERLOCK_EMBEDDED")
+    log_format: str = Field("auto", pattern="^(auto|console|json)$", validation_alias="INTERLOCK_LOG_FORMAT")
+    log_level: str = Field("INFO", validation_alias="INTERLOCK_LOG_LEVEL")
+
+    worker_threads: int = Field(8, ge=1, le=256, validation_alias="INTERLOCK_WORKER_THREADS")
+    lease_seconds: int = Field(30, ge=3, le=3600, validation_alias="INTERLOCK_LEASE_SECONDS")
+    sweep_seconds: int = Field(5, ge=1, le=3600, validation_alias="INTERLOCK_SWEEP_SECONDS")
+    drain_seconds: int = Field(20, ge=1, le=600, validation_alias="INTERLOCK_DRAIN_SECONDS")
+
+    model: str | None = Field(None, validation_alias="INTERLOCK_MODEL")
+    model_input_price: Decimal | None = Field(None, ge=0, validation_alias="INTERLOCK_MODEL_INPUT_PRICE")
+    model_output_price: Decimal | None = Field(None, ge=0, validation_alias="INTERLOCK_MODEL_OUTPUT_PRICE")
+    openai_base_url: str | None = Field(None, validation_alias="OPENAI_BASE_URL")
+    openai_api_key: SecretStr | None = Field(None, validation_alias="OPENAI_API_KEY")
+    anthropic_api_key: SecretStr | None = Field(None, validation_alias="ANTHROPIC_API_KEY")
+    demo_url: str | None = Field(None, validation_alias="INTERLOCK_DEMO_URL")
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Environment, then `.env`, then the running house."""
+        return init_settings, env_settings, dotenv_settings, _RunningHouse(settings_cls)
+
+    @property
+    def has_model_key(self) -> bool:
+        """Whether some model other than the scripted one can be asked (R-TOOL-23)."""
+        return bool(self.openai_api_key or self.anthropic_api_key or self.openai_base_url)
+
+
+def clear(secret: SecretStr | None) -> str | None:
+    """The text of a secret that may be absent."""
+    return secret.get_secret_value() if secret else None

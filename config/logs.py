@@ -1,0 +1,71 @@
+"""One log for the house: structlog over the standard library, run ids bound by contextvars (R-TRACE-14)."""
+
+from __future__ import annotations
+
+import logging
+import logging.config
+import sys
+from typing import Any
+
+import structlog
+
+
+def _shared() -> list[structlog.typing.Processor]:
+    return [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.StackInfoRenderer(),
+    ]
+
+
+def renderer(style: str, *, tty: bool) -> structlog.typing.Processor:
+    """The last step of a line: `console` for eyes, `json` for machines, `auto` by where it goes."""
+    if style == "json":
+        return structlog.processors.JSONRenderer()
+    return structlog.dev.ConsoleRenderer(colors=tty and style != "plain", pad_event_to=0)
+
+
+def configure(*, style: str, level: str) -> None:
+    """Route structlog and the standard library into one stream on stderr.
+
+    `style` is `auto`, `console` or `json`; `level` is a standard level's name.
+    """
+    render = renderer(style, tty=sys.stderr.isatty())
+    tail: list[structlog.typing.Processor] = [
+        structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+        render,
+    ]
+    if style == "json":
+        tail.insert(1, structlog.processors.format_exc_info)
+    plan: dict[str, Any] = {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {
+            "house": {
+                "()": structlog.stdlib.ProcessorFormatter,
+                "processors": tail,
+                "foreign_pre_chain": _shared(),
+            }
+        },
+        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "house"}},
+        "root": {"handlers": ["stderr"], "level": level.upper()},
+        "loggers": {
+            # Requests are logged once, by django-structlog, with their ids.
+            "uvicorn.access": {"level": "WARNING"},
+            "django_structlog": {"level": level.upper()},
+            "httpx2": {"level": "WARNING"},
+            "httpcore2": {"level": "WARNING"},
+        },
+    }
+    logging.config.dictConfig(plan)
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *_shared(),
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        cache_logger_on_first_use=True,
+    )

@@ -1,0 +1,126 @@
+"""Every error the API answers is one RFC 9457 problem document; one table says with which status (W5).
+
+drf-standardized-errors flattens what DRF raises; this module translates our own errors and shapes the document.
+"""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from drf_standardized_errors.formatter import ExceptionFormatter
+from drf_standardized_errors.handler import ExceptionHandler
+from drf_standardized_errors.handler import exception_handler as standardized
+from drf_standardized_errors.types import ErrorResponse
+from rest_framework.exceptions import APIException
+from rest_framework.response import Response
+
+from config.statuses import status_of
+from tenancy.core.errors import InterlockError
+
+CONTENT_TYPE = "application/problem+json"
+TYPE_PREFIX = "urn:interlock:problem:"
+
+
+class Refusal(APIException):
+    """An `InterlockError` on its way to a response."""
+
+    def __init__(self, error: InterlockError) -> None:
+        self.status_code = status_of(error)
+        super().__init__(detail=str(error), code=error.code)
+        self.error = error
+
+
+def document(
+    *, code: str, status: int, detail: str, instance: str = "", title: str | None = None, **more: Any
+) -> dict[str, Any]:
+    """One problem document; `more` are extension members, left out when empty."""
+    body: dict[str, Any] = {
+        "type": TYPE_PREFIX + code,
+        "title": title or HTTPStatus(status).phrase,
+        "status": status,
+        "detail": detail,
+        "code": code,
+    }
+    if instance:
+        body["instance"] = instance
+    return body | {name: value for name, value in more.items() if value}
+
+
+def pointer(attr: str | None) -> str:
+    """The JSON pointer of a dotted attribute: `items.0.price` → `/items/0/price`."""
+    if not attr or attr == "non_field_errors":
+        return ""
+    return "/" + "/".join(part.replace("~", "~0").replace("/", "~1") for part in attr.split("."))
+
+
+class Handler(ExceptionHandler):
+    """Knows our own errors besides those of Django and DRF."""
+
+    def convert_known_exceptions(self, exc: Exception) -> Exception:
+        """An `InterlockError` becomes a `Refusal` with the status of the table."""
+        if isinstance(exc, InterlockError):
+            return Refusal(exc)
+        converted: Exception = super().convert_known_exceptions(exc)
+        return converted
+
+
+class Formatter(ExceptionFormatter):
+    """Writes the flattened errors as a problem document."""
+
+    def format_error_response(self, error_response: ErrorResponse) -> dict[str, Any]:
+        """Shape: type, title, status, detail, code, instance, errors[{pointer, code, detail}], data."""
+        request = self.context.get("request")
+        instance = request.path if request is not None else ""
+        if isinstance(self.exc, Refusal):
+            error = self.exc.error
+            data = dict(error.data)
+            errors = data.pop("errors", None)
+            return document(
+                code=error.code,
+                status=self.exc.status_code,
+                detail=str(error),
+                instance=instance,
+                errors=errors,
+                data=data,
+            )
+        several = [
+            {"pointer": pointer(one.attr), "code": one.code, "detail": one.detail}
+            for one in error_response.errors
+        ]
+        fields = several if error_response.type == "validation_error" else None
+        first = error_response.errors[0]
+        code = "invalid-input" if fields else first.code.replace("_", "-")
+        detail = "The request names fields that are not acceptable." if fields else first.detail
+        return document(
+            code=code, status=self.exc.status_code, detail=detail, instance=instance, errors=fields
+        )
+
+
+def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | None:
+    """DRF's hook: the same document for every error, with its media type."""
+    response: Response | None = standardized(exc, context)
+    if response is not None:
+        response.content_type = CONTENT_TYPE
+    return response
+
+
+def _plain(request: HttpRequest, status: int, code: str, detail: str) -> HttpResponse:
+    body = document(code=code, status=status, detail=detail, instance=request.path)
+    return JsonResponse(body, status=status, content_type=CONTENT_TYPE)
+
+
+def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    """Django's 404 outside DRF."""
+    return _plain(request, 404, "not-found", "There is nothing at this address.")
+
+
+def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    """Django's 400 outside DRF."""
+    return _plain(request, 400, "bad-request", "The request could not be understood.")
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """Django's 500: never a traceback."""
+    return _plain(request, 500, "internal-error", "Something went wrong on our side; it has been logged.")

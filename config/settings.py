@@ -1,0 +1,184 @@
+"""Django's settings, drawn from `config.env`. Lower floors read them through `django.conf.settings`."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+from typing import Any
+
+from config import logs
+from config.databases import database
+from config.env import Environment, clear, data_dir
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+ENVIRONMENT = Environment()
+
+DEBUG = ENVIRONMENT.debug
+# Without a given key every process would sign differently; `config.checks` refuses that outside embedded mode.
+SECRET_KEY_GIVEN = ENVIRONMENT.secret_key is not None
+SECRET_KEY = clear(ENVIRONMENT.secret_key) or secrets.token_urlsafe(48)
+ALLOWED_HOSTS = [host.strip() for host in ENVIRONMENT.allowed_hosts.split(",") if host.strip()]
+
+INTERLOCK_EMBEDDED = ENVIRONMENT.embedded
+INTERLOCK_DATA_DIR = data_dir()
+INTERLOCK_WORKER_THREADS = ENVIRONMENT.worker_threads
+INTERLOCK_LEASE_SECONDS = ENVIRONMENT.lease_seconds
+INTERLOCK_SWEEP_SECONDS = ENVIRONMENT.sweep_seconds
+INTERLOCK_DRAIN_SECONDS = ENVIRONMENT.drain_seconds
+INTERLOCK_MODEL = ENVIRONMENT.model
+INTERLOCK_MODEL_INPUT_PRICE = ENVIRONMENT.model_input_price
+INTERLOCK_MODEL_OUTPUT_PRICE = ENVIRONMENT.model_output_price
+INTERLOCK_DEMO_URL = ENVIRONMENT.demo_url
+OPENAI_BASE_URL = ENVIRONMENT.openai_base_url
+OPENAI_API_KEY = clear(ENVIRONMENT.openai_api_key)
+ANTHROPIC_API_KEY = clear(ENVIRONMENT.anthropic_api_key)
+REDIS_URL = clear(ENVIRONMENT.redis_url) or "redis://127.0.0.1:6379/0"
+
+INSTALLED_APPS = [
+    "django.contrib.contenttypes",
+    "django.contrib.auth",
+    "servestatic.runserver_nostatic",
+    "django.contrib.staticfiles",
+    "rest_framework",
+    "django_filters",
+    "channels",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "drf_standardized_errors",
+    "django_structlog",
+    "csp",
+    "tenancy",
+    "traces",
+    "budgets",
+    "approvals",
+    "orchestrator",
+    "config",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "servestatic.middleware.ServeStaticMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_structlog.middlewares.RequestMiddleware",
+]
+ROOT_URLCONF = "config.urls"
+ASGI_APPLICATION = "config.asgi.application"
+APPEND_SLASH = False
+AUTH_USER_MODEL = "tenancy.Person"
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.Argon2PasswordHasher"]
+TEMPLATES: list[dict[str, Any]] = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {"context_processors": ["django.template.context_processors.request"]},
+    }
+]
+
+# Threads of the loop, one each for heartbeat and sweep, and a few for requests.
+POOL_SIZE = ENVIRONMENT.worker_threads + 6
+_NOWHERE = "postgresql://interlock_app@/interlock?host=/nonexistent"
+DATABASES = {"default": database(clear(ENVIRONMENT.database_url) or _NOWHERE, pool_size=POOL_SIZE)}
+if ENVIRONMENT.database_owner_url:
+    # Only where migrations run; the supervisor keeps this address from web and workers.
+    DATABASES["owner"] = database(ENVIRONMENT.database_owner_url.get_secret_value(), pool_size=None)
+
+USE_TZ = True
+TIME_ZONE = "UTC"
+LANGUAGE_CODE = "en"
+USE_I18N = False
+
+STATIC_URL = "/static/"
+STATIC_ROOT = BASE_DIR / "staticfiles"
+STATICFILES_DIRS = [folder for folder in (BASE_DIR / "static",) if folder.is_dir()]
+SERVESTATIC_USE_FINDERS = True
+SERVESTATIC_AUTOREFRESH = False
+
+CHANNEL_LAYERS: dict[str, Any] = {
+    "default": {
+        "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+        # An idle WebSocket would be closed every five seconds without a socket timeout (redis-py 8).
+        "CONFIG": {"hosts": [{"address": REDIS_URL, "socket_timeout": 60}], "prefix": "interlock"},
+    }
+}
+
+CELERY_BROKER_URL = REDIS_URL.replace("unix://", "redis+socket://", 1)
+CELERY_TASK_SERIALIZER = "json"
+CELERY_ACCEPT_CONTENT = ["json"]
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_ACKS_LATE = True
+CELERY_TASK_REJECT_ON_WORKER_LOST = True
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_WORKER_SEND_TASK_EVENTS = False
+CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
+CELERY_TASK_DEFAULT_QUEUE = "runs"
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_TRANSPORT_OPTIONS = {
+    # A message not acknowledged in this time is delivered again; the lease makes the second one harmless.
+    "visibility_timeout": 3600,
+    "socket_timeout": 30,
+    "socket_connect_timeout": 2,
+    "global_keyprefix": "interlock:",
+    # Posting a wake-up must never make an accepted request wait: the sweep finds the run without it.
+    "max_retries": 0,
+}
+CELERY_TASK_PUBLISH_RETRY = False
+CELERY_TIMEZONE = "UTC"
+
+SECURE_SSL_REDIRECT = ENVIRONMENT.behind_https
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if ENVIRONMENT.behind_https else None
+SECURE_HSTS_SECONDS = 31_536_000 if ENVIRONMENT.behind_https else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = ENVIRONMENT.behind_https
+SECURE_HSTS_PRELOAD = ENVIRONMENT.behind_https
+SECURE_REFERRER_POLICY = "same-origin"
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = ENVIRONMENT.behind_https
+X_FRAME_OPTIONS = "DENY"
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": ["'self'"],
+        "script-src": ["'self'"],
+        "style-src": ["'self'"],
+        "img-src": ["'self'", "data:"],
+        "connect-src": ["'self'"],
+        "object-src": ["'none'"],
+        "base-uri": ["'none'"],
+        "form-action": ["'self'"],
+        "frame-ancestors": ["'none'"],
+    }
+}
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["tenancy.authentication.KeyAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["tenancy.parsers.StrictJSONParser"],
+    "DEFAULT_SCHEMA_CLASS": "drf_standardized_errors.openapi.AutoSchema",
+    "EXCEPTION_HANDLER": "config.problems.exception_handler",
+    "COERCE_DECIMAL_TO_STRING": True,
+    "UNICODE_JSON": True,
+    "STRICT_JSON": True,
+}
+DRF_STANDARDIZED_ERRORS = {
+    "EXCEPTION_HANDLER_CLASS": "config.problems.Handler",
+    "EXCEPTION_FORMATTER_CLASS": "config.problems.Formatter",
+    "ENABLE_IN_DEBUG_FOR_UNHANDLED_EXCEPTIONS": True,
+    "ALLOWED_ERROR_STATUS_CODES": [],
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Interlock",
+    "DESCRIPTION": "Governed runs of language-model agents.",
+    "VERSION": "0.1.0",
+    "OAS_VERSION": "3.1.1",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SCHEMA_PATH_PREFIX": r"/api/v[0-9]",
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "COMPONENT_SPLIT_REQUEST": True,
+}
+
+LOGGING_CONFIG = None
+logs.configure(style=ENVIRONMENT.log_format, level=ENVIRONMENT.log_level)
+DJANGO_STRUCTLOG_CELERY_ENABLED = True

@@ -1,0 +1,35 @@
+"""Where every address leads. Each app's `api.urls` hangs under `/api/v1/`."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+
+from django.urls import URLPattern, URLResolver, include, path
+from drf_spectacular.views import SpectacularJSONAPIView
+
+from config import health
+from config.celery import FLOORS
+
+
+def _has(module: str) -> bool:
+    package = module.rpartition(".")[0]
+    if not find_spec(package) or not hasattr(import_module(package), "__path__"):
+        return False
+    return find_spec(module) is not None
+
+
+def api_patterns() -> list[URLPattern | URLResolver]:
+    """The API of every floor that has one."""
+    return [path("", include(f"{floor}.api.urls")) for floor in FLOORS if _has(f"{floor}.api.urls")]
+
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("livez", health.livez, name="livez"),
+    path("readyz", health.readyz, name="readyz"),
+    path("api/v1/schema", SpectacularJSONAPIView.as_view(permission_classes=[]), name="schema"),
+    path("api/v1/", include(api_patterns())),
+]
+handler404 = "config.problems.not_found"
+handler400 = "config.problems.bad_request"
+handler500 = "config.problems.server_error"

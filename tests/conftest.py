@@ -1,0 +1,114 @@
+"""What every test may ask for: a database as the application's role, a broker, a furnished house."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+from django.conf import settings
+from django.db import connections
+from pytest_django import DjangoDbBlocker
+
+from config.databases import database
+from config.embedded import EmbeddedValkey
+from tests.servers import FOLDER, TestServers
+
+if TYPE_CHECKING:
+    from tenancy.models import Tenant
+    from tests.factories.tenancy import Cast
+
+# Until the fixture `servers` says otherwise there is no database at all: not even that of a running house.
+connections.settings["default"] = connections.settings["default"] | {"HOST": "/nonexistent", "NAME": "none"}
+connections.settings.pop("owner", None)
+os.environ["INTERLOCK_DATA_DIR"] = str(FOLDER)
+for _name in ("DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL"):
+    os.environ.pop(_name, None)
+
+
+def _worker() -> str:
+    return os.environ.get("PYTEST_XDIST_WORKER", "main")
+
+
+@pytest.fixture(scope="session")
+def servers(django_db_blocker: DjangoDbBlocker) -> Iterator[TestServers]:
+    """PostgreSQL with a freshly copied, migrated database that only this process uses."""
+    found = TestServers(os.environ.get("INTERLOCK_TEST_DATABASE", "suite"), _worker())
+    found.acquire()
+    try:
+        found.prepare()
+        url = found.environment()["DATABASE_URL"]
+        entry = database(url, pool_size=32) | {
+            "TIME_ZONE": None,
+            "AUTOCOMMIT": True,
+            "TEST": {"MIRROR": None},
+        }
+        connections.settings["default"].update(entry)
+        with django_db_blocker.unblock():
+            yield found
+            connections.close_all()
+            connections["default"].close_pool()  # type: ignore[attr-defined]
+    finally:
+        found.release()
+
+
+@pytest.fixture(scope="session")
+def valkey() -> Iterator[EmbeddedValkey]:
+    """A Valkey of this process's own: FLUSHALL hurts nobody else. The settings point to it."""
+    server = EmbeddedValkey(FOLDER, name=f"valkey-{os.getpid()}")
+    server.start()
+    settings.REDIS_URL = server.url
+    yield server
+    server.stop()
+    server.pid_file.unlink(missing_ok=True)
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(servers: TestServers) -> None:
+    """Replaces pytest-django's own: the database is a copy of the template, and nothing creates or flushes it."""
+
+
+@pytest.fixture
+def superuser(servers: TestServers) -> Iterator[psycopg.Connection]:
+    """A superuser on the same database, in autocommit: for tests that tamper."""
+    with servers.superuser() as connection:
+        yield connection
+
+
+@dataclass(frozen=True)
+class House:
+    """A fresh tenant with people in every role; what a test commits in it, nobody else sees."""
+
+    tenant: Tenant
+    people: Cast
+
+
+@pytest.fixture
+def house(servers: TestServers, django_db_blocker: DjangoDbBlocker) -> Iterator[House]:
+    """Committed access as the application's role, and a tenant of this test's own. Nothing is rolled back."""
+    from tests.factories.tenancy import make_people, make_tenant  # noqa: PLC0415 - core tests need no Django apps
+
+    with django_db_blocker.unblock():
+        tenant = make_tenant()
+        yield House(tenant=tenant, people=make_people(tenant))
+        connections.close_all()
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Path:
+    """A folder of this test's own."""
+    return tmp_path
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[Any]) -> None:
+    """Tests that take long stand aside unless they are asked for by `-m slow`."""
+    if config.option.markexpr or os.environ.get("INTERLOCK_SOAK"):
+        return
+    aside = pytest.mark.skip(reason="slow; make soak runs it")
+    for item in items:
+        if item.get_closest_marker("slow"):
+            item.add_marker(aside)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tests.factories.tenancy import Cast
 
 # Until the fixture `servers` says otherwise there is no database at all: not even that of a running house.
-connections.settings["default"] = connections.settings["default"] | {"HOST": "/nonexistent", "NAME": "none"}
+connections.settings["default"].update(HOST="/nonexistent", NAME="none", OPTIONS={})
 connections.settings.pop("owner", None)
 os.environ["INTERLOCK_DATA_DIR"] = str(FOLDER)
 for _name in ("DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL"):

@@ -1,0 +1,98 @@
+"""The ways the company can be told to misbehave, each for the next n requests of one service."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Service = Literal["orders", "policy", "payments", "mail", "ledger"]
+Mode = Literal["none", "slow", "fail", "commit_then_fail", "hang", "commit_then_hang"]
+_SECONDS = {"slow": 2.0, "hang": 3600.0, "commit_then_hang": 3600.0}
+_WRITING = ("payments", "mail", "ledger")
+
+
+class Fault(BaseModel):
+    """A misbehaviour of a service, for the next `times` requests of a kind (None: until told otherwise)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    service: Service
+    mode: Mode
+    seconds: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] | None = None
+    times: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    on: Literal["all", "reads", "writes"] | None = None
+
+    @property
+    def lasting(self) -> float:
+        """How long a request is held, in seconds."""
+        return self.seconds if self.seconds is not None else _SECONDS.get(self.mode, 0.0)
+
+    def concerns(self, *, writes: bool) -> bool:
+        """Whether it hits a request. `commit_then_…` passes look-ups by where the service has writes."""
+        by_default = "writes" if self.mode.startswith("commit") and self.service in _WRITING else "all"
+        kind = self.on or by_default
+        return kind == "all" or (kind == "writes") == writes
+
+
+class Faults:
+    """What is told at the moment. Kept in memory only: a restarted company behaves."""
+
+    def __init__(self) -> None:
+        self._faults: dict[str, Fault] = {}
+        self._changed: dict[str, asyncio.Event] = {}
+        self._applied: dict[str, int] = {}
+        self._held: dict[str, int] = {}
+
+    def tell(self, fault: Fault) -> None:
+        """Set a service's fault and let go of the requests held by the one before."""
+        self._release(fault.service)
+        self._applied[fault.service] = 0
+        self._faults[fault.service] = fault
+        if fault.mode == "none":
+            del self._faults[fault.service]
+
+    def clear(self) -> None:
+        """End every fault and let go of every held request."""
+        self._faults.clear()
+        self._applied.clear()
+        for service in list(self._changed):
+            self._release(service)
+
+    def _release(self, service: str) -> None:
+        if event := self._changed.pop(service, None):
+            event.set()
+
+    def take(self, service: str | None, *, writes: bool) -> Fault | None:
+        """The fault that hits this request, counted down; None for a request that goes through."""
+        fault = self._faults.get(service or "")
+        if fault is None or not fault.concerns(writes=writes):
+            return None
+        self._applied[fault.service] = self._applied.get(fault.service, 0) + 1
+        if fault.times is not None:
+            left = fault.times - 1
+            self._faults[fault.service] = fault.model_copy(update={"times": left})
+            if not left:
+                del self._faults[fault.service]
+        return fault
+
+    async def hold(self, fault: Fault, gone: Callable[[], Awaitable[None]]) -> bool:
+        """Keep a request until its time is over, the fault is changed (True) or the client leaves (False)."""
+        changed = self._changed.setdefault(fault.service, asyncio.Event())
+        left = asyncio.ensure_future(gone())
+        released = asyncio.ensure_future(changed.wait())
+        self._held[fault.service] = self._held.get(fault.service, 0) + 1
+        try:
+            await asyncio.wait({left, released}, timeout=fault.lasting, return_when=asyncio.FIRST_COMPLETED)
+            return not left.done()
+        finally:
+            self._held[fault.service] -= 1
+            left.cancel()
+            released.cancel()
+
+    def listing(self) -> dict[str, object]:
+        """What is told, how many requests each service's last fault hit, and how many are held now."""
+        told = [fault.model_dump() for _, fault in sorted(self._faults.items())]
+        return {"faults": told, "applied": self._applied, "held": self._held}

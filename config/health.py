@@ -1,7 +1,8 @@
 """Is it alive, and can it take work? (R-TRACE-14)
 
-`/livez` asks nobody. `/readyz` asks the database, which decides, and the broker, which does not: a run accepted
-while the broker is down is found by the sweep, so a dead broker is a degradation and no reason to turn work away.
+`/livez` asks nobody. `/readyz` asks the database, which decides, and the broker, which does not: a run
+accepted while the broker is down is found by the sweep, so a dead broker is a degradation and no reason to
+turn work away.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Every error the API answers is one RFC 9457 problem document; one table says with which status (W5).
 
-drf-standardized-errors flattens what DRF raises; this module translates our own errors and shapes the document.
+drf-standardized-errors flattens what DRF raises; this module translates our own errors and shapes the
+document.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from drf_standardized_errors.handler import exception_handler as standardized
 from drf_standardized_errors.types import ErrorResponse
 from rest_framework.exceptions import APIException
 from rest_framework.response import Response
+from tenancy.core.errors import InterlockError
 
 from config.statuses import status_of
-from tenancy.core.errors import InterlockError
 
 CONTENT_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:interlock:problem:"

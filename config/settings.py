@@ -14,7 +14,8 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 ENVIRONMENT = Environment()
 
 DEBUG = ENVIRONMENT.debug
-# Without a given key every process would sign differently; `config.checks` refuses that outside embedded mode.
+# Without a given key every process would sign differently; `config.checks` refuses that outside embedded
+# mode.
 SECRET_KEY_GIVEN = ENVIRONMENT.secret_key is not None
 SECRET_KEY = clear(ENVIRONMENT.secret_key) or secrets.token_urlsafe(48)
 ALLOWED_HOSTS = [host.strip() for host in ENVIRONMENT.allowed_hosts.split(",") if host.strip()]
@@ -26,8 +27,8 @@ INTERLOCK_LEASE_SECONDS = ENVIRONMENT.lease_seconds
 INTERLOCK_SWEEP_SECONDS = ENVIRONMENT.sweep_seconds
 INTERLOCK_DRAIN_SECONDS = ENVIRONMENT.drain_seconds
 INTERLOCK_MODEL = ENVIRONMENT.model
-INTERLOCK_MODEL_INPUT_PRICE = ENVIRONMENT.model_input_price
-INTERLOCK_MODEL_OUTPUT_PRICE = ENVIRONMENT.model_output_price
+INTERLOCK_UNKNOWN_PRICE = ENVIRONMENT.unknown_price
+INTERLOCK_WORST_CASE_USD_PER_MTOK = ENVIRONMENT.worst_case_usd_per_mtok
 INTERLOCK_DEMO_URL = ENVIRONMENT.demo_url
 OPENAI_BASE_URL = ENVIRONMENT.openai_base_url
 OPENAI_API_KEY = clear(ENVIRONMENT.openai_api_key)
@@ -79,7 +80,8 @@ TEMPLATES: list[dict[str, Any]] = [
 
 # Threads of the loop, one each for heartbeat and sweep, and a few for requests.
 POOL_SIZE = ENVIRONMENT.worker_threads + 6
-# Without an address, commands that need no database still run; the others fail at once, not after a pool's wait.
+# Without an address, commands that need no database still run; the others fail at once, not after a pool's
+# wait.
 _ADDRESS = clear(ENVIRONMENT.database_url)
 _NOWHERE = "postgresql://interlock_app@/interlock?host=/nonexistent"
 DATABASES = {"default": database(_ADDRESS or _NOWHERE, pool_size=POOL_SIZE if _ADDRESS else None)}

@@ -1,4 +1,6 @@
-"""The one table from an error's code to its HTTP status. A test refuses an error class that is missing here."""
+"""The one table from an error's code to its HTTP status. A test refuses an error class that is missing
+here.
+"""
 
 from __future__ import annotations
 

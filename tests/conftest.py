@@ -16,10 +16,15 @@ from pytest_django import DjangoDbBlocker
 
 from config.databases import database
 from config.embedded import EmbeddedValkey
+from tests.doubles.anthropic_server import anthropic_server as anthropic_server
+from tests.doubles.company import company as company
+from tests.doubles.company import company_process as company_process
+from tests.doubles.openai_server import openai_server as openai_server
 from tests.servers import FOLDER, TestServers
 
 if TYPE_CHECKING:
     from tenancy.models import Tenant
+
     from tests.factories.tenancy import Cast
 
 # Until the fixture `servers` says otherwise there is no database at all: not even that of a running house.
@@ -69,7 +74,9 @@ def valkey() -> Iterator[EmbeddedValkey]:
 
 @pytest.fixture(scope="session")
 def django_db_setup(servers: TestServers) -> None:
-    """Replaces pytest-django's own: the database is a copy of the template, and nothing creates or flushes it."""
+    """Replaces pytest-django's own: the database is a copy of the template, and nothing creates or flushes
+    it.
+    """
 
 
 @pytest.fixture

@@ -13,9 +13,11 @@ _ID = re.compile(
 
 
 def proves(requirement: str, part: str | None = None) -> pytest.MarkDecorator:
-    """Mark the test that would fail without `requirement` (an id such as `R-BUDGET-2`, or a threat such as `M7`).
+    """Mark the test that would fail without `requirement` (an id such as `R-BUDGET-2`, or a threat such as
+    `M7`).
 
-    `part` names the share of a requirement too large for one test. Raises ValueError for anything that is no id.
+    `part` names the share of a requirement too large for one test. Raises ValueError for anything that is
+    no id.
     """
     if not _ID.fullmatch(requirement):
         message = f"{requirement!r} is no requirement and no threat"

@@ -1,8 +1,9 @@
 """The servers the tests run against: one PostgreSQL shared by every pytest process, one Valkey each.
 
-The first process starts PostgreSQL, the others adopt it, the last one stops it: whoever uses it holds a shared
-lock on `users.lock`, which the kernel releases even after kill -9. The cluster stays, so a later session starts at
-once. Tests never use an address from the environment: the ledgers they fill cannot be emptied again.
+The first process starts PostgreSQL, the others adopt it, the last one stops it: whoever uses it holds a
+shared lock on `users.lock`, which the kernel releases even after kill -9. The cluster stays, so a later
+session starts at once. Tests never use an address from the environment: the ledgers they fill cannot be
+emptied again.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ FOLDER = ROOT / ".data" / f"test-{os.geteuid()}"
 @contextmanager
 def locked(name: str) -> Iterator[None]:
     """Hold the exclusive lock `name` among all pytest processes of this account."""
-    with open(FOLDER / f"{name}.lock", "a") as file:
+    with (FOLDER / f"{name}.lock").open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
@@ -48,16 +49,17 @@ class TestServers:
         self.template = f"{suite}_template"
         self.database = f"{suite}_{worker}_{os.getpid()}"
         self._users: IO[str] | None = None
+        self._started: subprocess.Popen[bytes] | None = None
 
     def acquire(self) -> None:
         """Join the users of the server, starting it when nobody has."""
         with locked("start"):
-            self._users = open(FOLDER / "users.lock", "a")  # noqa: SIM115 - held for the whole session
+            self._users = (FOLDER / "users.lock").open("a")
             fcntl.flock(self._users, fcntl.LOCK_SH)
             if not self.postgres.ready():
                 self.postgres.start(with_parent=False, log=FOLDER / "postgres.log")
-                # Not ours to wait for: whoever leaves last stops it, by its pid file.
-                self.postgres.process = None
+                # Whoever leaves last stops it, by its pid file; it need not be the one who started it.
+                self._started, self.postgres.process = self.postgres.process, None
             self._drop_abandoned()
 
     def release(self) -> None:
@@ -73,6 +75,8 @@ class TestServers:
                 pass
             else:
                 self.postgres.stop()
+                if self._started is not None:
+                    self._started.wait(30)
             self._users.close()
             self._users = None
 
@@ -111,7 +115,17 @@ class TestServers:
             "DATABASE_OWNER_URL": self.postgres.url("interlock_owner", draft),
             "PATH": os.environ["PATH"],
         }
-        argv = [sys.executable, "manage.py", "migrate", "--database", "owner", "--no-input", "--skip-checks", "-v", "0"]
+        argv = [
+            sys.executable,
+            "manage.py",
+            "migrate",
+            "--database",
+            "owner",
+            "--no-input",
+            "--skip-checks",
+            "-v",
+            "0",
+        ]
         done = subprocess.run(argv, check=False, cwd=ROOT, env=environment, capture_output=True, text=True)
         if done.returncode:
             message = f"migrate failed:\n{done.stdout}{done.stderr}"

@@ -1,0 +1,161 @@
+"""The plan of this house for the supervisor: which servers are ours, what runs once, what is said."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO
+
+from django.core.management import get_commands
+
+from config import plan
+from config.children import Command
+from config.embedded import EmbeddedPostgres, EmbeddedValkey
+from config.env import SERVERS_FILE, Given, clear, data_dir
+from config.plan import Part, python
+from config.secrets_file import secrets_in, write_private
+from config.supervisor import Journal, StartFailedError
+
+Step = Part | Callable[[], Command | None]
+NOTED = ("DATABASE_URL", "REDIS_URL", "INTERLOCK_SECRET_KEY", "INTERLOCK_DEMO_URL", "INTERLOCK_EMBEDDED")
+
+
+class House:
+    """Everything `manage.py up` decides before it starts the first process."""
+
+    def __init__(self, journal: Journal) -> None:
+        self.journal = journal
+        self.given = Given()
+        self.data = data_dir()
+        self.environment: dict[str, str] = {}
+        self.owner_url: str | None = None
+        self._lock: IO[str] | None = None
+
+    def enter(self) -> None:
+        """Take the data folder for this supervisor alone and look at the port. Raises StartFailedError."""
+        mode = 0o711 if os.geteuid() == 0 else 0o700
+        self.data.mkdir(parents=True, exist_ok=True, mode=mode)
+        self._lock = (self.data / "supervisor.lock").open("a")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            message = f"Interlock is already up on {self.data}; stop it or set INTERLOCK_DATA_DIR."
+            raise StartFailedError(message) from None
+        if plan.port_taken(self.given.host, self.given.port):
+            where = f"Port {self.given.port} of {self.given.host}"
+            raise StartFailedError(f"{where} is in use by somebody else; set INTERLOCK_PORT to another.")
+
+    def steps(self) -> list[Step]:
+        """What to do, in order."""
+        database, broker = self._database(), self._broker()
+        self._furnish()
+        given, environment = self.given, self.environment
+        threads, drain = given.worker_threads, float(given.drain_seconds)
+        return [
+            database,
+            self._migrate,
+            self._check,
+            broker,
+            self._write_down,
+            self._seed,
+            *self._demo(),
+            plan.web(given.host, given.port, environment),
+            plan.worker(self.data, environment, threads=threads, drain=drain),
+            plan.beat(self.data, environment),
+        ]
+
+    def _database(self) -> Step:
+        if (url := clear(self.given.database_url)) is not None:
+            self.owner_url = clear(self.given.database_owner_url)
+            self.environment["DATABASE_URL"] = url
+            return self._reach("the database of DATABASE_URL", lambda: plan.database_answers(url))
+        postgres = EmbeddedPostgres(self.data)
+        self.owner_url = postgres.url("interlock_owner")
+        self.environment |= {"DATABASE_URL": postgres.url("interlock_app"), "INTERLOCK_EMBEDDED": "1"}
+        before, after = postgres.prepare, postgres.ensure_roles
+        return Part("postgres", postgres.command, postgres.ready, before=before, after=after)
+
+    def _broker(self) -> Step:
+        if (url := clear(self.given.redis_url)) is not None:
+            self.environment["REDIS_URL"] = url
+            return self._reach("the broker of REDIS_URL", lambda: plan.broker_answers(url))
+        valkey = EmbeddedValkey(self.data)
+        self.environment["REDIS_URL"] = valkey.url
+        return Part("valkey", valkey.command, valkey.ready, before=valkey.prepare)
+
+    @staticmethod
+    def _reach(what: str, answers: Callable[[], bool]) -> Callable[[], None]:
+        def reach() -> None:
+            if not answers():
+                raise StartFailedError(f"Cannot reach {what}.")
+
+        return reach
+
+    def _demo(self) -> list[Part]:
+        if self.given.demo_url or not find_spec("demo"):
+            return []
+        url = self.environment["INTERLOCK_DEMO_URL"]
+        return [plan.demo_company(url, self.data / "demo", self.environment)]
+
+    def _furnish(self) -> None:
+        """The environment of every child: what was given, and ours. The owner's address is not in it."""
+        kept = {name: value for name, value in os.environ.items() if name != "DATABASE_OWNER_URL"}
+        added = {
+            "INTERLOCK_SECRET_KEY": clear(self.given.secret_key) or secrets_in(self.data).secret_key,
+            "INTERLOCK_DATA_DIR": str(self.data),
+            "INTERLOCK_DEMO_URL": self.given.demo_url or f"http://127.0.0.1:{plan.free_port()}",
+            "DJANGO_SETTINGS_MODULE": "config.settings",
+            "PYTHONUNBUFFERED": "1",
+        }
+        self.environment = kept | self.environment | added
+
+    def _migrate(self) -> Command | None:
+        if self.owner_url is None:
+            self.journal.say("DATABASE_OWNER_URL is not set: the database is taken as migrated")
+            return None
+        environment = self.environment | {"DATABASE_OWNER_URL": self.owner_url}
+        argv = ("manage.py", "migrate", "--database", "owner", "--no-input", "--skip-checks")
+        return python(*argv, environment=environment)
+
+    def _check(self) -> Command:
+        return python("manage.py", "check", "--database", "default", environment=self.environment)
+
+    def _write_down(self) -> None:
+        """Leave the addresses where `config.env` finds them: `manage.py key create` needs no setting then."""
+        known = {name: self.environment[name] for name in NOTED if name in self.environment}
+        if self.given.database_url is None and self.owner_url is not None:
+            known["DATABASE_OWNER_URL"] = self.owner_url
+        write_private(self.data / SERVERS_FILE, json.dumps(known))
+
+    def _seed(self) -> Command | None:
+        """Demo people have a published password: an external database gets them only when asked."""
+        if "seed_demo" not in get_commands():
+            return None
+        if self.given.database_url is not None and not self.given.seed_demo:
+            self.journal.say("the database is yours: INTERLOCK_SEED_DEMO=1 would put the demo people in it")
+            return None
+        return python("manage.py", "seed_demo", environment=self.environment)
+
+    def announce(self) -> None:
+        """Where to go, and which models there are (R-TOOL-23)."""
+        say, given = self.journal.say, self.given
+        say(f"Interlock is up at http://{given.host}:{given.port} (API under /api/v1, schema /api/v1/schema)")
+        say("a key for programs: .venv/bin/python manage.py key create --tenant demo --role client")
+        if given.has_model_key:
+            say(f"models: {given.model or 'those of the configured provider'}, and the scripted scenarios")
+        else:
+            say(
+                f"no model key is configured; scripted scenarios play: {', '.join(scenarios()) or 'none yet'}"
+            )
+            say("a real model: set OPENAI_API_KEY, ANTHROPIC_API_KEY or OPENAI_BASE_URL, and INTERLOCK_MODEL")
+        say("Ctrl-C ends everything")
+
+
+def scenarios() -> list[str]:
+    """The names of the scripted scenarios that ship."""
+    folder = Path(__file__).resolve().parent.parent / "orchestrator" / "scenarios"
+    return sorted(path.stem for path in folder.glob("*.yaml"))

@@ -116,6 +116,10 @@ class Store:
         found = self.rows(query, since, service or "", service or "")
         return [row | {"body": json.loads(row["body"])} for row in found]
 
+    def close(self) -> None:
+        """Let go of the file."""
+        self._db.close()
+
     def reset(self) -> None:
         """Everything as on the first day, the log included. Tables are dropped: their rows refuse to go."""
         with self.writing():

@@ -9,6 +9,15 @@ from typing import Any
 
 import structlog
 
+_PROBES = ("GET /readyz", "GET /livez")
+
+
+def drop_probes(_logger: Any, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """A probe every few seconds would drown the log; one that fails is kept."""
+    if event.get("request") in _PROBES and event.get("code", 200) == 200:
+        raise structlog.DropEvent
+    return event
+
 
 def _shared() -> list[structlog.typing.Processor]:
     return [
@@ -63,6 +72,7 @@ def configure(*, style: str, level: str) -> None:
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,
+            drop_probes,
             *_shared(),
             structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
         ],

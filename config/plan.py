@@ -102,7 +102,7 @@ def _celery(name: str, data: Path, environment: dict[str, str], patience: float,
     told = environment | {"INTERLOCK_READY_FILE": str(mark)}
     if os.geteuid() == 0:
         # Celery fears root for its pickles; ours is JSON only.
-        told |= {"C_FORCE_ROOT": "1", "PYTHONWARNINGS": "ignore::RuntimeWarning:celery.platforms"}
+        told |= {"C_FORCE_ROOT": "1", "PYTHONWARNINGS": "ignore:::celery.platforms"}
     command = python(
         "-m", "celery", "-A", "config.celery", "-q", *arguments, environment=told, patience=patience
     )

@@ -16,9 +16,9 @@ from drf_standardized_errors.handler import exception_handler as standardized
 from drf_standardized_errors.types import ErrorResponse
 from rest_framework.exceptions import APIException
 from rest_framework.response import Response
-from tenancy.core.errors import InterlockError
 
 from config.statuses import status_of
+from tenancy.core.errors import InterlockError
 
 CONTENT_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:interlock:problem:"

@@ -143,7 +143,7 @@ class House:
     def announce(self) -> None:
         """Where to go, and which models there are (R-TOOL-23)."""
         say, given = self.journal.say, self.given
-        say(f"Interlock is up at http://{given.host}:{given.port} (API under /api/v1, schema /api/v1/schema)")
+        say(f"Interlock is up at http://{given.host}:{given.port} (API under /api/v1, schema /api/schema)")
         say("a key for programs: .venv/bin/python manage.py key create --tenant demo --role client")
         if given.has_model_key:
             say(f"models: {given.model or 'those of the configured provider'}, and the scripted scenarios")

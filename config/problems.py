@@ -9,6 +9,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Any
 
+import structlog
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from drf_standardized_errors.formatter import ExceptionFormatter
 from drf_standardized_errors.handler import ExceptionHandler
@@ -22,15 +23,29 @@ from tenancy.core.errors import InterlockError
 
 CONTENT_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:interlock:problem:"
+_SORRY = "Something went wrong on our side; it has been logged."
+log = structlog.stdlib.get_logger(__name__)
 
 
 class Refusal(APIException):
-    """An `InterlockError` on its way to a response."""
+    """An `InterlockError` on its way to a response.
+
+    What a caller cannot have caused (500) is logged with its data and answered without it.
+    """
 
     def __init__(self, error: InterlockError) -> None:
         self.status_code = status_of(error)
-        super().__init__(detail=str(error), code=error.code)
-        self.error = error
+        internal = self.status_code == HTTPStatus.INTERNAL_SERVER_ERROR
+        super().__init__(detail=_SORRY if internal else str(error), code=error.code)
+        self.data: dict[str, Any] = {} if internal else dict(error.data)
+        self.code = "internal-error" if internal else error.code
+        # DRF writes both into headers.
+        if self.status_code == HTTPStatus.UNAUTHORIZED:
+            self.auth_header = "Bearer"
+        if "retry_after" in self.data:
+            self.wait = self.data["retry_after"]
+        if internal:
+            log.error("internal_refusal", code=error.code, data=error.data, exc_info=error)
 
 
 def document(
@@ -75,15 +90,13 @@ class Formatter(ExceptionFormatter):
         request = self.context.get("request")
         instance = request.path if request is not None else ""
         if isinstance(self.exc, Refusal):
-            error = self.exc.error
-            data = dict(error.data)
-            errors = data.pop("errors", None)
+            data = dict(self.exc.data)
             return document(
-                code=error.code,
+                code=self.exc.code,
                 status=self.exc.status_code,
-                detail=str(error),
+                detail=str(self.exc.detail),
                 instance=instance,
-                errors=errors,
+                errors=data.pop("errors", None),
                 data=data,
             )
         several = [
@@ -124,4 +137,4 @@ def bad_request(request: HttpRequest, exception: Exception | None = None) -> Htt
 
 def server_error(request: HttpRequest) -> HttpResponse:
     """Django's 500: never a traceback."""
-    return _plain(request, 500, "internal-error", "Something went wrong on our side; it has been logged.")
+    return _plain(request, 500, "internal-error", _SORRY)

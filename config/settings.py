@@ -60,6 +60,7 @@ MIDDLEWARE = [
     "servestatic.middleware.ServeStaticMiddleware",
     "csp.middleware.CSPMiddleware",
     "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_structlog.middlewares.RequestMiddleware",
 ]
@@ -133,6 +134,7 @@ CELERY_TASK_PUBLISH_RETRY = False
 CELERY_TIMEZONE = "UTC"
 
 SECURE_SSL_REDIRECT = ENVIRONMENT.behind_https
+SECURE_REDIRECT_EXEMPT = [r"^livez$", r"^readyz$"]
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if ENVIRONMENT.behind_https else None
 SECURE_HSTS_SECONDS = 31_536_000 if ENVIRONMENT.behind_https else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = ENVIRONMENT.behind_https
@@ -157,7 +159,7 @@ CONTENT_SECURITY_POLICY = {
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["tenancy.authentication.KeyAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
-    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_RENDERER_CLASSES": ["config.renderers.ExactJSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["tenancy.parsers.StrictJSONParser"],
     "DEFAULT_SCHEMA_CLASS": "drf_standardized_errors.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "config.problems.exception_handler",

@@ -1,17 +1,56 @@
-"""The one table from an error's code to its HTTP status. A test refuses an error class that is missing
-here.
+"""The one table from an error's code to its HTTP status. A test refuses an error class that is missing here.
+
+500 is for what a caller cannot cause: a breach of our own order. Its data stays in the log.
 """
 
 from __future__ import annotations
 
 from tenancy.core.errors import InterlockError
 
-STATUS: dict[str, int] = {}
-UNLISTED = 409
+STATUS: dict[str, int] = {
+    "interlock-error": 409,
+    # tenancy
+    "tenancy-error": 409,
+    "outside-tenant": 500,
+    "other-tenant": 500,
+    "not-found": 404,
+    "forbidden": 403,
+    "key-invalid": 401,
+    "key-expired": 401,
+    "key-revoked": 401,
+    "invalid-input": 400,
+    # budgets
+    "budget-error": 409,
+    "budget-exhausted": 409,
+    "ceiling-reached": 429,
+    "dimension-unknown": 422,
+    "amount-invalid": 422,
+    "price-unknown": 422,
+    "account-missing": 500,
+    "account-closed": 409,
+    "reservations-open": 500,
+    "reservation-unknown": 500,
+    "ledger-moved": 500,
+    # orchestrator
+    "orchestrator-error": 409,
+    "illegal-move": 409,
+    "corrupt-state": 500,
+    "misfit-event": 500,
+    "content-missing": 500,
+    "compile-failed": 422,
+    "goal-invalid": 422,
+    "workflow-unknown": 422,
+    "run-over": 409,
+    "tier-too-high": 403,
+    "emergency-stop": 503,
+    "no-model": 422,
+    "store-full": 507,
+}
+UNLISTED = 500
 
 
 def status_of(error: InterlockError) -> int:
-    """The HTTP status of an error: its own code's, else that of the nearest ancestor listed, else 409."""
+    """The HTTP status of an error: its own code's, else that of the nearest ancestor listed, else 500."""
     for kind in type(error).__mro__:
         if (code := getattr(kind, "code", None)) in STATUS:
             return STATUS[code]

@@ -27,7 +27,7 @@ def api_patterns() -> list[URLPattern | URLResolver]:
 urlpatterns: list[URLPattern | URLResolver] = [
     path("livez", health.livez, name="livez"),
     path("readyz", health.readyz, name="readyz"),
-    path("api/v1/schema", SpectacularJSONAPIView.as_view(permission_classes=[]), name="schema"),
+    path("api/schema", SpectacularJSONAPIView.as_view(permission_classes=[]), name="schema"),
     path("api/v1/", include(api_patterns())),
 ]
 handler404 = "config.problems.not_found"

@@ -9,7 +9,7 @@ import pytest
 from tests.architecture.purity import complaints
 from tests.servers import ROOT
 
-CORES = sorted(path for path in ROOT.glob("*/core/**/*.py") if ".venv" not in path.parts)
+CORES = sorted(path for path in ROOT.glob("*/core/**/*.py") if path.relative_to(ROOT).parts[0] != "tests")
 
 
 def test_every_core_is_pure() -> None:

@@ -1,0 +1,112 @@
+"""What the house refuses to start with, and what it says of its health."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import psycopg
+import pytest
+from django.test import Client
+from pytest_django.fixtures import Settings
+
+from config.embedded import EmbeddedValkey
+from tests.proves import proves
+from tests.servers import ROOT, TestServers
+
+
+def manage(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run `manage.py` with this environment alone."""
+    argv = [sys.executable, "manage.py", *arguments]
+    known = {"PATH": os.environ["PATH"], "INTERLOCK_DATA_DIR": "/nonexistent"} | environment
+    return subprocess.run(argv, check=False, cwd=ROOT, env=known, capture_output=True, text=True, timeout=60)
+
+
+def _checked(url: str) -> str:
+    done = manage("check", "--database", "default", DATABASE_URL=url, INTERLOCK_EMBEDDED="1")
+    return done.stdout + done.stderr
+
+
+@proves("R-SEC-1", part="powerless role")
+def test_a_superuser_is_refused(servers: TestServers) -> None:
+    said = _checked(servers.postgres.url("interlock_super", servers.database))
+    assert "interlock.E003" in said
+
+
+@proves("R-SEC-1", part="no bypass")
+def test_a_role_that_bypasses_row_security_is_refused(
+    servers: TestServers, superuser: psycopg.Connection
+) -> None:
+    name = f"bypass_{os.getpid()}"
+    superuser.execute(f"CREATE ROLE {name} LOGIN BYPASSRLS PASSWORD 'x'")
+    try:
+        said = _checked(f"postgresql://{name}:x@/{servers.database}?host={servers.postgres.sockets}")
+    finally:
+        superuser.execute(f"DROP ROLE {name}")
+    assert "interlock.E004" in said
+
+
+def test_the_owner_of_a_ledger_is_refused(servers: TestServers, superuser: psycopg.Connection) -> None:
+    said = _checked(servers.postgres.url("interlock_owner", servers.database))
+    assert "interlock.E006" in said
+
+
+def test_the_application_s_role_is_accepted(servers: TestServers) -> None:
+    assert "no issues" in _checked(servers.postgres.url("interlock_app", servers.database))
+
+
+@proves("R-SEC-8", part="secret key")
+def test_no_secret_key_outside_embedded_mode_is_refused() -> None:
+    assert "interlock.E001" in manage("check").stderr
+
+
+@proves("R-SEC-8", part="check --deploy")
+def test_the_deployment_check_is_clean() -> None:
+    done = manage(
+        "check", "--deploy", "--fail-level", "WARNING",
+        INTERLOCK_SECRET_KEY="k0" * 30 + "abcdefgh", INTERLOCK_HTTPS="1",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+def test_no_model_changed_without_its_migration(servers: TestServers) -> None:
+    done = manage("makemigrations", "--check", "--dry-run", **servers.environment())
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@proves("R-TRACE-14", part="health")
+def test_ready_when_both_answer(servers: TestServers, valkey: EmbeddedValkey, settings: Settings) -> None:
+    settings.REDIS_URL = valkey.url
+    assert Client().get("/readyz").json()["status"] == "ready"
+
+
+@proves("R-TRACE-14", part="degraded")
+def test_a_dead_broker_degrades_and_no_more(servers: TestServers, settings: Settings) -> None:
+    settings.REDIS_URL = "unix:///nonexistent/valkey.sock"
+    response = Client().get("/readyz")
+    assert (response.status_code, response.json()["status"]) == (200, "degraded")
+
+
+@proves("R-TRACE-14", part="unready")
+def test_a_dead_database_is_unready(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
+    settings.REDIS_URL = "unix:///nonexistent/valkey.sock"
+    monkeypatch.setattr("config.health.database_answers", lambda: False)
+    assert Client().get("/readyz").status_code == 503
+    assert Client().get("/livez").status_code == 200
+
+
+@proves("R-TRACE-14", part="logs")
+def test_a_log_line_carries_the_run_it_is_about(tmp_path: Path) -> None:
+    program = (
+        "import structlog, config.logs as l; l.configure(style='json', level='INFO');"
+        "structlog.contextvars.bind_contextvars(run_id='run-7');"
+        "import logging; logging.getLogger('x').info('plain'); structlog.get_logger('y').info('rich', n=1)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], check=True, cwd=ROOT, capture_output=True, text=True
+    )
+    lines = [json.loads(line) for line in done.stderr.splitlines()]
+    assert [(line["event"], line["run_id"]) for line in lines] == [("plain", "run-7"), ("rich", "run-7")]

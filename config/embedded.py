@@ -14,7 +14,7 @@ import tempfile
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 import psycopg
 import redis
@@ -33,7 +33,7 @@ from config.children import (
 )
 from config.secrets_file import Secrets, secrets_in
 
-SUPERUSER = "interlock_super"
+SUPERUSER: Final = "interlock_super"
 DATABASE = "interlock"
 Role = Literal["interlock_owner", "interlock_app", "interlock_auditor", "interlock_super"]
 LOGINS: tuple[Role, ...] = ("interlock_owner", "interlock_app", "interlock_auditor")

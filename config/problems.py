@@ -14,7 +14,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from drf_standardized_errors.formatter import ExceptionFormatter
 from drf_standardized_errors.handler import ExceptionHandler
 from drf_standardized_errors.handler import exception_handler as standardized
-from drf_standardized_errors.types import ErrorResponse
+from drf_standardized_errors.types import ErrorResponse, ExceptionHandlerContext
 from rest_framework.exceptions import APIException
 from rest_framework.response import Response
 
@@ -112,7 +112,7 @@ class Formatter(ExceptionFormatter):
         )
 
 
-def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | None:
+def exception_handler(exc: Exception, context: ExceptionHandlerContext) -> Response | None:
     """DRF's hook: the same document for every error, with its media type."""
     response: Response | None = standardized(exc, context)
     if response is not None:

@@ -10,7 +10,7 @@ from rest_framework.utils.encoders import JSONEncoder
 
 
 class ExactEncoder(JSONEncoder):
-    """Amounts as text: DRF would write a Decimal outside a serializer as a float, and money would be rounded."""
+    """Amounts as text: DRF would write a Decimal outside a serializer as a float and round money."""
 
     def default(self, obj: Any) -> Any:
         """A Decimal as its digits; the rest as DRF does."""

@@ -44,8 +44,9 @@ def _hidden_imports(path: Path) -> Iterator[int]:
         if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         for node in ast.walk(function):
-            hidden = isinstance(node, ast.Import | ast.ImportFrom)
-            if hidden and "# noqa: PLC0415 - " not in lines[node.lineno - 1]:
+            if not isinstance(node, ast.Import | ast.ImportFrom):
+                continue
+            if "# noqa: PLC0415 - " not in lines[node.lineno - 1]:
                 yield node.lineno
 
 

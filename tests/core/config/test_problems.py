@@ -126,12 +126,19 @@ def _kinds(kind: type[InterlockError]) -> Iterator[type[InterlockError]]:
         yield from _kinds(child)
 
 
+def _qualified(kind: type[InterlockError]) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
 def test_every_error_class_has_a_status() -> None:
     ours = [kind for kind in _kinds(InterlockError) if not kind.__module__.startswith("tests.")]
     assert sorted({kind.code for kind in ours if kind.code not in STATUS}) == []
 
 
-@pytest.mark.parametrize("kind", sorted(set(_kinds(InterlockError)), key=lambda kind: kind.__qualname__))
+ALL = sorted(set(_kinds(InterlockError)), key=_qualified)
+
+
+@pytest.mark.parametrize("kind", ALL)
 def test_every_error_class_has_a_sentence_and_a_code(kind: type[InterlockError]) -> None:
     assert (kind.__doc__ or "").strip()
     assert kind.code == kind.code.lower().replace("_", "-")

@@ -1,11 +1,15 @@
-"""The budgets app."""
+"""The budgets app: what may be spent?"""
 
-from __future__ import annotations
+from importlib import import_module
 
 from django.apps import AppConfig
 
 
 class BudgetsConfig(AppConfig):
-    """Named so that Django finds it."""
+    """Puts the ledger among the things that `trace verify` proves."""
 
     name = "budgets"
+
+    def ready(self) -> None:
+        """Import what registers itself; it needs the models, which exist only now."""
+        import_module("budgets.verify")

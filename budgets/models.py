@@ -1,1 +1,197 @@
-"""Tables of budgets."""
+"""Tables of budgets: accounts with a line per dimension, the ledger, tranches, ceilings and prices (R-BUDGET-3, 9, 15)."""
+
+from typing import ClassVar
+
+from django.db import models
+from django.db.models import F, Q
+
+from budgets.core.dimension import Dimension
+from budgets.core.posting import Cause
+from tenancy.models import TenantOwned
+
+
+class Amount(models.DecimalField):  # type: ignore[type-arg]
+    """An exact amount: whole numbers up to 10^18, twelve places (a cached token costs billionths of a US$)."""
+
+    def __init__(self, **options: object) -> None:
+        options["max_digits"], options["decimal_places"] = 30, 12
+        super().__init__(**options)  # type: ignore[arg-type]
+
+
+class Account(TenantOwned):
+    """Whose budget it is: a run's, or the tenant's for one day or month of its time zone. A run's account has its id."""
+
+    class Kind(models.TextChoices):
+        """The links of the chain, from the run up; their alphabetical order is the order of locking."""
+
+        RUN = "run"
+        TENANT_DAY = "tenant_day"
+        TENANT_MONTH = "tenant_month"
+
+    kind = models.CharField(max_length=12, choices=Kind.choices)
+    run_id = models.UUIDField(null=True)
+    window_start = models.DateTimeField(null=True)
+    window_end = models.DateTimeField(null=True)
+    currency = models.CharField(max_length=3, default="USD")
+    opened_at = models.DateTimeField()
+    closed_at = models.DateTimeField(null=True)
+
+    class Meta(TenantOwned.Meta):
+        constraints: ClassVar = [
+            *TenantOwned.Meta.constraints,
+            models.UniqueConstraint(
+                fields=["tenant", "kind", "window_start"], name="budgets_account_one_per_window"
+            ),
+            models.CheckConstraint(
+                name="budgets_account_run_or_window",
+                condition=Q(kind="run", run_id=F("id"), window_start=None, window_end=None)
+                | Q(
+                    kind__in=["tenant_day", "tenant_month"],
+                    run_id=None,
+                    window_start__lt=F("window_end"),
+                    closed_at=None,
+                ),
+            ),
+        ]
+
+
+class Line(TenantOwned):
+    """One dimension of an account. A limit of NULL is none; `used` may pass the limit by an overrun, `reserved` never."""
+
+    account = models.ForeignKey(
+        Account, on_delete=models.PROTECT, related_name="lines", db_constraint=False, db_index=False
+    )
+    dimension = models.CharField(max_length=32, choices=[(name.value, name.value) for name in Dimension])
+    limit = Amount(null=True)
+    used = Amount(default=0)
+    reserved = Amount(default=0)
+
+    class Meta(TenantOwned.Meta):
+        constraints: ClassVar = [
+            *TenantOwned.Meta.constraints,
+            models.UniqueConstraint(
+                fields=["tenant", "account", "dimension"], name="budgets_line_one_per_dimension"
+            ),
+            models.CheckConstraint(name="budgets_line_used_not_negative", condition=Q(used__gte=0)),
+            models.CheckConstraint(name="budgets_line_reserved_not_negative", condition=Q(reserved__gte=0)),
+            models.CheckConstraint(name="budgets_line_limit_not_negative", condition=Q(limit__gte=0)),
+        ]
+
+
+class Tranche(TenantOwned):
+    """What a run holds of one tenant day and month, in US$ (budgets/core/tranche.py); closed when all of it is settled."""
+
+    run_account = models.ForeignKey(
+        Account, on_delete=models.PROTECT, related_name="tranches", db_constraint=False, db_index=False
+    )
+    day = models.ForeignKey(
+        Account, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False
+    )
+    month = models.ForeignKey(
+        Account, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False
+    )
+    starts_at = models.DateTimeField()
+    ends_at = models.DateTimeField()
+    held = Amount(default=0)
+    used = Amount(default=0)
+    reserved = Amount(default=0)
+    booked = Amount(default=0)
+    opened_at = models.DateTimeField()
+    closed_at = models.DateTimeField(null=True)
+
+    class Meta(TenantOwned.Meta):
+        constraints: ClassVar = [
+            *TenantOwned.Meta.constraints,
+            models.UniqueConstraint(
+                fields=["tenant", "run_account", "day"], name="budgets_tranche_one_per_day"
+            ),
+            models.CheckConstraint(
+                name="budgets_tranche_not_negative",
+                condition=Q(used__gte=0, reserved__gte=0, held__gte=0, booked__gte=0),
+            ),
+            models.CheckConstraint(
+                name="budgets_tranche_covers", condition=Q(held__gte=F("used") + F("reserved"))
+            ),
+            models.CheckConstraint(
+                name="budgets_tranche_closed_empty",
+                condition=Q(closed_at=None) | Q(held=0, used=0, reserved=0),
+            ),
+        ]
+
+
+class Entry(TenantOwned):
+    """One row of the append-only ledger (R-BUDGET-3): deltas of the lines of one account, or of a day and a month.
+
+    No foreign keys beyond the tenant: the ledger outlives what it speaks of, and a check per row would be paid at every
+    commit; `verify_ledger` proves what they would.
+    """
+
+    run_id = models.UUIDField(null=True)
+    account_id = models.UUIDField()
+    month_id = models.UUIDField(null=True)
+    tranche_id = models.UUIDField(null=True)
+    effect_id = models.CharField(max_length=64, null=True)  # noqa: DJ001 - an entry without an effect has none, not ""
+    cause = models.CharField(max_length=12, choices=[(cause.value, cause.value) for cause in Cause])
+    amounts = models.TextField()
+    unknown = models.BooleanField(default=False)
+    price_version = models.CharField(max_length=100, default="", blank=True)
+    at = models.DateTimeField()
+    digest = models.BinaryField()
+    marks = models.BinaryField()
+
+    class Meta(TenantOwned.Meta):
+        # Nothing refers to an entry: the composite key of other tenant tables would be one more index to write at every
+        # commit.
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["tenant", "effect_id"],
+                condition=Q(cause="reserve"),
+                name="budgets_entry_reserved_once",
+            ),
+            models.UniqueConstraint(
+                fields=["tenant", "effect_id"],
+                condition=Q(cause__in=["settle", "release"]),
+                name="budgets_entry_settled_once",
+            ),
+        ]
+        indexes: ClassVar = [
+            models.Index(fields=["run_id"], name="budgets_entry_by_run"),
+            models.Index(
+                fields=["account_id"], condition=Q(month_id__isnull=False), name="budgets_entry_of_day"
+            ),
+        ]
+
+
+class TenantCeiling(TenantOwned):
+    """One version of a tenant's ceilings, in US$; the newest holds. NULL is no ceiling. `tranche_usd`: see Tranche."""
+
+    per_run_usd = Amount(null=True)
+    daily_usd = Amount(null=True)
+    monthly_usd = Amount(null=True)
+    tranche_usd = Amount(null=True)
+    set_by = models.UUIDField(null=True)
+    reason = models.TextField(default="", blank=True)
+    set_at = models.DateTimeField()
+
+    class Meta(TenantOwned.Meta):
+        constraints: ClassVar = [*TenantOwned.Meta.constraints]
+
+
+class Price(TenantOwned):
+    """One version of what a tenant says a model costs (US$ per token): its own contract, or a declared worst case."""
+
+    provider = models.CharField(max_length=64)
+    model = models.CharField(max_length=200)
+    version = models.PositiveIntegerField()
+    price = models.JSONField()
+    valid_from = models.DateTimeField()
+    set_by = models.UUIDField(null=True)
+    reason = models.TextField(default="", blank=True)
+
+    class Meta(TenantOwned.Meta):
+        constraints: ClassVar = [
+            *TenantOwned.Meta.constraints,
+            models.UniqueConstraint(
+                fields=["tenant", "provider", "model", "version"], name="budgets_price_one_per_version"
+            ),
+        ]

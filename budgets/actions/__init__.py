@@ -1,0 +1,26 @@
+"""The verbs of budgets: the only writers of accounts, lines, tranches and the ledger. All join the caller's transaction."""
+
+from budgets.actions.accounts import close_run_account, extend, open_run_account
+from budgets.actions.ceilings import charge_tenant_check, ensure_tenant_windows, set_ceilings
+from budgets.actions.correcting import correct
+from budgets.actions.posting import PostHandle, Posting, post, queue_post
+from budgets.actions.prices import declare_price
+from budgets.core.posting import Refusal, Reserve, Settle
+
+__all__ = [
+    "PostHandle",
+    "Posting",
+    "Refusal",
+    "Reserve",
+    "Settle",
+    "charge_tenant_check",
+    "close_run_account",
+    "correct",
+    "declare_price",
+    "ensure_tenant_windows",
+    "extend",
+    "open_run_account",
+    "post",
+    "queue_post",
+    "set_ceilings",
+]

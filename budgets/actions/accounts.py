@@ -1,0 +1,138 @@
+"""A run's account: opened at admission, extended by a person's grant, closed at the end (R-BUDGET-3, 7, 9)."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from decimal import Decimal
+from typing import Final
+from uuid import UUID
+
+from budgets.actions.ceilings import newest_ceilings
+from budgets.actions.posting import Posting, book_squaring, held_book, post
+from budgets.core.dimension import Dimension
+from budgets.core.errors import AccountClosed, LedgerMoved, ReservationsOpen
+from budgets.core.posting import COST, Cause, Draft, Settle
+from budgets.core.tranche import closed
+from budgets.core.vector import Vector
+from budgets.ledger import Cursor, Sheet, locked_lines
+from tenancy.context import raw_cursor
+from tenancy.ids import fresh_id
+
+_OPEN: Final = """
+WITH opened AS (
+  INSERT INTO budgets_account (id, tenant_id, kind, run_id, currency, opened_at)
+  VALUES (%(run)s, %(tenant)s, 'run', %(run)s, 'USD', %(at)s) RETURNING id)
+INSERT INTO budgets_line (id, tenant_id, account_id, dimension, "limit", used, reserved)
+SELECT w.id, %(tenant)s, opened.id, w.dimension, w.lim, 0, 0
+  FROM opened, unnest(%(ids)s::uuid[], %(dimensions)s::text[], %(limits)s::numeric[]) AS w(id, dimension, lim)"""
+_IN_FLIGHT: Final = """
+SELECT e.effect_id FROM budgets_entry e
+ WHERE e.tenant_id = %(tenant)s AND e.run_id = %(run)s AND e.cause = 'reserve'
+   AND NOT EXISTS (SELECT FROM budgets_entry s WHERE s.tenant_id = e.tenant_id AND s.effect_id = e.effect_id
+                      AND s.cause IN ('settle', 'release'))
+ ORDER BY e.id"""
+_EXTEND: Final = """
+UPDATE budgets_line l SET "limit" = l."limit" + w.more
+  FROM unnest(%(dimensions)s::text[], %(amounts)s::numeric[]) AS w(dimension, more)
+ WHERE l.tenant_id = %(tenant)s AND l.account_id = %(run)s AND l.dimension = w.dimension AND l."limit" IS NOT NULL
+RETURNING l.dimension"""
+_CLOSE: Final = "UPDATE budgets_account SET closed_at = %(at)s WHERE id = %(run)s AND closed_at IS NULL"
+
+
+def open_run_account(
+    tenant_id: UUID,
+    run_id: UUID,
+    limits: Mapping[str, Decimal | None],
+    at: datetime,
+    cursor: Cursor | None = None,
+) -> Vector:
+    """Open the run's account with a line per dimension; an absent limit is none. The limits as they hold.
+
+    The tenant's ceiling per run tightens the cost limit (R-BUDGET-9). Joins the admission's transaction. Raises
+    DimensionUnknown, AmountInvalid.
+    """
+    cursor = cursor or raw_cursor()
+    ceiling = newest_ceilings(tenant_id, cursor).per_run_usd
+    held = Vector.of(limits).tightened(Vector.of({COST: ceiling}))
+    cursor.execute(
+        _OPEN,
+        {
+            "run": run_id,
+            "tenant": tenant_id,
+            "at": at,
+            "ids": [fresh_id() for _ in Dimension],
+            "dimensions": [dimension.value for dimension in Dimension],
+            "limits": [held.get(dimension) for dimension in Dimension],
+        },
+    )
+    sheet = Sheet(tenant=tenant_id, run=run_id, at=at)
+    sheet.entry(Draft(cause=Cause.OPEN, effect_id=None, limit=held), run_id)
+    sheet.send(cursor)
+    return held
+
+
+def extend(
+    tenant_id: UUID, run_id: UUID, amounts: Mapping[str, Decimal], by: str, at: datetime, cursor: Cursor
+) -> Mapping[str, str]:
+    """Raise limits of the run's lines: original − used + granted (R-BUDGET-7). The new entries' digests.
+
+    A line without a limit stays so. Called by the ring, which records who granted it. Raises AccountMissing,
+    AccountClosed, DimensionUnknown, AmountInvalid.
+    """
+    del by  # the trace's event names the person; the entry is bound to that event's record
+    if held_book(tenant_id, run_id, at, cursor).closed:
+        raise AccountClosed(run=str(run_id))
+    more = Vector.of(amounts).nonzero()
+    cursor.execute(
+        _EXTEND,
+        {
+            "tenant": tenant_id,
+            "run": run_id,
+            "dimensions": [dimension.value for dimension in more],
+            "amounts": list(more.values()),
+        },
+    )
+    raised = {str(row[0]) for row in cursor.fetchall()}
+    granted = Vector.of({dimension: more[dimension] for dimension in more if dimension.value in raised})
+    if not granted:
+        return {}
+    sheet = Sheet(tenant=tenant_id, run=run_id, at=at)
+    sheet.entry(Draft(cause=Cause.EXTEND, effect_id=None, limit=granted), run_id)
+    sheet.send(cursor)
+    return sheet.digests
+
+
+def close_run_account(
+    tenant_id: UUID,
+    run_id: UUID,
+    at: datetime,
+    *,
+    settles: tuple[Settle, ...] = (),
+    cursor: Cursor | None = None,
+) -> Posting:
+    """Settle what is given, return the rest of the tranches to the tenant, close the account. Idempotent.
+
+    Raises ReservationsOpen while an effect still holds a reservation that `settles` does not name: who ends a run says
+    what became of everything in flight. Raises AccountMissing, LedgerMoved.
+    """
+    cursor = cursor or raw_cursor()
+    book = held_book(tenant_id, run_id, at, cursor)
+    if book.closed:
+        return Posting()
+    settled = post(tenant_id, run_id, settles=settles, reserves=(), at=at, cursor=cursor, book=book)
+    cursor.execute(_IN_FLIGHT, {"tenant": tenant_id, "run": run_id})
+    if effects := [str(row[0]) for row in cursor.fetchall()]:
+        raise ReservationsOpen(effects=effects)
+    entries = dict(settled.entries)
+    tranches = held_book(tenant_id, run_id, at, cursor).tranches
+    if tranches:
+        sheet = Sheet(tenant=tenant_id, run=run_id, at=at)
+        accounts = [run_id, *(account for tranche in tranches for account in (tranche.day, tranche.month))]
+        locked_lines(cursor, tenant_id, dict.fromkeys(accounts))
+        for squaring in closed(tranches):
+            book_squaring(sheet, squaring, asked=False)
+        sheet.send(cursor)
+        if not sheet.outcome(cursor.fetchall()[0]):
+            raise LedgerMoved(run=str(run_id), detail="a tranche changed while it was closed")
+        entries |= sheet.digests
+    cursor.execute(_CLOSE, {"run": run_id, "at": at})
+    return Posting(entries=entries, overrun=settled.overrun)

@@ -1,0 +1,167 @@
+"""A tenant's ceilings and the accounts of its days and months (R-BUDGET-9)."""
+
+from datetime import datetime
+from decimal import Decimal
+from math import ceil
+from typing import Any, Final
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from budgets.core.ceilings import Ceilings, of_tier
+from budgets.core.errors import CeilingReached
+from budgets.core.posting import COST, Cause, Draft, LineState
+from budgets.core.tranche import Windows
+from budgets.core.vector import Vector
+from budgets.core.windows import Span, day_of, month_of
+from budgets.ledger import Cursor, Sheet
+from budgets.models import TenantCeiling
+from tenancy.actions import audit
+from tenancy.context import raw_cursor
+from tenancy.ids import fresh_id
+from traces.core.canonical import plain
+
+_STANDING: Final = """
+SELECT a.kind, a.id, a.window_start, a.window_end, l."limit", l.used, l.reserved
+  FROM budgets_account a JOIN budgets_line l ON l.tenant_id = a.tenant_id AND l.account_id = a.id
+ WHERE a.tenant_id = %(tenant)s AND a.kind IN ('tenant_day', 'tenant_month')
+   AND a.window_start <= %(at)s AND a.window_end > %(at)s"""
+_NEWEST: Final = """
+SELECT per_run_usd, daily_usd, monthly_usd, tranche_usd FROM budgets_tenantceiling
+ WHERE tenant_id = %(tenant)s ORDER BY id DESC LIMIT 1"""
+_TENANT: Final = "SELECT time_zone, tier FROM tenancy_tenant WHERE id = %(tenant)s"
+# A window never reaches into the one before, even when the tenant's time zone changed in between.
+_OPEN_WINDOW: Final = """
+WITH opened AS (
+  INSERT INTO budgets_account (id, tenant_id, kind, window_start, window_end, currency, opened_at)
+  SELECT %(id)s, %(tenant)s, %(kind)s::text,
+         greatest(%(start)s::timestamptz,
+                  (SELECT max(a.window_end) FROM budgets_account a
+                    WHERE a.tenant_id = %(tenant)s AND a.kind = %(kind)s::text AND a.window_end <= %(at)s)),
+         %(end)s, 'USD', %(at)s
+  ON CONFLICT DO NOTHING RETURNING id)
+INSERT INTO budgets_line (id, tenant_id, account_id, dimension, "limit", used, reserved)
+SELECT %(line)s, %(tenant)s, id, 'cost_usd', %(limit)s::numeric, 0, 0 FROM opened
+RETURNING account_id"""
+
+
+def newest_ceilings(tenant_id: UUID, cursor: Cursor) -> Ceilings:
+    """The ceilings in force: the newest version set, else those of the tenant's tier."""
+    cursor.execute(_NEWEST, {"tenant": tenant_id}, prepare=True)
+    if (row := cursor.fetchone()) is not None:
+        return Ceilings(per_run_usd=row[0], daily_usd=row[1], monthly_usd=row[2], tranche_usd=row[3])
+    return of_tier(_tenant(tenant_id, cursor)[1])
+
+
+def ensure_tenant_windows(tenant_id: UUID, at: datetime, cursor: Cursor | None = None) -> Windows:
+    """The tenant's day and month accounts that hold `at`, opened with its ceilings if need be. Joins the transaction."""
+    cursor = cursor or raw_cursor()
+    standing = _standing(tenant_id, at, cursor)
+    if len(standing) < 2:
+        zone = ZoneInfo(_tenant(tenant_id, cursor)[0])
+        ceilings = newest_ceilings(tenant_id, cursor)
+        for kind, span, limit in (
+            ("tenant_day", day_of(at, zone), ceilings.daily_usd),
+            ("tenant_month", month_of(at, zone), ceilings.monthly_usd),
+        ):
+            if kind not in standing:
+                _open_window(tenant_id, kind, span, limit, at, cursor)
+        standing = _standing(tenant_id, at, cursor)
+    day, month = standing["tenant_day"], standing["tenant_month"]
+    return Windows(
+        day=day[1],
+        month=month[1],
+        starts_at=day[2],
+        ends_at=min(day[3], month[3]),
+        day_left=_line(day).left,
+        month_left=_line(month).left,
+    )
+
+
+def charge_tenant_check(tenant_id: UUID, at: datetime, cursor: Cursor | None = None) -> None:
+    """Admission's look at the ceilings. Raises CeilingReached with `retry_after` (seconds) when the day or month is full.
+
+    A ceiling of zero forbids spending, not runs that spend nothing (R-BUDGET-16).
+    """
+    cursor = cursor or raw_cursor()
+    ensure_tenant_windows(tenant_id, at, cursor)
+    standing = _standing(tenant_id, at, cursor)
+    for kind, window in (("tenant_month", "monthly"), ("tenant_day", "daily")):
+        row = standing[kind]
+        line = _line(row)
+        if line.limit and not line.left:
+            seconds = ceil((row[3] - at).total_seconds())
+            raise CeilingReached(window=window, limit=plain(line.limit), retry_after=max(1, seconds))
+
+
+def set_ceilings(tenant_id: UUID, ceilings: Ceilings, *, by: UUID | None, reason: str, at: datetime) -> None:
+    """Set a new version of the tenant's ceilings; it holds from the next reservation on, today's included (B8).
+
+    Lowering one below what is already spent is legal and stops only what comes next. Audited. Joins the transaction.
+    """
+    cursor = raw_cursor()
+    before = newest_ceilings(tenant_id, cursor)
+    TenantCeiling.objects.create(
+        tenant_id=tenant_id, set_by=by, reason=reason, set_at=at, **ceilings.model_dump()
+    )
+    ensure_tenant_windows(tenant_id, at, cursor)
+    for kind, limit in (("tenant_day", ceilings.daily_usd), ("tenant_month", ceilings.monthly_usd)):
+        cursor.execute(
+            """UPDATE budgets_line l SET "limit" = %(limit)s FROM budgets_account a
+                WHERE a.id = l.account_id AND a.tenant_id = %(tenant)s AND a.kind = %(kind)s
+                  AND a.window_end > %(at)s""",
+            {"tenant": tenant_id, "kind": kind, "limit": limit, "at": at},
+        )
+    audit(
+        tenant_id,
+        by,
+        verb="set_ceilings",
+        object=f"tenant:{tenant_id}",
+        before=_shown(before),
+        after=_shown(ceilings),
+        reason=reason,
+    )
+
+
+def _shown(ceilings: Ceilings) -> dict[str, Any]:
+    return ceilings.model_dump(mode="json")
+
+
+def _standing(tenant_id: UUID, at: datetime, cursor: Cursor) -> dict[str, Any]:
+    cursor.execute(_STANDING, {"tenant": tenant_id, "at": at}, prepare=True)
+    return {row[0]: row for row in cursor.fetchall()}
+
+
+def _line(row: Any) -> LineState:
+    return LineState(limit=row[4], used=row[5], reserved=row[6])
+
+
+def _tenant(tenant_id: UUID, cursor: Cursor) -> tuple[str, str]:
+    cursor.execute(_TENANT, {"tenant": tenant_id}, prepare=True)
+    row = cursor.fetchone()
+    if row is None:
+        return "UTC", ""
+    return str(row[0]), str(row[1])
+
+
+def _open_window(
+    tenant_id: UUID, kind: str, span: Span, limit: Decimal | None, at: datetime, cursor: Cursor
+) -> None:
+    account = fresh_id()
+    cursor.execute(
+        _OPEN_WINDOW,
+        {
+            "id": account,
+            "line": fresh_id(),
+            "tenant": tenant_id,
+            "kind": kind,
+            "start": span.start,
+            "end": span.end,
+            "limit": limit,
+            "at": at,
+        },
+    )
+    if cursor.fetchone() is None:
+        return
+    sheet = Sheet(tenant=tenant_id, run=None, at=at)
+    sheet.entry(Draft(cause=Cause.OPEN, effect_id=None, limit=Vector.of({COST: limit})), account)
+    sheet.send(cursor)

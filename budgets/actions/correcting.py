@@ -1,0 +1,87 @@
+"""A wrong price is made good by an entry, never by rewriting one (R-BUDGET-15)."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from decimal import Decimal
+from typing import Final
+from uuid import UUID
+
+from budgets.actions.posting import book_squaring, held_book
+from budgets.core.errors import LedgerMoved, ReservationUnknown
+from budgets.core.posting import COST, Cause, Draft
+from budgets.core.tranche import Drawing, Tranche, squared
+from budgets.core.vector import ZERO, Vector
+from budgets.ledger import Cursor, Sheet, locked_lines
+from tenancy.actions import audit
+from tenancy.context import raw_cursor
+from traces.core.canonical import plain
+
+_DRAWN_ON: Final = """
+SELECT t.id, t.day_id, t.month_id, t.starts_at, t.ends_at FROM budgets_tranche t
+ WHERE t.tenant_id = %(tenant)s AND t.run_account_id = %(run)s
+   AND t.id = (SELECT e.tranche_id FROM budgets_entry e
+                WHERE e.tenant_id = %(tenant)s AND e.effect_id = %(effect)s AND e.cause = 'reserve')"""
+
+
+def correct(
+    tenant_id: UUID,
+    run_id: UUID,
+    *,
+    effect_id: str,
+    delta: Decimal,
+    price_version: str,
+    by: UUID | None,
+    reason: str,
+    at: datetime,
+) -> Mapping[str, str]:
+    """Add `delta` US$ (negative: give back) to what an effect cost, on the run and on the day and month it was drawn on.
+
+    Balances, headroom and blocks follow at once, on closed accounts too. Audited. The entries' digests. Raises
+    ReservationUnknown for an effect that never reserved money, LedgerMoved when the run changed meanwhile.
+    """
+    cursor = raw_cursor()
+    book = held_book(tenant_id, run_id, at, cursor)
+    home = _drawn_on(tenant_id, run_id, effect_id, cursor)
+    amount = Vector.of({COST: delta})
+    sheet = Sheet(tenant=tenant_id, run=run_id, at=at)
+    accounts = [run_id, home.day, home.month]
+    for tranche in book.tranches:
+        accounts += [tranche.day, tranche.month]
+    lines = locked_lines(cursor, tenant_id, dict.fromkeys(accounts))
+    # What was spent so far is booked first, so that giving back never finds less there than it takes away.
+    squarings, _ = squared(Drawing(), book.tranches, lines, opened=home, at=at, chunk=ZERO, run_left=None)
+    for squaring in squarings:
+        book_squaring(sheet, squaring, asked=False)
+    if sheet.lines:
+        _send(sheet, cursor)
+    fixed = Sheet(tenant=tenant_id, run=run_id, at=at)
+    draft = Draft(cause=Cause.CORRECTION, effect_id=effect_id, used=amount, price_version=price_version)
+    for account in accounts[:3]:
+        fixed.line(account, COST, delta, ZERO)
+    fixed.entry(draft, run_id)
+    fixed.entry(draft, home.day, month=home.month, tranche=home.id)
+    _send(fixed, cursor)
+    audit(
+        tenant_id,
+        by,
+        verb="correct_cost",
+        object=f"effect:{effect_id}",
+        before={},
+        after={"delta_usd": plain(delta), "price_version": price_version},
+        reason=reason,
+    )
+    return {**sheet.digests, **fixed.digests}
+
+
+def _send(sheet: Sheet, cursor: Cursor) -> None:
+    sheet.send(cursor)
+    if not sheet.outcome(cursor.fetchall()[0]):
+        raise LedgerMoved(run=str(sheet.run), detail="a line changed while it was corrected")
+
+
+def _drawn_on(tenant_id: UUID, run_id: UUID, effect_id: str, cursor: Cursor) -> Tranche:
+    cursor.execute(_DRAWN_ON, {"tenant": tenant_id, "run": run_id, "effect": effect_id})
+    row = cursor.fetchone()
+    if row is None:
+        raise ReservationUnknown(effect=effect_id)
+    return Tranche(id=row[0], day=row[1], month=row[2], starts_at=row[3], ends_at=row[4])

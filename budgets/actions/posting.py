@@ -1,0 +1,285 @@
+"""`post`: settle the last effect and reserve the next, in one statement where no tranche is due (R-BUDGET-2, THE-RING).
+
+With a `Book` at hand a posting is one statement, queued by `queue_post` so that it can ride in the caller's psycopg
+pipeline; its entries and their digests are known at once, for the trace's binds, and `PostHandle.result()` reads the
+answer after the sync. Where the run's tranche is short or has to be squared (about one model call in eight),
+`queue_post` itself first locks the tenant's lines and waits for that answer.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from budgets.actions.ceilings import ensure_tenant_windows, newest_ceilings
+from budgets.book import BOOK, Book, parameters, read_book
+from budgets.core.dimension import Dimension
+from budgets.core.errors import AccountClosed, AccountMissing, LedgerMoved, ReservationUnknown
+from budgets.core.posting import (
+    COST,
+    Cause,
+    Draft,
+    LineState,
+    Plan,
+    Refusal,
+    Reserve,
+    Settle,
+    planned,
+    refused_by,
+)
+from budgets.core.tranche import (
+    Drawing,
+    Squaring,
+    Tranche,
+    chunk_for,
+    current,
+    drawing,
+    in_flight,
+    squared,
+    suffices,
+)
+from budgets.core.vector import NOTHING, Vector
+from budgets.ledger import HOLD_ACCOUNT, OPEN_TRANCHE, Cursor, Sheet, locked_lines
+from tenancy.ids import fresh_id
+
+_ORIGINS: Final = """
+SELECT effect_id, tranche_id FROM budgets_entry
+ WHERE tenant_id = %(tenant)s AND effect_id = ANY(%(effects)s::text[]) AND cause = 'reserve'"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Posting:
+    """What came of a posting. `entries`: ``entry:<id>`` → digest, for the trace's binds; empty when it was refused.
+
+    A refused posting wrote nothing of its own; its caller still rolls back to its savepoint, because the transaction
+    holds more than the posting. `overrun` is what was used beyond the reservations.
+    """
+
+    entries: Mapping[str, str] = field(default_factory=dict)
+    refused: Refusal | None = None
+    overrun: Vector = NOTHING
+
+
+@dataclass(slots=True)
+class PostHandle:
+    """A posting that was sent. `entries` and `overrun` are known at once, `refused` only where a tenant's line refused."""
+
+    sheet: Sheet | None
+    plan: Plan
+    cursor: Cursor | None = None
+    refused: Refusal | None = None
+
+    @property
+    def entries(self) -> Mapping[str, str]:
+        """``entry:<id>`` → digest of what was sent."""
+        return {} if self.sheet is None else self.sheet.digests
+
+    def result(self) -> Posting:
+        """The answer; inside a pipeline, after its sync. Raises LedgerMoved when another writer was at the account."""
+        if self.refused is not None:
+            return Posting(refused=self.refused)
+        if self.sheet is None or self.cursor is None:
+            return Posting(overrun=self.plan.overrun)
+        rows = self.cursor.fetchall()
+        self.cursor.close()
+        if self.sheet.outcome(rows[0]):
+            return Posting(entries=self.sheet.digests, overrun=self.plan.overrun)
+        return Posting(refused=self._refusal(rows))
+
+    def _refusal(self, rows: list[tuple[Any, ...]]) -> Refusal:
+        misfits = {
+            row[4]: LineState(limit=row[5], used=row[6], reserved=row[7])
+            for row in rows
+            if self.sheet is not None and row[3] == self.sheet.run
+        }
+        for dimension in Dimension:
+            line = misfits.get(dimension.value)
+            if line is not None and (said := refused_by(dimension, line, self.plan.changes[dimension])):
+                return said
+        run = self.sheet.run if self.sheet else None
+        raise LedgerMoved(run=str(run), detail=f"written {rows[0][:3]}")
+
+
+def post(
+    tenant_id: UUID,
+    run_id: UUID,
+    *,
+    settles: tuple[Settle, ...],
+    reserves: tuple[Reserve, ...],
+    at: datetime,
+    cursor: Cursor,
+    book: Book | None = None,
+) -> Posting:
+    """Settle and reserve, all or nothing, in the caller's transaction (R-BUDGET-2, R-BUDGET-6).
+
+    Without `book` the account is locked and read first. Raises AccountMissing, AccountClosed, ReservationUnknown,
+    LedgerMoved, DimensionUnknown, AmountInvalid.
+    """
+    return queue_post(
+        tenant_id, run_id, settles=settles, reserves=reserves, at=at, cursor=cursor, book=book
+    ).result()
+
+
+def queue_post(
+    tenant_id: UUID,
+    run_id: UUID,
+    *,
+    settles: tuple[Settle, ...],
+    reserves: tuple[Reserve, ...],
+    at: datetime,
+    cursor: Cursor,
+    book: Book | None = None,
+) -> PostHandle:
+    """Send a posting; see the module's text. Raises what `post` raises, LedgerMoved only from `result()`."""
+    plan = planned(settles, reserves)
+    if not plan.drafts:
+        return PostHandle(sheet=None, plan=plan)
+    book = book or held_book(tenant_id, run_id, at, cursor)
+    if book.closed:
+        raise AccountClosed(run=str(run_id))
+    sheet = Sheet(tenant=tenant_id, run=run_id, at=at)
+    for dimension, change in plan.changes.items():
+        sheet.line(run_id, dimension, change.used, change.reserved, change.check)
+    homes: dict[str, UUID | None] = {}
+    squarings: list[Squaring] = []
+    if plan.money or plan.wanted:
+        homes = _origins(tenant_id, book, plan, cursor)
+        drawn = drawing(plan, book.tranches, at, homes)
+        if suffices(drawn, book.tranches, at):
+            _draw(sheet, drawn)
+        else:
+            squarings, refused = _square(tenant_id, book, plan, drawn, at, cursor)
+            if refused is not None:
+                return PostHandle(sheet=None, plan=plan, refused=refused)
+    _write(sheet, plan, homes, _home(book, squarings, at))
+    for squaring in squarings:
+        book_squaring(sheet, squaring, asked=bool(plan.wanted))
+    own = type(cursor)(cursor.connection)
+    sheet.send(own)
+    return PostHandle(sheet=sheet, plan=plan, cursor=own)
+
+
+def held_book(tenant_id: UUID, run_id: UUID, at: datetime, cursor: Cursor) -> Book:
+    """Lock the run's account, then read its book. Raises AccountMissing."""
+    values = parameters(tenant_id, run_id, at)
+    cursor.execute(HOLD_ACCOUNT, {"run": run_id}, prepare=True)
+    if cursor.fetchone() is None:
+        raise AccountMissing(run=str(run_id))
+    cursor.execute(BOOK, values, prepare=True)
+    book = read_book(run_id, cursor.fetchall())
+    if book is None:
+        raise AccountMissing(run=str(run_id))
+    return book
+
+
+def book_squaring(sheet: Sheet, squaring: Squaring, *, asked: bool) -> None:
+    """Put a squaring on the sheet: the tranche, the tenant's day and month, and the entry that says so."""
+    tranche, (reserved, used) = squaring.tranche, squaring.drawn
+    sheet.tranche(
+        tranche.id,
+        held=squaring.held_more,
+        used=used - squaring.booked,
+        reserved=reserved,
+        booked=squaring.booked,
+        closes=squaring.closes,
+    )
+    if not (squaring.booked or squaring.held_more):
+        return
+    more = squaring.booked + squaring.held_more
+    for account in (tranche.day, tranche.month):
+        sheet.line(account, COST, squaring.booked, squaring.held_more, more if asked and more > 0 else None)
+    draft = Draft(
+        cause=squaring.cause,
+        effect_id=None,
+        used=Vector.of({COST: squaring.booked}).nonzero(),
+        reserved=Vector.of({COST: squaring.held_more}).nonzero(),
+    )
+    sheet.entry(draft, tranche.day, month=tranche.month, tranche=tranche.id)
+
+
+def _draw(sheet: Sheet, drawn: Drawing) -> None:
+    for tranche, (reserved, used) in drawn.by_tranche.items():
+        if tranche is not None:
+            sheet.tranche(tranche, used=used, reserved=reserved)
+
+
+def _write(sheet: Sheet, plan: Plan, homes: Mapping[str, UUID | None], home: UUID | None) -> None:
+    """The run's own entries; those that concern money name the tranche it is drawn on."""
+    for draft in plan.drafts:
+        tranche = None
+        if COST in draft.used or COST in draft.reserved:
+            tranche = home if draft.cause is Cause.RESERVE else (homes.get(draft.effect_id or "") or home)
+        sheet.entry(draft, sheet.run or sheet.tenant, tranche=tranche)
+
+
+def _home(book: Book, squarings: Iterable[Squaring], at: datetime) -> UUID | None:
+    now = current((squaring.tranche for squaring in squarings), at) or current(book.tranches, at)
+    return now.id if now else None
+
+
+def _origins(tenant_id: UUID, book: Book, plan: Plan, cursor: Cursor) -> dict[str, UUID | None]:
+    """The tranche of each settlement that gives money back. Around midnight there may be two: then the ledger is asked."""
+    effects = [effect for effect, held, _ in plan.money if held]
+    if not effects:
+        return {}
+    candidates = in_flight(book.tranches)
+    if len(candidates) == 1:
+        return dict.fromkeys(effects, candidates[0].id)
+    cursor.execute(_ORIGINS, {"tenant": tenant_id, "effects": effects}, prepare=True)
+    known: dict[str, UUID | None] = dict(cursor.fetchall())
+    for effect in effects:
+        if known.get(effect) is None:
+            raise ReservationUnknown(effect=effect)
+    return known
+
+
+def _square(
+    tenant_id: UUID, book: Book, plan: Plan, drawn: Drawing, at: datetime, cursor: Cursor
+) -> tuple[list[Squaring], Refusal | None]:
+    """Lock the lines of the chain and work out the tranches anew (rare)."""
+    windows = book.windows
+    if windows is None or not windows.starts_at <= at < windows.ends_at:
+        windows = ensure_tenant_windows(tenant_id, at, cursor)
+    opened = Tranche(
+        id=fresh_id(),
+        day=windows.day,
+        month=windows.month,
+        starts_at=windows.starts_at,
+        ends_at=windows.ends_at,
+    )
+    named = [book.run]
+    for tranche in (*book.tranches, opened):
+        named += [tranche.day, tranche.month]
+    lines = locked_lines(cursor, tenant_id, dict.fromkeys(named))
+    own = lines[book.run]
+    change = plan.at(COST)
+    left = None if own.limit is None else own.limit - own.used - own.reserved - change.used - change.reserved
+    squarings, refused = squared(
+        drawn,
+        book.tranches,
+        lines,
+        opened=opened,
+        at=at,
+        chunk=chunk_for(own.limit, newest_ceilings(tenant_id, cursor).tranche_usd),
+        run_left=left,
+    )
+    if refused is None and any(squaring.opens for squaring in squarings):
+        _open(tenant_id, book.run, opened, at, cursor)
+    return squarings, refused
+
+
+def _open(tenant_id: UUID, run_id: UUID, tranche: Tranche, at: datetime, cursor: Cursor) -> None:
+    cursor.execute(
+        OPEN_TRANCHE,
+        {
+            "id": tranche.id,
+            "tenant": tenant_id,
+            "run": run_id,
+            "day": tranche.day,
+            "month": tranche.month,
+            "starts": tranche.starts_at,
+            "ends": tranche.ends_at,
+            "at": at,
+        },
+    )

@@ -1,0 +1,37 @@
+"""What a tenant may spend, in US$, where nobody has set a ceiling of its own: by tier (R-BUDGET-9)."""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Ceilings(BaseModel):
+    """Ceilings in US$; None is no ceiling. `tranche_usd` is how much of them a run holds at once (None: the default)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    per_run_usd: Decimal | None = Field(default=None, ge=0)
+    daily_usd: Decimal | None = Field(default=None, ge=0)
+    monthly_usd: Decimal | None = Field(default=None, ge=0)
+    tranche_usd: Decimal | None = Field(default=None, ge=0)
+
+
+def _tier(per_run: str, daily: str, monthly: str) -> Ceilings:
+    return Ceilings(per_run_usd=Decimal(per_run), daily_usd=Decimal(daily), monthly_usd=Decimal(monthly))
+
+
+TIERS: Final[Mapping[str, Ceilings]] = MappingProxyType(
+    {
+        "trial": _tier("1.00", "5.00", "50.00"),
+        "standard": _tier("5.00", "100.00", "1000.00"),
+        "enterprise": _tier("25.00", "1000.00", "20000.00"),
+    }
+)
+DEFAULT_TIER: Final = "standard"
+
+
+def of_tier(tier: str) -> Ceilings:
+    """The ceilings of a tier; an unlisted one has those of the default, never none at all."""
+    return TIERS.get(tier, TIERS[DEFAULT_TIER])

@@ -1,0 +1,81 @@
+"""The dimensions of a budget, in the order of the vector of spec 3, each with its unit, its kind and a sentence."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+
+class Kind(StrEnum):
+    """How a dimension is enforced: summed over the run, or compared at use and never summed (R-BUDGET-16)."""
+
+    CUMULATIVE = "cumulative"
+    GAUGE = "gauge"
+
+
+class Dimension(StrEnum):
+    """What can be limited. The order is the order in which refusals are named and tables are shown."""
+
+    STEPS = "steps"
+    MODEL_TURNS = "model_turns"
+    TOOL_CALLS = "tool_calls"
+    EXTERNAL_CALLS = "external_calls"
+    INPUT_TOKENS = "input_tokens"
+    OUTPUT_TOKENS = "output_tokens"
+    TOTAL_TOKENS = "total_tokens"
+    COST_USD = "cost_usd"
+    WALL_CLOCK_SECONDS = "wall_clock_seconds"
+    RETRIES = "retries"
+    REFLECTIONS = "reflections"
+    REPLANS = "replans"
+    CONTEXT_TOKENS = "context_tokens"
+    MEMORY_WRITES = "memory_writes"
+    SIDE_EFFECTS = "side_effects"
+    GRANTED_SIDE_EFFECTS = "granted_side_effects"
+    DEPTH = "depth"
+    TRANSITIONS = "transitions"
+
+    @property
+    def about(self) -> "About":
+        """Unit, kind and sentence."""
+        return ABOUT[self]
+
+    @property
+    def gauge(self) -> bool:
+        """Whether it is compared at use instead of summed."""
+        return self in GAUGES
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a dimension counts."""
+
+    unit: str
+    kind: Kind
+    sentence: str
+
+
+_SUM, _GAUGE = Kind.CUMULATIVE, Kind.GAUGE
+ABOUT: Final = MappingProxyType(
+    {
+        Dimension.STEPS: About("commits", _SUM, "Actions observed and committed to the run's state."),
+        Dimension.MODEL_TURNS: About("calls", _SUM, "Calls of a model, failed ones included."),
+        Dimension.TOOL_CALLS: About("calls", _SUM, "Calls of a tool, failed ones included."),
+        Dimension.EXTERNAL_CALLS: About("calls", _SUM, "Tool calls that leave the house."),
+        Dimension.INPUT_TOKENS: About("tokens", _SUM, "Tokens sent to models."),
+        Dimension.OUTPUT_TOKENS: About("tokens", _SUM, "Tokens written by models."),
+        Dimension.TOTAL_TOKENS: About("tokens", _SUM, "Tokens sent to and written by models."),
+        Dimension.COST_USD: About("US$", _SUM, "Inference and priced tool and external calls, exactly."),
+        Dimension.WALL_CLOCK_SECONDS: About("s", _SUM, "Working time; waiting for people is not counted."),
+        Dimension.RETRIES: About("attempts", _GAUGE, "Consecutive attempts of one effect."),
+        Dimension.REFLECTIONS: About("passes", _SUM, "Passes of self-criticism."),
+        Dimension.REPLANS: About("revisions", _SUM, "Revisions of the plan."),
+        Dimension.CONTEXT_TOKENS: About("tokens", _GAUGE, "Tokens of one compiled prompt."),
+        Dimension.MEMORY_WRITES: About("writes", _SUM, "Writes to memory."),
+        Dimension.SIDE_EFFECTS: About("actions", _SUM, "Mutating actions without a person's grant."),
+        Dimension.GRANTED_SIDE_EFFECTS: About("actions", _SUM, "Mutating actions under a person's grant."),
+        Dimension.DEPTH: About("levels", _GAUGE, "Nesting of lanes."),
+        Dimension.TRANSITIONS: About("transitions", _SUM, "Transitions of the workflow graph."),
+    }
+)
+GAUGES: Final = frozenset(dimension for dimension in Dimension if ABOUT[dimension].kind is Kind.GAUGE)

@@ -1,0 +1,91 @@
+"""A ledger entry as a value: what its digest covers, and which column betrays an alteration (R-BUDGET-3)."""
+
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+from zlib import crc32
+
+import orjson
+
+from budgets.core.posting import Draft
+from budgets.core.vector import NOTHING, Vector
+from traces.core.canonical import canonical, digest, stamp
+
+MARK_BYTES: Final = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryRow:
+    """Every column of an entry but its digest and marks.
+
+    `amounts` is the canonical text of {"used", "reserved", "limit"} → dimension → delta. They hold for the lines of
+    `account_id` and, where there is one, of `month_id`. `tranche_id` names the tranche a cost was drawn on or that was
+    changed.
+    """
+
+    id: UUID
+    tenant_id: UUID
+    run_id: UUID | None
+    account_id: UUID
+    month_id: UUID | None
+    tranche_id: UUID | None
+    effect_id: str | None
+    cause: str
+    amounts: str
+    unknown: bool
+    price_version: str
+    at: datetime
+
+
+COLUMNS: Final = tuple(field.name for field in fields(EntryRow))
+
+
+def seal(row: EntryRow) -> tuple[str, bytes]:
+    """The digest (hex) of every column by its name, and the marks: two bytes a column, in the columns' order.
+
+    The digest is the proof; the marks only tell an altered column from the others.
+    """
+    values = [_canonical_value(getattr(row, name)) for name in COLUMNS]
+    marks = b"".join((crc32(repr(value).encode()) & 0xFFFF).to_bytes(MARK_BYTES, "big") for value in values)
+    return digest("entry", canonical(dict(zip(COLUMNS, values, strict=True)))), marks
+
+
+def _canonical_value(value: UUID | datetime | str | bool | None) -> str | bool | None:
+    if isinstance(value, UUID):
+        return str(value)
+    return stamp(value) if isinstance(value, datetime) else value
+
+
+def altered(row: EntryRow, stored_digest: str, stored_marks: bytes) -> tuple[str, ...]:
+    """The columns that are not what was written; empty for an intact entry."""
+    true_digest, true_marks = seal(row)
+    if true_marks != stored_marks:
+        if true_digest == stored_digest:
+            return ("marks",)
+        return tuple(
+            name
+            for number, name in enumerate(COLUMNS)
+            if _mark(true_marks, number) != _mark(stored_marks, number)
+        )
+    return () if true_digest == stored_digest else ("digest",)
+
+
+def amounts_text(draft: Draft) -> str:
+    """The canonical text of a draft's deltas; parts without one are left out."""
+    parts = {"limit": draft.limit, "reserved": draft.reserved, "used": draft.used}
+    return canonical({name: part.canonical() for name, part in parts.items() if part}).decode()
+
+
+def read_amounts(text: str) -> tuple[Vector, Vector, Vector]:
+    """The (used, reserved, limit) deltas of an entry's text."""
+    parts = orjson.loads(text)
+    used, reserved, limit = (Vector.read(parts[name]) if name in parts else NOTHING for name in _PARTS)
+    return used, reserved, limit
+
+
+_PARTS: Final = ("used", "reserved", "limit")
+
+
+def _mark(all_marks: bytes, number: int) -> bytes:
+    return all_marks[number * MARK_BYTES : (number + 1) * MARK_BYTES]

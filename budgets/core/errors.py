@@ -1,0 +1,69 @@
+"""What budgets refuse, each with a code and a sentence."""
+
+from tenancy.core.errors import InterlockError
+
+
+class BudgetError(InterlockError):
+    """The budget refused this."""
+
+    code = "budget-error"
+
+
+class LimitReached(BudgetError):
+    """The {account} allows {limit} of {dimension}; {left} is left and {wanted} is wanted."""
+
+    code = "budget-exhausted"
+
+
+class CeilingReached(BudgetError):
+    """The tenant's {window} cost ceiling of {limit} US$ is reached; it opens again in {retry_after} seconds."""
+
+    code = "ceiling-reached"
+
+
+class DimensionUnknown(BudgetError):
+    """There is no budget dimension {dimension}."""
+
+    code = "dimension-unknown"
+
+
+class AmountInvalid(BudgetError):
+    """{amount} is not an amount of {dimension}: {rule}."""
+
+    code = "amount-invalid"
+
+
+class PriceUnknown(BudgetError):
+    """There is no price for {model} of {provider}; an unknown price is not zero."""
+
+    code = "price-unknown"
+
+
+class AccountMissing(BudgetError):
+    """There is no budget account for the run {run}."""
+
+    code = "account-missing"
+
+
+class AccountClosed(BudgetError):
+    """The budget account of the run {run} is closed."""
+
+    code = "account-closed"
+
+
+class ReservationsOpen(BudgetError):
+    """The account cannot be closed while effects hold reservations: {effects}."""
+
+    code = "reservations-open"
+
+
+class ReservationUnknown(BudgetError):
+    """No open reservation is known for the effect {effect}."""
+
+    code = "reservation-unknown"
+
+
+class LedgerMoved(BudgetError):
+    """The account of the run {run} changed under the posting: {detail}."""
+
+    code = "ledger-moved"

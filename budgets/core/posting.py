@@ -1,0 +1,242 @@
+"""The arithmetic of one posting: the settlements and reservations of a commit as net changes of lines (R-BUDGET-2)."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import StrEnum
+from typing import Final
+
+from budgets.core.dimension import Dimension
+from budgets.core.vector import NOTHING, ZERO, Vector
+
+COST: Final = Dimension.COST_USD
+
+
+class Cause(StrEnum):
+    """Why a ledger entry exists."""
+
+    OPEN = "open"
+    RESERVE = "reserve"
+    SETTLE = "settle"
+    OVERRUN = "overrun"
+    RELEASE = "release"
+    EXTEND = "extend"
+    TRANCHE = "tranche"
+    REFILL = "refill"
+    CORRECTION = "correction"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settle:
+    """Book what an effect really took and give its reservation back.
+
+    `reserved` is what its Reserve held. An empty `effect_id` books what no effect reserved (the working clock).
+    `unknown` says that nobody measured `actual`: it is the reservation, charged in full.
+    """
+
+    effect_id: str
+    reserved: Mapping[str, Decimal]
+    actual: Mapping[str, Decimal]
+    unknown: bool = False
+    price_version: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reserve:
+    """Hold the worst case of an effect before it starts. Gauges are compared with their limits and not held."""
+
+    effect_id: str
+    amounts: Mapping[str, Decimal]
+    price_version: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """The first line that cannot give what is wanted. `left` is never below zero.
+
+    `account`: run, tenant_day or tenant_month.
+    """
+
+    dimension: Dimension
+    limit: Decimal
+    wanted: Decimal
+    left: Decimal
+    account: str = "run"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineState:
+    """A line as it stands; a limit of None is none."""
+
+    limit: Decimal | None
+    used: Decimal = ZERO
+    reserved: Decimal = ZERO
+
+    @property
+    def left(self) -> Decimal | None:
+        """What can still be reserved, never below zero; None without a limit."""
+        return None if self.limit is None else max(ZERO, self.limit - self.used - self.reserved)
+
+
+@dataclass(slots=True)
+class Change:
+    """The net change of one line; `wanted` is what is newly asked of it."""
+
+    used: Decimal = ZERO
+    reserved: Decimal = ZERO
+    wanted: Decimal = ZERO
+    gauge: bool = False
+
+    @property
+    def check(self) -> Decimal | None:
+        """What has to fit beside the line's present use, or None where nothing new is asked."""
+        if not self.wanted:
+            return None
+        return self.wanted if self.gauge else self.used + self.reserved
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A ledger entry to be: deltas of the lines it names."""
+
+    cause: Cause
+    effect_id: str | None
+    used: Vector = NOTHING
+    reserved: Vector = NOTHING
+    limit: Vector = NOTHING
+    unknown: bool = False
+    price_version: str = ""
+
+
+@dataclass(slots=True)
+class Plan:
+    """A posting worked out: changes by dimension, drafts in order, the excess over reservations, the money moved.
+
+    `money` lists (effect, reserved, actual) of the settlements that concern US$; `wanted` is the US$ newly asked for.
+    """
+
+    changes: dict[Dimension, Change] = field(default_factory=dict)
+    drafts: list[Draft] = field(default_factory=list)
+    overrun: Vector = NOTHING
+    money: list[tuple[str, Decimal, Decimal]] = field(default_factory=list)
+    wanted: Decimal = ZERO
+
+    def at(self, dimension: Dimension) -> Change:
+        """The change of a dimension."""
+        change = self.changes.get(dimension)
+        if change is None:
+            change = self.changes[dimension] = Change(gauge=dimension.gauge)
+        return change
+
+
+def planned(settles: Iterable[Settle], reserves: Iterable[Reserve]) -> Plan:
+    """The net changes of one posting. Raises DimensionUnknown, AmountInvalid.
+
+    What no effect reserved is booked with the first settlement there is, so that time passing costs no row of its own.
+    """
+    plan = Plan()
+    effects = [settle for settle in settles if settle.effect_id]
+    idle = NOTHING
+    for settle in settles:
+        if not settle.effect_id:
+            idle = idle.plus(Vector.of(settle.actual).summed())
+    for settle in effects:
+        _settle(plan, settle, idle)
+        idle = NOTHING
+    if idle.nonzero():
+        _book(plan, idle)
+        plan.drafts.append(Draft(cause=Cause.SETTLE, effect_id=None, used=idle.nonzero()))
+    for reserve in reserves:
+        _reserve(plan, reserve)
+    return plan
+
+
+def _settle(plan: Plan, settle: Settle, idle: Vector) -> None:
+    reserved = Vector.of(settle.reserved).summed().nonzero()
+    actual = Vector.of(settle.actual).summed().nonzero()
+    excess = actual.above(reserved)
+    within = actual.minus(excess).plus(idle).nonzero()
+    plan.drafts.append(
+        Draft(
+            cause=Cause.SETTLE if within else Cause.RELEASE,
+            effect_id=settle.effect_id,
+            used=within,
+            reserved=NOTHING.minus(reserved),
+            unknown=settle.unknown,
+            price_version=settle.price_version,
+        )
+    )
+    if excess:
+        plan.overrun = plan.overrun.plus(excess)
+        plan.drafts.append(
+            Draft(
+                cause=Cause.OVERRUN,
+                effect_id=settle.effect_id,
+                used=excess,
+                price_version=settle.price_version,
+            )
+        )
+    _book(plan, actual)
+    _book(plan, idle)
+    for dimension in reserved:
+        plan.at(dimension).reserved -= reserved[dimension]
+    held, spent = reserved.amount(COST), actual.amount(COST)
+    if held or spent:
+        plan.money.append((settle.effect_id, held, spent))
+
+
+def _reserve(plan: Plan, reserve: Reserve) -> None:
+    asked = Vector.of(reserve.amounts).nonzero()
+    for dimension in asked:
+        change = plan.at(dimension)
+        if dimension.gauge:
+            change.wanted = max(change.wanted, asked[dimension])
+        else:
+            change.wanted += asked[dimension]
+            change.reserved += asked[dimension]
+    plan.wanted += asked.amount(COST)
+    plan.drafts.append(
+        Draft(
+            cause=Cause.RESERVE,
+            effect_id=reserve.effect_id,
+            reserved=asked.summed(),
+            price_version=reserve.price_version,
+        )
+    )
+
+
+def _book(plan: Plan, amounts: Vector) -> None:
+    for dimension in amounts:
+        plan.at(dimension).used += amounts[dimension]
+
+
+def refusal(lines: Mapping[Dimension, LineState], plan: Plan) -> Refusal | None:
+    """The first line of the run that cannot give what the plan wants, in the dimensions' order (R-BUDGET-16)."""
+    for dimension in Dimension:
+        change = plan.changes.get(dimension)
+        if change is None or change.check is None:
+            continue
+        if (refused := refused_by(dimension, lines[dimension], change)) is not None:
+            return refused
+    return None
+
+
+def refused_by(dimension: Dimension, line: LineState, change: Change) -> Refusal | None:
+    """Whether the line cannot give what the change wants of it."""
+    if line.limit is None or change.check is None or line.used + line.reserved + change.check <= line.limit:
+        return None
+    before = line.used + line.reserved + change.check - change.wanted
+    return Refusal(
+        dimension=dimension, limit=line.limit, wanted=change.wanted, left=max(ZERO, line.limit - before)
+    )
+
+
+def applied(lines: Mapping[Dimension, LineState], plan: Plan) -> dict[Dimension, LineState]:
+    """The lines after the plan: the model that the database is tested against."""
+    after = dict(lines)
+    for dimension, change in plan.changes.items():
+        line = lines[dimension]
+        after[dimension] = LineState(
+            limit=line.limit, used=line.used + change.used, reserved=line.reserved + change.reserved
+        )
+    return after

@@ -1,0 +1,239 @@
+"""A run's share of its tenant's ceilings, held ahead so that shared lines are touched rarely (THE-RING, R-BUDGET-9).
+
+A tranche is an amount of US$ that counts as reserved on one tenant day and one tenant month. The run draws on it alone.
+When it runs short, the tenant's lines are locked and the tranche is *squared*: what was spent moves from reserved to
+used on the tenant's lines, and the rest is held anew. A tranche of a day that is over is squared at every settlement
+and closed with its last one, so that a call across midnight settles where it was reserved.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from decimal import Decimal
+from typing import Final
+from uuid import UUID
+
+from budgets.core.posting import COST, Cause, LineState, Plan, Refusal
+from budgets.core.vector import ZERO
+
+DEFAULT_CHUNK: Final = Decimal(
+    "0.25"
+)  # US$; some eight calls of a mid-priced model, so one commit in eight refills
+PART_OF_LIMIT: Final = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tranche:
+    """What a run holds of one tenant day and month, in US$: `held` covers `used` and `reserved` always.
+
+    `day` and `month` are account ids; the day runs from `starts_at` up to `ends_at`.
+    """
+
+    id: UUID
+    day: UUID
+    month: UUID
+    starts_at: datetime
+    ends_at: datetime
+    held: Decimal = ZERO
+    used: Decimal = ZERO
+    reserved: Decimal = ZERO
+
+    def covers(self, at: datetime) -> bool:
+        """Whether `at` falls into its day."""
+        return self.starts_at <= at < self.ends_at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Windows:
+    """The tenant's accounts of the moment and what is left on them (None: no ceiling)."""
+
+    day: UUID
+    month: UUID
+    starts_at: datetime
+    ends_at: datetime
+    day_left: Decimal | None = None
+    month_left: Decimal | None = None
+
+
+@dataclass(slots=True)
+class Drawing:
+    """What a plan does to the run's tranches: (reserved, used) by tranche, None for one that is yet to be opened."""
+
+    by_tranche: dict[UUID | None, tuple[Decimal, Decimal]] = field(default_factory=dict)
+    wanted: Decimal = ZERO
+
+    def draw(self, tranche: UUID | None, reserved: Decimal, used: Decimal) -> None:
+        """Add to what the tranche has to bear."""
+        before = self.by_tranche.get(tranche, (ZERO, ZERO))
+        self.by_tranche[tranche] = (before[0] + reserved, before[1] + used)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Squaring:
+    """One tranche set right with its tenant's lines: what it books as used there, and what it then holds there.
+
+    `drawn` are the (reserved, used) of the plan on it. `closes` when nothing is left to hold.
+    """
+
+    tranche: Tranche
+    opens: bool
+    closes: bool
+    drawn: tuple[Decimal, Decimal]
+    booked: Decimal
+    held: Decimal
+
+    @property
+    def held_more(self) -> Decimal:
+        """The change of what is reserved on the tenant's lines."""
+        return self.held - self.tranche.held
+
+    @property
+    def idle(self) -> bool:
+        """Whether it changes nothing at all."""
+        return not (self.opens or self.closes or self.booked or self.held_more or any(self.drawn))
+
+    @property
+    def cause(self) -> Cause:
+        """The cause of its ledger entry."""
+        if self.opens:
+            return Cause.TRANCHE
+        if self.held + self.booked > self.tranche.held:
+            return Cause.REFILL
+        return Cause.SETTLE if self.booked else Cause.RELEASE
+
+
+def current(tranches: Iterable[Tranche], at: datetime) -> Tranche | None:
+    """The tranche that new reservations draw on."""
+    return next((tranche for tranche in tranches if tranche.covers(at)), None)
+
+
+def drawing(
+    plan: Plan, tranches: Iterable[Tranche], at: datetime, origins: Mapping[str, UUID | None]
+) -> Drawing:
+    """Which tranche bears what. `origins` says where an effect's reservation was drawn; others draw on the current one."""
+    now = current(tranches, at)
+    home = now.id if now else None
+    drawn = Drawing(wanted=plan.wanted)
+    for effect, held, spent in plan.money:
+        origin = origins.get(effect) if held else home
+        drawn.draw(origin or home, -held, spent)
+    if plan.wanted:
+        drawn.draw(home, plan.wanted, ZERO)
+    return drawn
+
+
+def in_flight(tranches: Iterable[Tranche]) -> list[Tranche]:
+    """The tranches with reservations: where there is one, every reservation in flight is drawn on it."""
+    return [tranche for tranche in tranches if tranche.reserved]
+
+
+def suffices(drawn: Drawing, tranches: Iterable[Tranche], at: datetime) -> bool:
+    """Whether the current tranche bears the drawing alone, so that the tenant's lines can be left alone."""
+    now = current(tranches, at)
+    for tranche, (reserved, used) in drawn.by_tranche.items():
+        if now is None or tranche != now.id:
+            return False
+        if now.used + used + now.reserved + reserved > now.held:
+            return False
+    return True
+
+
+def chunk_for(run_limit: Decimal | None, setting: Decimal | None) -> Decimal:
+    """How much a run asks for at once: the tenant's setting, else an eighth of the run's limit, at least the default."""
+    if setting is not None:
+        return setting
+    return DEFAULT_CHUNK if run_limit is None else max(DEFAULT_CHUNK, run_limit / PART_OF_LIMIT)
+
+
+def squared(
+    drawn: Drawing,
+    tranches: Iterable[Tranche],
+    lines: Mapping[UUID, LineState],
+    *,
+    opened: Tranche,
+    at: datetime,
+    chunk: Decimal,
+    run_left: Decimal | None,
+) -> tuple[list[Squaring], Refusal | None]:
+    """Set every tranche right with the tenant's lines; or the refusal of the day's or the month's line.
+
+    `lines` are the locked US$ lines of all accounts named; `opened` is the empty tranche to open when the current day
+    has none; `run_left` is what the run itself may still reserve after this plan (None: no limit). Near the ceiling a
+    run gets what the line still has, but never less than it needs: then it is refused.
+    """
+    standing = dict(lines)
+    done: list[Squaring] = []
+    now = current(tranches, at)
+    for old in tranches:
+        if now is None or old.id != now.id:
+            bears = drawn.by_tranche.get(old.id, (ZERO, ZERO))
+            squaring = _square(old, bears, old.reserved + bears[0], opens=False, closing=True)
+            _post(standing, squaring)
+            done.extend([] if squaring.idle else [squaring])
+    home = now or opened
+    bears = drawn.by_tranche.get(home.id if now else None, (ZERO, ZERO))
+    if now is None and bears == (ZERO, ZERO):
+        return done, None
+    needed = home.reserved + bears[0]
+    room = _room(standing, home, booked=home.used + bears[1])
+    if drawn.wanted:
+        if (refused := _refused(standing, home, room, needed, drawn.wanted)) is not None:
+            return [], refused
+        spare = max(ZERO, chunk - drawn.wanted)
+        spare = spare if run_left is None else min(spare, max(ZERO, run_left))
+    else:
+        spare = max(ZERO, home.held - home.used - bears[1] - needed)
+    fits = min((left for left in room.values() if left is not None), default=None)
+    held = needed + spare if fits is None else max(needed, min(needed + spare, fits))
+    done.append(_square(home, bears, held, opens=now is None, closing=False))
+    return done, None
+
+
+def closed(tranches: Iterable[Tranche]) -> list[Squaring]:
+    """The squarings that end a run's tranches: what was spent is booked, the rest is given back."""
+    return [_square(tranche, (ZERO, ZERO), ZERO, opens=False, closing=True) for tranche in tranches]
+
+
+def _square(
+    tranche: Tranche, bears: tuple[Decimal, Decimal], held: Decimal, *, opens: bool, closing: bool
+) -> Squaring:
+    return Squaring(
+        tranche=tranche,
+        opens=opens,
+        closes=closing and not held,
+        drawn=bears,
+        booked=tranche.used + bears[1],
+        held=held,
+    )
+
+
+def _post(standing: dict[UUID, LineState], squaring: Squaring) -> None:
+    for account in (squaring.tranche.day, squaring.tranche.month):
+        line = standing[account]
+        standing[account] = replace(
+            line, used=line.used + squaring.booked, reserved=line.reserved + squaring.held_more
+        )
+
+
+def _room(lines: Mapping[UUID, LineState], tranche: Tranche, *, booked: Decimal) -> dict[str, Decimal | None]:
+    """How much the tranche could hold on each of its two lines once `booked` is used there."""
+    room: dict[str, Decimal | None] = {}
+    for account, line in (("tenant_day", lines[tranche.day]), ("tenant_month", lines[tranche.month])):
+        others = line.used + booked + line.reserved - tranche.held
+        room[account] = None if line.limit is None else line.limit - others
+    return room
+
+
+def _refused(
+    lines: Mapping[UUID, LineState],
+    tranche: Tranche,
+    room: Mapping[str, Decimal | None],
+    needed: Decimal,
+    wanted: Decimal,
+) -> Refusal | None:
+    for account, line in (("tenant_day", lines[tranche.day]), ("tenant_month", lines[tranche.month])):
+        left = room[account]
+        if left is not None and line.limit is not None and left < needed:
+            spare = max(ZERO, left - needed + wanted)
+            return Refusal(dimension=COST, limit=line.limit, wanted=wanted, left=spare, account=account)
+    return None

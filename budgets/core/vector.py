@@ -1,0 +1,156 @@
+"""Amounts per dimension: an immutable mapping in which an absent dimension is unknown, not zero."""
+
+from collections.abc import Iterator, Mapping
+from decimal import ROUND_CEILING, Decimal
+from typing import Final, Self
+
+from budgets.core.dimension import Dimension
+from budgets.core.errors import AmountInvalid, DimensionUnknown
+from traces.core.canonical import plain
+
+ZERO: Final = Decimal(0)
+PLACES: Final = (
+    12  # one token of the cheapest cached input costs some 1e-9 US$; a thousandth of that is still exact
+)
+LARGEST: Final = Decimal(10) ** 18
+_QUANTUM: Final = Decimal(1).scaleb(-PLACES)
+_RANK: Final = {dimension: rank for rank, dimension in enumerate(Dimension)}
+_BY_NAME: Final[dict[str, Dimension]] = {dimension.value: dimension for dimension in Dimension}
+
+
+def named(name: str) -> Dimension:
+    """The dimension called `name`. Raises DimensionUnknown."""
+    if (dimension := _BY_NAME.get(name)) is None:
+        raise DimensionUnknown(dimension=name[:100])
+    return dimension
+
+
+def rounded_up(amount: Decimal) -> Decimal:
+    """The amount at the ledger's precision, never less than it was."""
+    return amount.quantize(_QUANTUM, rounding=ROUND_CEILING)
+
+
+def checked(dimension: Dimension, amount: Decimal) -> Decimal:
+    """`amount` if a line can hold it exactly. Raises AmountInvalid for what is not finite, too large or too fine."""
+    if not amount.is_finite():
+        raise AmountInvalid(dimension=dimension.value, amount=str(amount), rule="it is not finite")
+    if abs(amount) >= LARGEST:
+        raise AmountInvalid(dimension=dimension.value, amount=str(amount)[:40], rule="it is too large")
+    exponent = amount.as_tuple().exponent
+    if isinstance(exponent, int) and exponent < -PLACES and amount != rounded_up(amount):
+        raise AmountInvalid(dimension=dimension.value, amount=str(amount)[:40], rule="it is too fine")
+    return amount
+
+
+class Vector(Mapping[str, Decimal]):
+    """Amounts per dimension in the dimensions' order. What is absent is unknown: as a limit it means unlimited.
+
+    Arithmetic takes an unknown operand as nothing to add or take away; `get` still answers None for it.
+    """
+
+    __slots__ = ("_amounts",)
+    _amounts: dict[Dimension, Decimal]
+
+    @classmethod
+    def of(cls, amounts: Mapping[str, Decimal | None]) -> "Vector":
+        """A vector of the known amounts. Raises DimensionUnknown, AmountInvalid."""
+        if isinstance(amounts, Vector):
+            return amounts
+        known = {named(name): amount for name, amount in amounts.items() if amount is not None}
+        for dimension, amount in known.items():
+            checked(dimension, amount)
+        return cls._trusted(known)
+
+    @classmethod
+    def _trusted(cls, known: dict[Dimension, Decimal]) -> Self:
+        vector = cls.__new__(cls)
+        vector._amounts = known if len(known) < 2 else dict(sorted(known.items(), key=_rank))
+        return vector
+
+    def __getitem__(self, dimension: str) -> Decimal:
+        return self._amounts[dimension]  # type: ignore[index]  # a StrEnum member is found by its text
+
+    def __iter__(self) -> Iterator[Dimension]:
+        return iter(self._amounts)
+
+    def __len__(self) -> int:
+        return len(self._amounts)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._amounts.items()))
+
+    def __repr__(self) -> str:
+        inside = ", ".join(
+            f"{dimension.value}={plain(amount)}" for dimension, amount in self._amounts.items()
+        )
+        return f"Vector({inside})"
+
+    def amount(self, dimension: Dimension) -> Decimal:
+        """The amount, with zero for an unknown one: for sums only."""
+        return self._amounts.get(dimension, ZERO)
+
+    def plus(self, other: "Vector") -> "Vector":
+        """The sum over the dimensions of both."""
+        return self._merged(other, 1)
+
+    def minus(self, other: "Vector") -> "Vector":
+        """The difference over the dimensions of both; amounts may become negative."""
+        return self._merged(other, -1)
+
+    def _merged(self, other: "Vector", sign: int) -> "Vector":
+        if not other:
+            return self
+        total = dict(self._amounts)
+        for dimension, amount in other._amounts.items():
+            total[dimension] = total.get(dimension, ZERO) + sign * amount
+        return Vector._trusted(total)
+
+    def clamped(self, upper: "Vector") -> "Vector":
+        """Each amount at most that of `upper`; where `upper` is unknown the amount stays."""
+        return Vector._trusted(
+            {
+                dimension: min(amount, upper._amounts.get(dimension, amount))
+                for dimension, amount in self._amounts.items()
+            }
+        )
+
+    def tightened(self, other: "Vector") -> "Vector":
+        """Two sets of limits together: the smaller where both know one, else the one that is known."""
+        merged = {**other._amounts, **self._amounts}
+        return Vector._trusted(merged).clamped(other)
+
+    def above(self, floor: "Vector") -> "Vector":
+        """What exceeds `floor`, per dimension; dimensions that do not exceed it are left out."""
+        return Vector._trusted(
+            {
+                dimension: excess
+                for dimension, amount in self._amounts.items()
+                if (excess := amount - floor.amount(dimension)) > 0
+            }
+        )
+
+    def nonzero(self) -> "Vector":
+        """The amounts that are not zero."""
+        return Vector._trusted({dimension: amount for dimension, amount in self._amounts.items() if amount})
+
+    def summed(self) -> "Vector":
+        """The cumulative dimensions only: gauges are compared at use and never booked."""
+        return Vector._trusted(
+            {dimension: amount for dimension, amount in self._amounts.items() if not dimension.gauge}
+        )
+
+    def canonical(self) -> dict[str, str]:
+        """Dimension → plain decimal string, for hashing and storing."""
+        return {dimension.value: plain(amount) for dimension, amount in self._amounts.items()}
+
+    @classmethod
+    def read(cls, stored: Mapping[str, str]) -> "Vector":
+        """The vector whose canonical form is `stored`."""
+        return cls.of({name: Decimal(amount) for name, amount in stored.items()})
+
+
+def _rank(item: tuple[Dimension, Decimal]) -> int:
+    return _RANK[item[0]]
+
+
+NOTHING: Final = Vector.of({})

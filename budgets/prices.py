@@ -1,0 +1,21 @@
+"""Which price holds for a model: the tenant's own, else the listed one, else none (R-BUDGET-15)."""
+
+from datetime import datetime
+from uuid import UUID
+
+from budgets.core.pricing import ModelPrice
+from budgets.gateways import from_genai_prices
+from budgets.models import Price
+
+
+def price_for(tenant_id: UUID, provider: str, model: str, at: datetime) -> ModelPrice:
+    """The price in force at `at`, to be pinned by a run. Raises PriceUnknown: by policy the run is then refused, or an
+    admin declares a worst case with `declare_price`."""
+    row = (
+        Price.objects.filter(tenant_id=tenant_id, provider=provider, model=model, valid_from__lte=at)
+        .order_by("-version")
+        .first()
+    )
+    if row is not None:
+        return ModelPrice.model_validate(row.price)
+    return from_genai_prices(provider, model, at)

@@ -1,0 +1,111 @@
+"""What budgets can be asked: headroom, usage, the ledger of a run. All inside the tenant's context."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from uuid import UUID
+
+from budgets.book import BOOK, HEADROOM, Book, Headroom, parameters, read_book, read_headroom
+from budgets.core.dimension import Dimension
+from budgets.core.entry import read_amounts
+from budgets.core.errors import AccountMissing
+from budgets.core.posting import LineState
+from budgets.core.vector import Vector
+from budgets.ledger import Cursor
+from budgets.models import Entry, Line
+from tenancy.context import current_tenant, raw_cursor
+from tenancy.core.errors import OutsideTenant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryView:
+    """One entry as people read it; `tenant_line` marks those of the tenant's day and month instead of the run."""
+
+    id: UUID
+    cause: str
+    effect_id: str | None
+    used: Vector
+    reserved: Vector
+    limit: Vector
+    unknown: bool
+    price_version: str
+    tenant_line: bool
+    at: datetime
+
+
+def headroom(run_id: UUID, at: datetime, cursor: Cursor | None = None) -> Headroom:
+    """What is left on every line of the run, its tenant's day and month included, in one statement (R-BUDGET-6).
+
+    Inside a pipeline send `book.HEADROOM` and read it with `book.read_headroom`. Raises AccountMissing.
+    """
+    cursor = cursor or raw_cursor()
+    cursor.execute(HEADROOM, parameters(_here(), run_id, at), prepare=True)
+    found = read_headroom(run_id, cursor.fetchall(), at)
+    if found is None:
+        raise AccountMissing(run=str(run_id))
+    return found
+
+
+def book(run_id: UUID, at: datetime | None = None, cursor: Cursor | None = None) -> Book:
+    """What a posting has to know, without the run's own lines: cheaper than `headroom`. Raises AccountMissing."""
+    cursor = cursor or raw_cursor()
+    cursor.execute(BOOK, parameters(_here(), run_id, at), prepare=True)
+    found = read_book(run_id, cursor.fetchall())
+    if found is None:
+        raise AccountMissing(run=str(run_id))
+    return found
+
+
+def usage(run_id: UUID) -> Mapping[Dimension, LineState]:
+    """Every line of the run: limit, used, reserved, left. Empty where the run has no account."""
+    rows = {line.dimension: line for line in Line.objects.filter(account_id=run_id)}
+    return {
+        dimension: LineState(limit=row.limit, used=row.used, reserved=row.reserved)
+        for dimension in Dimension
+        if (row := rows.get(dimension.value)) is not None
+    }
+
+
+def ledger(run_id: UUID) -> list[EntryView]:
+    """The run's entries in the order in which they were written (R-BUDGET-3)."""
+    return [_view(entry) for entry in Entry.objects.filter(run_id=run_id).order_by("id")]
+
+
+def tenant_spending(at: datetime) -> Mapping[str, Decimal]:
+    """What the tenant has spent today and this month, in US$: booked on its lines, and drawn on tranches since.
+
+    Keys: tenant_day, tenant_month.
+    """
+    cursor = raw_cursor()
+    cursor.execute(
+        """SELECT a.kind, l.used + coalesce((SELECT sum(t.used) FROM budgets_tranche t
+                    WHERE t.closed_at IS NULL AND a.id IN (t.day_id, t.month_id)), 0)
+             FROM budgets_account a JOIN budgets_line l ON l.tenant_id = a.tenant_id AND l.account_id = a.id
+            WHERE a.tenant_id = %(tenant)s AND a.window_start <= %(at)s AND a.window_end > %(at)s""",
+        {"tenant": _here(), "at": at},
+    )
+    spent = {str(kind): Decimal(amount) for kind, amount in cursor.fetchall()}
+    return {kind: spent.get(kind, Decimal(0)) for kind in ("tenant_day", "tenant_month")}
+
+
+def _view(entry: Entry) -> EntryView:
+    used, reserved, limit = read_amounts(entry.amounts)
+    return EntryView(
+        id=entry.id,
+        cause=entry.cause,
+        effect_id=entry.effect_id,
+        used=used,
+        reserved=reserved,
+        limit=limit,
+        unknown=entry.unknown,
+        price_version=entry.price_version,
+        tenant_line=entry.month_id is not None,
+        at=entry.at,
+    )
+
+
+def _here() -> UUID:
+    if (tenant_id := current_tenant()) is None:
+        raise OutsideTenant(table="budgets_account")
+    return tenant_id

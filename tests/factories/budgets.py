@@ -1,0 +1,99 @@
+"""Accounts, effects and postings for tests."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from decimal import Decimal
+from uuid import UUID
+
+from budgets.actions import Posting, Reserve, Settle, close_run_account, open_run_account, post, set_ceilings
+from budgets.book import Book
+from budgets.core.ceilings import Ceilings
+from budgets.ledger import Cursor
+from tenancy.context import raw_cursor, tenant
+from tenancy.ids import fresh_id
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+Figures = Mapping[str, str | int]
+
+
+def amounts(figures: Figures) -> dict[str, Decimal]:
+    """Decimals from what is quick to write."""
+    return {name: Decimal(figure) for name, figure in figures.items()}
+
+
+@contextmanager
+def inside(tenant_id: UUID) -> Iterator[Cursor]:
+    """A transaction of the tenant and a raw cursor in it."""
+    with tenant(tenant_id):
+        yield raw_cursor()
+
+
+@dataclass
+class Purse:
+    """A run's account with short verbs, each in a transaction of its own. Effects are numbered by themselves."""
+
+    tenant: UUID
+    run: UUID
+    held: dict[str, dict[str, Decimal]] = field(default_factory=dict)
+
+    def reserve(self, figures: Figures, *, at: datetime = NOON) -> tuple[str, Posting]:
+        """Reserve for a new effect: its id and the answer."""
+        effect = fresh_id().hex
+        posting = self.post(reserves=(Reserve(effect_id=effect, amounts=amounts(figures)),), at=at)
+        if posting.refused is None:
+            self.held[effect] = amounts(figures)
+        return effect, posting
+
+    def settle(self, effect: str, figures: Figures, *, at: datetime = NOON) -> Posting:
+        """Settle an effect with what it took."""
+        return self.post(settles=(self.settlement(effect, figures),), at=at)
+
+    def settlement(self, effect: str, figures: Figures) -> Settle:
+        """The settlement of an effect reserved here."""
+        return Settle(effect_id=effect, reserved=self.held.pop(effect), actual=amounts(figures))
+
+    def post(
+        self,
+        *,
+        settles: tuple[Settle, ...] = (),
+        reserves: tuple[Reserve, ...] = (),
+        at: datetime = NOON,
+        book: Book | None = None,
+    ) -> Posting:
+        """One posting in one transaction."""
+        with inside(self.tenant) as cursor:
+            return post(
+                self.tenant, self.run, settles=settles, reserves=reserves, at=at, cursor=cursor, book=book
+            )
+
+    def close(self, *, at: datetime = NOON) -> Posting:
+        """Close the account."""
+        with inside(self.tenant):
+            return close_run_account(self.tenant, self.run, at)
+
+
+def open_purse(tenant_id: UUID, limits: Figures | None = None, *, at: datetime = NOON) -> Purse:
+    """A run's account with these limits; none without."""
+    run = fresh_id()
+    with inside(tenant_id):
+        open_run_account(tenant_id, run, amounts(limits or {}), at)
+    return Purse(tenant=tenant_id, run=run)
+
+
+def ceilings(
+    tenant_id: UUID,
+    *,
+    daily: str | None = None,
+    monthly: str | None = None,
+    per_run: str | None = None,
+    tranche: str | None = None,
+    by: UUID | None = None,
+    at: datetime = NOON,
+) -> None:
+    """Set the tenant's ceilings; what is not named is without."""
+    figures = {"per_run_usd": per_run, "daily_usd": daily, "monthly_usd": monthly, "tranche_usd": tranche}
+    stated = {name: Decimal(text) if text is not None else None for name, text in figures.items()}
+    with inside(tenant_id):
+        set_ceilings(tenant_id, Ceilings.model_validate(stated), by=by, reason="a test", at=at)

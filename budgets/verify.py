@@ -12,6 +12,7 @@ from typing import Any
 from uuid import UUID
 
 import orjson
+from traces.core.canonical import plain
 from traces.verify import Fault, register_check
 
 from budgets.core.dimension import Dimension

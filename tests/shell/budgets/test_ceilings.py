@@ -1,0 +1,254 @@
+"""A tenant's ceilings: by day and month of its own time zone, never passed by a cent."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from itertools import count
+from uuid import UUID
+
+import psycopg
+import pytest
+from django.db import connections
+
+from budgets.actions import charge_tenant_check, ensure_tenant_windows
+from budgets.core.errors import CeilingReached
+from budgets.models import Account, Line, TenantCeiling, Tranche
+from budgets.queries import ledger, tenant_spending, usage
+from budgets.verify import verify_ledger
+from tenancy.context import tenant
+from tests.conftest import House
+from tests.factories.budgets import NOON, Purse, ceilings, inside, open_purse
+from tests.factories.tenancy import make_tenant
+from tests.proves import proves
+
+MIDNIGHT = datetime(2026, 11, 22, tzinfo=UTC)
+
+
+def windows(tenant_id: UUID, kind: str = "tenant_day") -> list[tuple[datetime, Decimal, Decimal]]:
+    """(start, used, reserved) of the tenant's windows in order."""
+    with tenant(tenant_id):
+        lines = Line.objects.filter(account__kind=kind).order_by("account__window_start")
+        return [(line.account.window_start, line.used, line.reserved) for line in lines.select_related("account")]
+
+
+def whole(tenant_id: UUID) -> bool:
+    """Whether the tenant's whole ledger proves."""
+    with tenant(tenant_id):
+        return verify_ledger() == []
+
+
+@proves("R-BUDGET-9", part="per run")
+def test_the_tenants_ceiling_per_run_tightens_the_runs_limit(house: House) -> None:
+    ceilings(house.tenant.id, per_run="0.50")
+    purse = open_purse(house.tenant.id, {"cost_usd": 5})
+    refused = purse.reserve({"cost_usd": "0.51"})[1].refused
+    assert refused is not None
+    assert (refused.account, refused.limit) == ("run", Decimal("0.50"))
+
+
+@proves("R-BUDGET-9", part="tier")
+def test_a_tenant_without_ceilings_of_its_own_has_those_of_its_tier(house: House) -> None:
+    with inside(house.tenant.id):
+        left = ensure_tenant_windows(house.tenant.id, NOON)
+    assert (left.day_left, left.month_left) == (100, 1000)
+
+
+@proves("R-BUDGET-9", part="day")
+def test_the_day_refuses_what_the_run_would_allow(house: House) -> None:
+    ceilings(house.tenant.id, daily="0.10")
+    purse = open_purse(house.tenant.id)
+    purse.reserve({"cost_usd": "0.08"})
+    refused = purse.reserve({"cost_usd": "0.03"})[1].refused
+    assert refused is not None
+    assert (refused.account, refused.left) == ("tenant_day", Decimal("0.02"))
+    assert whole(house.tenant.id)
+
+
+@proves("R-BUDGET-9", part="month")
+def test_the_month_refuses_on_another_day(house: House) -> None:
+    ceilings(house.tenant.id, monthly="0.10")
+    spender = open_purse(house.tenant.id)
+    effect, _ = spender.reserve({"cost_usd": "0.08"})
+    spender.settle(effect, {"cost_usd": "0.08"})
+    spender.close()
+    later = open_purse(house.tenant.id, at=NOON + timedelta(days=3))
+    refused = later.reserve({"cost_usd": "0.03"}, at=NOON + timedelta(days=3))[1].refused
+    assert refused is not None
+    assert refused.account == "tenant_month"
+
+
+def test_a_run_touches_its_tenants_lines_rarely_and_gives_the_rest_back(house: House) -> None:
+    ceilings(house.tenant.id, daily="5")
+    purse = open_purse(house.tenant.id, {"cost_usd": 1})
+    for _ in range(10):
+        effect, _ = purse.reserve({"cost_usd": "0.03"})
+        purse.settle(effect, {"cost_usd": "0.02"})
+    with tenant(house.tenant.id):
+        assert [entry.cause for entry in ledger(purse.run) if entry.tenant_line] == ["tranche"]
+        assert tenant_spending(NOON)["tenant_day"] == Decimal("0.20")
+    assert windows(house.tenant.id)[0][1:] == (0, Decimal("0.25"))
+    purse.close()
+    assert windows(house.tenant.id)[0][1:] == (Decimal("0.20"), 0)
+    assert whole(house.tenant.id)
+
+
+def test_a_short_tranche_is_refilled(house: House) -> None:
+    ceilings(house.tenant.id, daily="5", tranche="0.05")
+    purse = open_purse(house.tenant.id)
+    for _ in range(4):
+        effect, _ = purse.reserve({"cost_usd": "0.03"})
+        purse.settle(effect, {"cost_usd": "0.03"})
+    with tenant(house.tenant.id):
+        causes = [entry.cause for entry in ledger(purse.run) if entry.tenant_line]
+    assert causes == ["tranche", "refill", "refill", "refill"]
+    assert whole(house.tenant.id)
+
+
+@proves("R-BUDGET-9", part="midnight")
+def test_a_call_across_midnight_settles_on_the_window_that_reserved_it(house: House) -> None:
+    ceilings(house.tenant.id, daily="1")
+    purse = open_purse(house.tenant.id)
+    before, _ = purse.reserve({"cost_usd": "0.10"}, at=MIDNIGHT - timedelta(seconds=1))
+    after, _ = purse.reserve({"cost_usd": "0.10"}, at=MIDNIGHT + timedelta(seconds=1))
+    purse.settle(before, {"cost_usd": "0.07"}, at=MIDNIGHT + timedelta(seconds=2))
+    purse.settle(after, {"cost_usd": "0.02"}, at=MIDNIGHT + timedelta(seconds=3))
+    purse.close(at=MIDNIGHT + timedelta(seconds=4))
+    assert [window[1:] for window in windows(house.tenant.id)] == [(Decimal("0.07"), 0), (Decimal("0.02"), 0)]
+    assert windows(house.tenant.id, "tenant_month")[0][1:] == (Decimal("0.09"), 0)
+    assert whole(house.tenant.id)
+
+
+@proves("R-BUDGET-9", part="time zone in the database")
+def test_a_tenants_day_is_that_of_its_time_zone() -> None:
+    berlin = make_tenant(time_zone="Europe/Berlin").id
+    ceilings(berlin, daily="0.10", at=MIDNIGHT - timedelta(hours=1, minutes=1))
+    purse = open_purse(berlin)
+    purse.reserve({"cost_usd": "0.10"}, at=MIDNIGHT - timedelta(hours=1, seconds=1))
+    assert purse.reserve({"cost_usd": "0.10"}, at=MIDNIGHT - timedelta(hours=1))[1].refused is None
+    assert [window[0].hour for window in windows(berlin)] == [23, 23]
+
+
+def test_a_changed_time_zone_never_makes_two_days_of_one_moment() -> None:
+    moved = make_tenant(time_zone="UTC")
+    with inside(moved.id):
+        ensure_tenant_windows(moved.id, NOON)
+    type(moved).objects.filter(id=moved.id).update(time_zone="America/New_York")
+    with inside(moved.id):
+        ensure_tenant_windows(moved.id, NOON + timedelta(hours=13))
+        days = Account.objects.filter(kind="tenant_day").order_by("window_start")
+        assert [days[1].window_start, days[1].window_end] == [days[0].window_end, MIDNIGHT + timedelta(hours=5)]
+
+
+@proves("B8")
+@proves("R-SEC-6", part="ceilings")
+def test_a_ceiling_lowered_below_todays_spend_stops_only_what_comes_next(house: House) -> None:
+    ceilings(house.tenant.id, daily="1", tranche="0")
+    purse = open_purse(house.tenant.id)
+    effect, _ = purse.reserve({"cost_usd": "0.50"})
+    ceilings(house.tenant.id, daily="0.20")
+    assert purse.settle(effect, {"cost_usd": "0.40"}).refused is None
+    refused = purse.reserve({"cost_usd": "0.01"})[1].refused
+    assert refused is not None or windows(house.tenant.id)[0][2] >= Decimal("0.01")
+    with tenant(house.tenant.id):
+        assert TenantCeiling.objects.count() == 2
+    assert whole(house.tenant.id)
+
+
+def test_admission_hears_when_the_ceiling_opens_again(house: House) -> None:
+    ceilings(house.tenant.id, daily="0.10", tranche="0")
+    purse = open_purse(house.tenant.id)
+    with inside(house.tenant.id):
+        charge_tenant_check(house.tenant.id, NOON)
+    purse.reserve({"cost_usd": "0.10"})
+    with inside(house.tenant.id), pytest.raises(CeilingReached) as reached:
+        charge_tenant_check(house.tenant.id, NOON)
+    assert reached.value.data["retry_after"] == 12 * 3600
+
+
+@proves("R-BUDGET-16", part="zero ceiling")
+def test_a_ceiling_of_zero_admits_runs_that_spend_nothing(house: House) -> None:
+    ceilings(house.tenant.id, daily="0", monthly="0")
+    with inside(house.tenant.id):
+        charge_tenant_check(house.tenant.id, NOON)
+    purse = open_purse(house.tenant.id)
+    assert purse.reserve({"tool_calls": 1})[1].refused is None
+    assert purse.reserve({"cost_usd": "0.01"})[1].refused is not None
+
+
+@proves("R-BUDGET-9", part="concurrency")
+@proves("R-BUDGET-2", part="concurrency")
+@proves("B2")
+@pytest.mark.parametrize("tranche", ["0", "0.25"])
+def test_a_hundred_runs_at_once_never_pass_a_ceiling_by_a_cent(
+    house: House, superuser: psycopg.Connection, tranche: str
+) -> None:
+    ceilings(house.tenant.id, daily="1.00", tranche=tranche)
+    purses = [open_purse(house.tenant.id, {"cost_usd": 1}) for _ in range(100)]
+    most, over = Decimal(0), threading.Event()
+    watching = threading.Event()
+
+    def watch() -> None:
+        nonlocal most
+        query = """SELECT max(l.used + l.reserved) FROM budgets_line l JOIN budgets_account a ON a.id = l.account_id
+                    WHERE a.kind = 'tenant_day' AND a.tenant_id = %s"""
+        while not over.is_set():
+            row = superuser.execute(query, [house.tenant.id]).fetchone()
+            most = max(most, row[0] if row else Decimal(0))
+            watching.set()
+
+    granted = spend_at_once(purses, watch, watching, over)
+    assert most <= Decimal("1.00")
+    assert granted >= 1
+    with tenant(house.tenant.id):
+        spent = tenant_spending(NOON)["tenant_day"]
+        assert spent <= Decimal("1.00")
+        assert spent == sum(line.used for purse in purses for line in usage(purse.run).values())
+        assert not Tranche.objects.filter(closed_at=None).exists()
+    assert windows(house.tenant.id)[0][2] == 0
+    assert whole(house.tenant.id)
+
+
+def spend_at_once(
+    purses: list[Purse], watch: object, watching: threading.Event, over: threading.Event
+) -> int:
+    """Each run makes three calls of seven cents from one of eight threads, then closes. How many were granted."""
+    watcher = threading.Thread(target=watch)  # type: ignore[arg-type]
+    watcher.start()
+    watching.wait(5)
+    ticks = count()
+
+    def one(purse: Purse) -> int:
+        granted = 0
+        try:
+            for _ in range(3):
+                effect, posting = purse.reserve({"cost_usd": "0.07"})
+                if posting.refused is None:
+                    granted += 1
+                    purse.settle(effect, {"cost_usd": "0.05" if next(ticks) % 2 else "0.07"})
+            purse.close()
+        finally:
+            connections.close_all()
+        return granted
+
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            return sum(pool.map(one, purses))
+    finally:
+        over.set()
+        watcher.join()
+
+
+@proves("R-BUDGET-2", part="one run from many threads")
+def test_one_run_posted_to_from_many_threads_keeps_its_limit(house: House) -> None:
+    purse = open_purse(house.tenant.id, {"tool_calls": 10, "cost_usd": "0.30"})
+
+    def one(_: int) -> bool:
+        try:
+            return purse.reserve({"tool_calls": 1, "cost_usd": "0.01"})[1].refused is None
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(one, range(24))) == 10
+    assert whole(house.tenant.id)

@@ -5,6 +5,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 export UV_PYTHON_DOWNLOADS := never
 export UV_PROJECT_ENVIRONMENT := $(VENV)
+# Behind a proxy with its own authority only the system's certificates will do; a bare system has none.
+ifneq ($(wildcard /etc/ssl/certs/ca-certificates.crt),)
+export UV_SYSTEM_CERTS ?= 1
+endif
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help

@@ -250,8 +250,9 @@ class Supervisor:
         for watcher in self._watchers:
             watcher.cancel()
         await asyncio.gather(*self._watchers, return_exceptions=True)
-        if self._children:
+        started = [child for child in self._children if child.pid is not None]
+        if started:
             self.journal.say("ending everything, last started first")
-        for child in reversed(self._children):
+        for child in reversed(started):
             await child.stop()
             self.journal.say(f"{child.part.name} has ended")

@@ -100,6 +100,13 @@ def open_to_others(path: Path) -> bool:
     return resolved.stat().st_mode & needed == needed
 
 
+def make_folder(path: Path, mode: int) -> None:
+    """Make a folder with exactly this mode, whatever the umask; one that exists keeps its own."""
+    if not path.exists():
+        path.mkdir(parents=True, exist_ok=True)
+        path.chmod(mode)
+
+
 def digest(path: Path) -> str:
     """Ten hexadecimal characters that stand for a folder in names that must stay short."""
     return hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:10]

@@ -27,6 +27,7 @@ from config.children import (
     Command,
     digest,
     end_stale,
+    make_folder,
     open_to_others,
     socket_folder,
     wait_for,
@@ -56,11 +57,12 @@ def house_folder(folder: Path, account: Account) -> Path:
     That is the folder itself, unless the servers run as `nobody` and nobody cannot walk there (a checkout
     under root's home): then a folder under /var/lib with a name drawn from it.
     """
-    folder.mkdir(parents=True, exist_ok=True, mode=0o711 if account.dropped else 0o700)
+    make_folder(folder, 0o711 if account.dropped else 0o700)
     elsewhere = _ROOTS_PLACE / digest(folder)
     if not account.dropped or not (elsewhere.exists() or not _walkable(folder)):
         return folder
-    elsewhere.mkdir(parents=True, exist_ok=True, mode=0o711)
+    make_folder(_ROOTS_PLACE, 0o711)
+    make_folder(elsewhere, 0o711)
     return elsewhere
 
 

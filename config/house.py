@@ -13,7 +13,7 @@ from typing import IO
 from django.core.management import get_commands
 
 from config import plan
-from config.children import Command
+from config.children import Command, make_folder
 from config.embedded import EmbeddedPostgres, EmbeddedValkey
 from config.env import SERVERS_FILE, Given, clear, data_dir
 from config.plan import Part, python
@@ -37,8 +37,7 @@ class House:
 
     def enter(self) -> None:
         """Take the data folder for this supervisor alone and look at the port. Raises StartFailedError."""
-        mode = 0o711 if os.geteuid() == 0 else 0o700
-        self.data.mkdir(parents=True, exist_ok=True, mode=mode)
+        make_folder(self.data, 0o711 if os.geteuid() == 0 else 0o700)
         self._lock = (self.data / "supervisor.lock").open("a")
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -22,7 +22,7 @@ import django
 import psycopg
 from psycopg import sql
 
-from config.children import alive
+from config.children import alive, make_folder
 from config.embedded import EmbeddedPostgres
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -43,7 +43,9 @@ class TestServers:
     __test__ = False
 
     def __init__(self, suite: str, worker: str) -> None:
-        FOLDER.mkdir(parents=True, exist_ok=True, mode=0o711)
+        mode = 0o711 if os.geteuid() == 0 else 0o700
+        make_folder(FOLDER.parent, mode)
+        make_folder(FOLDER, mode)
         with locked("start"):
             self.postgres = EmbeddedPostgres(FOLDER, durable=False, connections=400)
         self.template = f"{suite}_template"

@@ -19,6 +19,17 @@ STATUS: dict[str, int] = {
     "key-expired": 401,
     "key-revoked": 401,
     "invalid-input": 400,
+    # traces
+    "trace-error": 409,
+    "not-canonical": 500,
+    "content-erased": 410,
+    # approvals
+    "approval-error": 409,
+    "not-yours": 403,
+    "already-decided": 409,
+    "request-expired": 410,
+    "packet-changed": 409,
+    "decision-invalid": 422,
     # budgets
     "budget-error": 409,
     "budget-exhausted": 409,

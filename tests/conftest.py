@@ -24,7 +24,6 @@ from tests.servers import FOLDER, TestServers
 
 if TYPE_CHECKING:
     from tenancy.models import Tenant
-
     from tests.factories.tenancy import Cast
 
 # Until the fixture `servers` says otherwise there is no database at all: not even that of a running house.

@@ -1,7 +1,8 @@
-"""What a posting has to know beforehand, read in one statement: is the run's account open, its tranches, what the tenant has left.
+"""What a posting has to know beforehand, read in one statement: is the run's account open, its tranches, what
+the tenant has left.
 
-`BOOK` and `HEADROOM` are statements with a parser each, so that a caller can send them inside a psycopg pipeline with
-its other statements and read the rows after the sync.
+`BOOK` and `HEADROOM` are statements with a parser each, so that a caller can send them inside a psycopg
+pipeline with its other statements and read the rows after the sync.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,19 +19,23 @@ from budgets.core.vector import ZERO
 
 Row = Sequence[Any]
 _RUN: Final = """
-SELECT 'run' AS what, a.id, NULL::uuid AS day, NULL::uuid AS month, NULL::timestamptz AS starts, NULL::timestamptz AS ends,
-       NULL::numeric AS lim, NULL::numeric AS used, NULL::numeric AS reserved, NULL::numeric AS held,
-       (a.closed_at IS NOT NULL)::text AS word
+SELECT 'run' AS what, a.id, NULL::uuid AS day, NULL::uuid AS month, NULL::timestamptz AS starts,
+       NULL::timestamptz AS ends, NULL::numeric AS lim, NULL::numeric AS used, NULL::numeric AS reserved,
+       NULL::numeric AS held, (a.closed_at IS NOT NULL)::text AS word
   FROM budgets_account a WHERE a.id = %(run)s AND a.kind = 'run'
 UNION ALL
 SELECT 'tranche', t.id, t.day_id, t.month_id, t.starts_at, t.ends_at, NULL, t.used, t.reserved, t.held, NULL
   FROM budgets_tranche t WHERE t.tenant_id = %(tenant)s AND t.run_account_id = %(run)s AND t.closed_at IS NULL
 UNION ALL
 SELECT a.kind, a.id, NULL, NULL, a.window_start, a.window_end, l."limit", l.used, l.reserved, NULL, NULL
-  FROM budgets_account a JOIN budgets_line l ON l.tenant_id = a.tenant_id AND l.account_id = a.id
- WHERE a.tenant_id = %(tenant)s AND a.kind IN ('tenant_day', 'tenant_month')
-   AND a.window_start <= coalesce(%(at)s::timestamptz, clock_timestamp())
-   AND a.window_end > coalesce(%(at)s::timestamptz, clock_timestamp())"""
+  FROM unnest(ARRAY['tenant_day', 'tenant_month']) AS k(kind)
+ CROSS JOIN LATERAL (
+       SELECT * FROM budgets_account w
+        WHERE w.tenant_id = %(tenant)s AND w.kind = k.kind
+          AND w.window_start <= coalesce(%(at)s::timestamptz, statement_timestamp())
+        ORDER BY w.window_start DESC LIMIT 1) a
+  JOIN budgets_line l ON l.tenant_id = a.tenant_id AND l.account_id = a.id
+ WHERE a.window_end > coalesce(%(at)s::timestamptz, statement_timestamp())"""
 _LINES: Final = """
 UNION ALL
 SELECT 'line', l.id, NULL, NULL, NULL, NULL, l."limit", l.used, l.reserved, NULL, l.dimension
@@ -41,7 +46,8 @@ HEADROOM: Final = _RUN + _LINES
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Book:
-    """A run's account at the start of a commit. `windows` is None before the tenant's first spending of the day.
+    """A run's account at the start of a commit. `windows` is None before the tenant's first spending of the
+    day.
 
     Valid for as long as the reader holds the run (its row or its account is locked): one writer per run.
     """
@@ -52,7 +58,8 @@ class Book:
     windows: Windows | None
 
     def tenant_cost(self, at: datetime) -> Decimal | None:
-        """What the run may still reserve of its tenant's ceilings at `at`, in US$: the rest of its own tranche included.
+        """What the run may still reserve of its tenant's ceilings at `at`, in US$: the rest of its own
+        tranche included.
 
         None: no ceiling (or the day's account is yet to be opened).
         """
@@ -133,6 +140,7 @@ def _windows(rows: Mapping[str, Row]) -> Windows | None:
         ends_at=day[5],
         day_left=_line(day).left,
         month_left=_line(month).left,
+        over=_line(day).over or _line(month).over,
     )
 
 

@@ -1,4 +1,5 @@
-"""The statements that move lines and tranches and write entries: one for a posting, all or nothing (R-BUDGET-2, 3)."""
+"""The statements that move lines and tranches and write entries: one for a posting, all or nothing
+(R-BUDGET-2, 3)."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -17,12 +18,13 @@ from tenancy.ids import fresh_id
 
 Cursor = psycopg.Cursor[Any]
 
-# `misfit` reads before anything is changed, so a refusal leaves nothing behind even where nobody rolls back; the
-# conditions in the UPDATEs hold against a second writer who changed a line in between.
+# `misfit` reads before anything is changed, so a refusal leaves nothing behind even where nobody rolls back;
+# the conditions in the UPDATEs hold against a second writer who changed a line in between.
 APPLY: Final = """
 WITH want AS MATERIALIZED (
-  SELECT * FROM unnest(%(accounts)s::uuid[], %(dimensions)s::text[], %(used)s::numeric[], %(reserved)s::numeric[],
-                       %(checks)s::numeric[]) AS w(account_id, dimension, used, reserved, asked)
+  SELECT * FROM unnest(%(accounts)s::uuid[], %(dimensions)s::text[], %(used)s::numeric[],
+                       %(reserved)s::numeric[], %(checks)s::numeric[])
+                  AS w(account_id, dimension, used, reserved, asked)
 ), misfit AS MATERIALIZED (
   SELECT l.account_id, l.dimension, l."limit", l.used, l.reserved
     FROM want w JOIN budgets_line l
@@ -44,14 +46,15 @@ WITH want AS MATERIALIZED (
      AND t.held + d.held >= t.used + d.used + t.reserved + d.reserved
   RETURNING 1
 ), written AS (
-  INSERT INTO budgets_entry (id, tenant_id, run_id, account_id, month_id, tranche_id, effect_id, cause, amounts, unknown,
-                             price_version, at, digest, marks)
-  SELECT e.id, %(tenant)s, %(run)s, e.account_id, e.month_id, e.tranche_id, e.effect_id, e.cause, e.amounts, e.unknown,
-         e.price_version, %(at)s, e.digest, e.marks
+  INSERT INTO budgets_entry (id, tenant_id, run_id, account_id, month_id, tranche_id, effect_id, cause,
+                             amounts, unknown, price_version, at, digest, marks)
+  SELECT e.id, %(tenant)s, %(run)s, e.account_id, e.month_id, e.tranche_id, e.effect_id, e.cause, e.amounts,
+         e.unknown, e.price_version, %(at)s, e.digest, e.marks
     FROM unnest(%(e_ids)s::uuid[], %(e_accounts)s::uuid[], %(e_months)s::uuid[], %(e_tranches)s::uuid[],
                 %(e_effects)s::text[], %(e_causes)s::text[], %(e_amounts)s::text[], %(e_unknown)s::bool[],
                 %(e_prices)s::text[], %(e_digests)s::bytea[], %(e_marks)s::bytea[])
-      AS e(id, account_id, month_id, tranche_id, effect_id, cause, amounts, unknown, price_version, digest, marks)
+      AS e(id, account_id, month_id, tranche_id, effect_id, cause, amounts, unknown, price_version, digest,
+           marks)
    WHERE NOT EXISTS (SELECT FROM misfit)
   RETURNING 1
 )
@@ -68,8 +71,8 @@ SELECT l.account_id, l."limit", l.used, l.reserved
    FOR NO KEY UPDATE OF l"""
 
 OPEN_TRANCHE: Final = """
-INSERT INTO budgets_tranche (id, tenant_id, run_account_id, day_id, month_id, starts_at, ends_at, held, used, reserved,
-                             booked, opened_at)
+INSERT INTO budgets_tranche (id, tenant_id, run_account_id, day_id, month_id, starts_at, ends_at, held, used,
+                             reserved, booked, opened_at)
 VALUES (%(id)s, %(tenant)s, %(run)s, %(day)s, %(month)s, %(starts)s, %(ends)s, 0, 0, 0, 0, %(at)s)"""
 
 HOLD_ACCOUNT: Final = "SELECT 1 FROM budgets_account WHERE id = %(run)s AND kind = 'run' FOR NO KEY UPDATE"

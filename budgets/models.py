@@ -1,4 +1,5 @@
-"""Tables of budgets: accounts with a line per dimension, the ledger, tranches, ceilings and prices (R-BUDGET-3, 9, 15)."""
+"""Tables of budgets: accounts with a line per dimension, the ledger, tranches, ceilings and prices
+(R-BUDGET-3, 9, 15)."""
 
 from typing import ClassVar
 
@@ -11,7 +12,8 @@ from tenancy.models import TenantOwned
 
 
 class Amount(models.DecimalField):  # type: ignore[type-arg]
-    """An exact amount: whole numbers up to 10^18, twelve places (a cached token costs billionths of a US$)."""
+    """An exact amount: whole numbers up to 10^18, twelve places (a cached token costs billionths of a
+    US$)."""
 
     def __init__(self, **options: object) -> None:
         options["max_digits"], options["decimal_places"] = 30, 12
@@ -19,7 +21,8 @@ class Amount(models.DecimalField):  # type: ignore[type-arg]
 
 
 class Account(TenantOwned):
-    """Whose budget it is: a run's, or the tenant's for one day or month of its time zone. A run's account has its id."""
+    """Whose budget it is: a run's, or the tenant's for one day or month of its time zone. A run's account has
+    its id."""
 
     class Kind(models.TextChoices):
         """The links of the chain, from the run up; their alphabetical order is the order of locking."""
@@ -56,7 +59,8 @@ class Account(TenantOwned):
 
 
 class Line(TenantOwned):
-    """One dimension of an account. A limit of NULL is none; `used` may pass the limit by an overrun, `reserved` never."""
+    """One dimension of an account. A limit of NULL is none; `used` may pass the limit by an overrun,
+    `reserved` never."""
 
     account = models.ForeignKey(
         Account, on_delete=models.PROTECT, related_name="lines", db_constraint=False, db_index=False
@@ -79,7 +83,8 @@ class Line(TenantOwned):
 
 
 class Tranche(TenantOwned):
-    """What a run holds of one tenant day and month, in US$ (budgets/core/tranche.py); closed when all of it is settled."""
+    """What a run holds of one tenant day and month, in US$ (budgets/core/tranche.py); closed when all of it
+    is settled."""
 
     run_account = models.ForeignKey(
         Account, on_delete=models.PROTECT, related_name="tranches", db_constraint=False, db_index=False
@@ -120,10 +125,11 @@ class Tranche(TenantOwned):
 
 
 class Entry(TenantOwned):
-    """One row of the append-only ledger (R-BUDGET-3): deltas of the lines of one account, or of a day and a month.
+    """One row of the append-only ledger (R-BUDGET-3): deltas of the lines of one account, or of a day and a
+    month.
 
-    No foreign keys beyond the tenant: the ledger outlives what it speaks of, and a check per row would be paid at every
-    commit; `verify_ledger` proves what they would.
+    No foreign keys beyond the tenant: the ledger outlives what it speaks of, and a check per row would be
+    paid at every commit; `verify_ledger` proves what they would.
     """
 
     run_id = models.UUIDField(null=True)
@@ -140,8 +146,8 @@ class Entry(TenantOwned):
     marks = models.BinaryField()
 
     class Meta(TenantOwned.Meta):
-        # Nothing refers to an entry: the composite key of other tenant tables would be one more index to write at every
-        # commit.
+        # Nothing refers to an entry: the composite key of other tenant tables would be one more index to
+        # write at every commit.
         constraints: ClassVar = [
             models.UniqueConstraint(
                 fields=["tenant", "effect_id"],
@@ -163,7 +169,8 @@ class Entry(TenantOwned):
 
 
 class TenantCeiling(TenantOwned):
-    """One version of a tenant's ceilings, in US$; the newest holds. NULL is no ceiling. `tranche_usd`: see Tranche."""
+    """One version of a tenant's ceilings, in US$; the newest holds. NULL is no ceiling. `tranche_usd`: see
+    Tranche."""
 
     per_run_usd = Amount(null=True)
     daily_usd = Amount(null=True)
@@ -178,7 +185,8 @@ class TenantCeiling(TenantOwned):
 
 
 class Price(TenantOwned):
-    """One version of what a tenant says a model costs (US$ per token): its own contract, or a declared worst case."""
+    """One version of what a tenant says a model costs (US$ per token): its own contract, or a declared worst
+    case."""
 
     provider = models.CharField(max_length=64)
     model = models.CharField(max_length=200)

@@ -9,8 +9,8 @@ from budgets.models import Price
 
 
 def price_for(tenant_id: UUID, provider: str, model: str, at: datetime) -> ModelPrice:
-    """The price in force at `at`, to be pinned by a run. Raises PriceUnknown: by policy the run is then refused, or an
-    admin declares a worst case with `declare_price`."""
+    """The price in force at `at`, to be pinned by a run. Raises PriceUnknown: by policy the run is then
+    refused, or an admin declares a worst case with `declare_price`."""
     row = (
         Price.objects.filter(tenant_id=tenant_id, provider=provider, model=model, valid_from__lte=at)
         .order_by("-version")

@@ -20,7 +20,8 @@ from tenancy.core.errors import OutsideTenant
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryView:
-    """One entry as people read it; `tenant_line` marks those of the tenant's day and month instead of the run."""
+    """One entry as people read it; `tenant_line` marks those of the tenant's day and month instead of the
+    run."""
 
     id: UUID
     cause: str
@@ -35,7 +36,8 @@ class EntryView:
 
 
 def headroom(run_id: UUID, at: datetime, cursor: Cursor | None = None) -> Headroom:
-    """What is left on every line of the run, its tenant's day and month included, in one statement (R-BUDGET-6).
+    """What is left on every line of the run, its tenant's day and month included, in one statement
+    (R-BUDGET-6).
 
     Inside a pipeline send `book.HEADROOM` and read it with `book.read_headroom`. Raises AccountMissing.
     """
@@ -48,7 +50,8 @@ def headroom(run_id: UUID, at: datetime, cursor: Cursor | None = None) -> Headro
 
 
 def book(run_id: UUID, at: datetime | None = None, cursor: Cursor | None = None) -> Book:
-    """What a posting has to know, without the run's own lines: cheaper than `headroom`. Raises AccountMissing."""
+    """What a posting has to know, without the run's own lines: cheaper than `headroom`. Raises
+    AccountMissing."""
     cursor = cursor or raw_cursor()
     cursor.execute(BOOK, parameters(_here(), run_id, at), prepare=True)
     found = read_book(run_id, cursor.fetchall())
@@ -73,7 +76,8 @@ def ledger(run_id: UUID) -> list[EntryView]:
 
 
 def tenant_spending(at: datetime) -> Mapping[str, Decimal]:
-    """What the tenant has spent today and this month, in US$: booked on its lines, and drawn on tranches since.
+    """What the tenant has spent today and this month, in US$: booked on its lines, and drawn on tranches
+    since.
 
     Keys: tenant_day, tenant_month.
     """

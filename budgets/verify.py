@@ -1,7 +1,8 @@
-"""The proof that the ledger is whole: entries intact, lines equal to their sums, reservations ended (R-BUDGET-3).
+"""The proof that the ledger is whole: entries intact, lines equal to their sums, reservations ended
+(R-BUDGET-3).
 
-Read from the bottom: an entry against its digest, effects against their reservations, lines and tranches against the
-entries. Nothing here trusts a number that another row could have been altered to match.
+Read from the bottom: an entry against its digest, effects against their reservations, lines and tranches
+against the entries. Nothing here trusts a number that another row could have been altered to match.
 """
 
 from collections import defaultdict
@@ -12,8 +13,6 @@ from typing import Any
 from uuid import UUID
 
 import orjson
-from traces.core.canonical import plain
-from traces.verify import Fault, register_check
 
 from budgets.core.dimension import Dimension
 from budgets.core.entry import COLUMNS, EntryRow, altered, read_amounts
@@ -21,6 +20,8 @@ from budgets.core.errors import BudgetError
 from budgets.core.posting import COST, Cause
 from budgets.core.vector import ZERO, Vector
 from budgets.models import Account, Entry, Line, Tranche
+from traces.core.canonical import plain
+from traces.verify import Fault, register_check
 
 ENDS = (Cause.SETTLE.value, Cause.RELEASE.value)
 Sums = dict[tuple[UUID, str], Decimal]
@@ -50,9 +51,11 @@ class Read:
 
 
 def verify_ledger(run_id: UUID | None = None, *, open_effects: Collection[str] | None = None) -> list[Fault]:
-    """Every fault of a run's ledger, or of the whole tenant's; empty when it is whole. Inside the tenant's context.
+    """Every fault of a run's ledger, or of the whole tenant's; empty when it is whole. Inside the tenant's
+    context.
 
-    `open_effects` are the effects truly in flight; without them any unsettled reservation of an open account passes.
+    `open_effects` are the effects truly in flight; without them any unsettled reservation of an open account
+    passes.
     """
     chosen = Entry.objects.order_by("id")
     entries = list(chosen if run_id is None else chosen.filter(run_id=run_id))

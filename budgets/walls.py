@@ -6,7 +6,8 @@ from tenancy.context import raw_cursor
 
 _OPEN: Final = """
 SELECT EXISTS (SELECT FROM budgets_entry r WHERE r.effect_id = %(effect)s AND r.cause = 'reserve')
-   AND NOT EXISTS (SELECT FROM budgets_entry s WHERE s.effect_id = %(effect)s AND s.cause IN ('settle', 'release'))"""
+   AND NOT EXISTS (SELECT FROM budgets_entry s
+                    WHERE s.effect_id = %(effect)s AND s.cause IN ('settle', 'release'))"""
 
 
 def open_reservation(effect_id: str) -> bool:

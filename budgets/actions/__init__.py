@@ -1,4 +1,5 @@
-"""The verbs of budgets: the only writers of accounts, lines, tranches and the ledger. All join the caller's transaction."""
+"""The verbs of budgets: the only writers of accounts, lines, tranches and the ledger. All join the caller's
+transaction."""
 
 from budgets.actions.accounts import close_run_account, extend, open_run_account
 from budgets.actions.ceilings import charge_tenant_check, ensure_tenant_windows, set_ceilings

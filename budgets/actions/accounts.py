@@ -1,4 +1,5 @@
-"""A run's account: opened at admission, extended by a person's grant, closed at the end (R-BUDGET-3, 7, 9)."""
+"""A run's account: opened at admission, extended by a person's grant, closed at the end (R-BUDGET-3, 7,
+9)."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -23,7 +24,8 @@ WITH opened AS (
   VALUES (%(run)s, %(tenant)s, 'run', %(run)s, 'USD', %(at)s) RETURNING id)
 INSERT INTO budgets_line (id, tenant_id, account_id, dimension, "limit", used, reserved)
 SELECT w.id, %(tenant)s, opened.id, w.dimension, w.lim, 0, 0
-  FROM opened, unnest(%(ids)s::uuid[], %(dimensions)s::text[], %(limits)s::numeric[]) AS w(id, dimension, lim)"""
+  FROM opened,
+       unnest(%(ids)s::uuid[], %(dimensions)s::text[], %(limits)s::numeric[]) AS w(id, dimension, lim)"""
 _IN_FLIGHT: Final = """
 SELECT e.effect_id FROM budgets_entry e
  WHERE e.tenant_id = %(tenant)s AND e.run_id = %(run)s AND e.cause = 'reserve'
@@ -33,7 +35,8 @@ SELECT e.effect_id FROM budgets_entry e
 _EXTEND: Final = """
 UPDATE budgets_line l SET "limit" = l."limit" + w.more
   FROM unnest(%(dimensions)s::text[], %(amounts)s::numeric[]) AS w(dimension, more)
- WHERE l.tenant_id = %(tenant)s AND l.account_id = %(run)s AND l.dimension = w.dimension AND l."limit" IS NOT NULL
+ WHERE l.tenant_id = %(tenant)s AND l.account_id = %(run)s AND l.dimension = w.dimension
+   AND l."limit" IS NOT NULL
 RETURNING l.dimension"""
 _CLOSE: Final = "UPDATE budgets_account SET closed_at = %(at)s WHERE id = %(run)s AND closed_at IS NULL"
 
@@ -47,8 +50,8 @@ def open_run_account(
 ) -> Vector:
     """Open the run's account with a line per dimension; an absent limit is none. The limits as they hold.
 
-    The tenant's ceiling per run tightens the cost limit (R-BUDGET-9). Joins the admission's transaction. Raises
-    DimensionUnknown, AmountInvalid.
+    The tenant's ceiling per run tightens the cost limit (R-BUDGET-9). Joins the admission's transaction.
+    Raises DimensionUnknown, AmountInvalid.
     """
     cursor = cursor or raw_cursor()
     ceiling = newest_ceilings(tenant_id, cursor).per_run_usd
@@ -71,12 +74,18 @@ def open_run_account(
 
 
 def extend(
-    tenant_id: UUID, run_id: UUID, amounts: Mapping[str, Decimal], by: str, at: datetime, cursor: Cursor
+    tenant_id: UUID,
+    run_id: UUID,
+    amounts: Mapping[str, Decimal],
+    *,
+    by: str,
+    at: datetime,
+    cursor: Cursor,
 ) -> Mapping[str, str]:
-    """Raise limits of the run's lines: original − used + granted (R-BUDGET-7). The new entries' digests.
+    """Raise limits of the run's lines: original minus used plus granted (R-BUDGET-7).
 
-    A line without a limit stays so. Called by the ring, which records who granted it. Raises AccountMissing,
-    AccountClosed, DimensionUnknown, AmountInvalid.
+    Returns the new entries' digests. A line without a limit stays so. Called by the ring, which records who
+    granted it. Raises AccountMissing, AccountClosed, DimensionUnknown, AmountInvalid.
     """
     del by  # the trace's event names the person; the entry is bound to that event's record
     if held_book(tenant_id, run_id, at, cursor).closed:
@@ -111,8 +120,8 @@ def close_run_account(
 ) -> Posting:
     """Settle what is given, return the rest of the tranches to the tenant, close the account. Idempotent.
 
-    Raises ReservationsOpen while an effect still holds a reservation that `settles` does not name: who ends a run says
-    what became of everything in flight. Raises AccountMissing, LedgerMoved.
+    Raises ReservationsOpen while an effect still holds a reservation that `settles` does not name: who ends a
+    run says what became of everything in flight. Raises AccountMissing, LedgerMoved.
     """
     cursor = cursor or raw_cursor()
     book = held_book(tenant_id, run_id, at, cursor)

@@ -53,7 +53,8 @@ def newest_ceilings(tenant_id: UUID, cursor: Cursor) -> Ceilings:
 
 
 def ensure_tenant_windows(tenant_id: UUID, at: datetime, cursor: Cursor | None = None) -> Windows:
-    """The tenant's day and month accounts that hold `at`, opened with its ceilings if need be. Joins the transaction."""
+    """The tenant's day and month accounts that hold `at`, opened with its ceilings if need be. Joins the
+    transaction."""
     cursor = cursor or raw_cursor()
     standing = _standing(tenant_id, at, cursor)
     if len(standing) < 2:
@@ -64,7 +65,7 @@ def ensure_tenant_windows(tenant_id: UUID, at: datetime, cursor: Cursor | None =
             ("tenant_month", month_of(at, zone), ceilings.monthly_usd),
         ):
             if kind not in standing:
-                _open_window(tenant_id, kind, span, limit, at, cursor)
+                _open_window(cursor, tenant_id, kind=kind, span=span, limit=limit, at=at)
         standing = _standing(tenant_id, at, cursor)
     day, month = standing["tenant_day"], standing["tenant_month"]
     return Windows(
@@ -74,11 +75,13 @@ def ensure_tenant_windows(tenant_id: UUID, at: datetime, cursor: Cursor | None =
         ends_at=min(day[3], month[3]),
         day_left=_line(day).left,
         month_left=_line(month).left,
+        over=_line(day).over or _line(month).over,
     )
 
 
 def charge_tenant_check(tenant_id: UUID, at: datetime, cursor: Cursor | None = None) -> None:
-    """Admission's look at the ceilings. Raises CeilingReached with `retry_after` (seconds) when the day or month is full.
+    """Admission's look at the ceilings. Raises CeilingReached with `retry_after` (seconds) when the day or
+    month is full.
 
     A ceiling of zero forbids spending, not runs that spend nothing (R-BUDGET-16).
     """
@@ -94,9 +97,11 @@ def charge_tenant_check(tenant_id: UUID, at: datetime, cursor: Cursor | None = N
 
 
 def set_ceilings(tenant_id: UUID, ceilings: Ceilings, *, by: UUID | None, reason: str, at: datetime) -> None:
-    """Set a new version of the tenant's ceilings; it holds from the next reservation on, today's included (B8).
+    """Set a new version of the tenant's ceilings; it holds from the next reservation on, today's included
+    (B8).
 
-    Lowering one below what is already spent is legal and stops only what comes next. Audited. Joins the transaction.
+    Lowering one below what is already spent is legal and stops only what comes next. Audited. Joins the
+    transaction.
     """
     cursor = raw_cursor()
     before = newest_ceilings(tenant_id, cursor)
@@ -144,7 +149,7 @@ def _tenant(tenant_id: UUID, cursor: Cursor) -> tuple[str, str]:
 
 
 def _open_window(
-    tenant_id: UUID, kind: str, span: Span, limit: Decimal | None, at: datetime, cursor: Cursor
+    cursor: Cursor, tenant_id: UUID, *, kind: str, span: Span, limit: Decimal | None, at: datetime
 ) -> None:
     account = fresh_id()
     cursor.execute(

@@ -34,10 +34,12 @@ def correct(
     reason: str,
     at: datetime,
 ) -> Mapping[str, str]:
-    """Add `delta` US$ (negative: give back) to what an effect cost, on the run and on the day and month it was drawn on.
+    """Add `delta` US$ (negative: give back) to what an effect cost, on the run and on the day and month it
+    was drawn on.
 
-    Balances, headroom and blocks follow at once, on closed accounts too. Audited. The entries' digests. Raises
-    ReservationUnknown for an effect that never reserved money, LedgerMoved when the run changed meanwhile.
+    Balances, headroom and blocks follow at once, on closed accounts too. Audited. The entries' digests.
+    Raises ReservationUnknown for an effect that never reserved money, LedgerMoved when the run changed
+    meanwhile.
     """
     cursor = raw_cursor()
     book = held_book(tenant_id, run_id, at, cursor)

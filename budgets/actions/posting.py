@@ -1,9 +1,10 @@
-"""`post`: settle the last effect and reserve the next, in one statement where no tranche is due (R-BUDGET-2, THE-RING).
+"""`post`: settle the last effect and reserve the next, in one statement where no tranche is due (R-BUDGET-2,
+THE-RING).
 
-With a `Book` at hand a posting is one statement, queued by `queue_post` so that it can ride in the caller's psycopg
-pipeline; its entries and their digests are known at once, for the trace's binds, and `PostHandle.result()` reads the
-answer after the sync. Where the run's tranche is short or has to be squared (about one model call in eight),
-`queue_post` itself first locks the tenant's lines and waits for that answer.
+With a `Book` at hand a posting is one statement, queued by `queue_post` so that it can ride in the caller's
+psycopg pipeline; its entries and their digests are known at once, for the trace's binds, and
+`PostHandle.result()` reads the answer after the sync. Where the run's tranche is short or has to be squared
+(about one model call in eight), `queue_post` itself first locks the tenant's lines and waits for that answer.
 """
 
 from collections.abc import Iterable, Mapping
@@ -50,10 +51,11 @@ SELECT effect_id, tranche_id FROM budgets_entry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Posting:
-    """What came of a posting. `entries`: ``entry:<id>`` → digest, for the trace's binds; empty when it was refused.
+    """What came of a posting. `entries`: ``entry:<id>`` → digest, for the trace's binds; empty when it was
+    refused.
 
-    A refused posting wrote nothing of its own; its caller still rolls back to its savepoint, because the transaction
-    holds more than the posting. `overrun` is what was used beyond the reservations.
+    A refused posting wrote nothing of its own; its caller still rolls back to its savepoint, because the
+    transaction holds more than the posting. `overrun` is what was used beyond the reservations.
     """
 
     entries: Mapping[str, str] = field(default_factory=dict)
@@ -63,7 +65,8 @@ class Posting:
 
 @dataclass(slots=True)
 class PostHandle:
-    """A posting that was sent. `entries` and `overrun` are known at once, `refused` only where a tenant's line refused."""
+    """A posting that was sent. `entries` and `overrun` are known at once, `refused` only where a tenant's
+    line refused."""
 
     sheet: Sheet | None
     plan: Plan
@@ -76,7 +79,8 @@ class PostHandle:
         return {} if self.sheet is None else self.sheet.digests
 
     def result(self) -> Posting:
-        """The answer; inside a pipeline, after its sync. Raises LedgerMoved when another writer was at the account."""
+        """The answer; inside a pipeline, after its sync. Raises LedgerMoved when another writer was at the
+        account."""
         if self.refused is not None:
             return Posting(refused=self.refused)
         if self.sheet is None or self.cursor is None:
@@ -113,8 +117,8 @@ def post(
 ) -> Posting:
     """Settle and reserve, all or nothing, in the caller's transaction (R-BUDGET-2, R-BUDGET-6).
 
-    Without `book` the account is locked and read first. Raises AccountMissing, AccountClosed, ReservationUnknown,
-    LedgerMoved, DimensionUnknown, AmountInvalid.
+    Without `book` the account is locked and read first. Raises AccountMissing, AccountClosed,
+    ReservationUnknown, LedgerMoved, DimensionUnknown, AmountInvalid.
     """
     return queue_post(
         tenant_id, run_id, settles=settles, reserves=reserves, at=at, cursor=cursor, book=book
@@ -146,10 +150,10 @@ def queue_post(
     if plan.money or plan.wanted:
         homes = _origins(tenant_id, book, plan, cursor)
         drawn = drawing(plan, book.tranches, at, homes)
-        if suffices(drawn, book.tranches, at):
+        if suffices(drawn, book.tranches, at, over=book.windows is not None and book.windows.over):
             _draw(sheet, drawn)
         else:
-            squarings, refused = _square(tenant_id, book, plan, drawn, at, cursor)
+            squarings, refused = _square(cursor, tenant_id, book=book, plan=plan, drawn=drawn, at=at)
             if refused is not None:
                 return PostHandle(sheet=None, plan=plan, refused=refused)
     _write(sheet, plan, homes, _home(book, squarings, at))
@@ -219,7 +223,8 @@ def _home(book: Book, squarings: Iterable[Squaring], at: datetime) -> UUID | Non
 
 
 def _origins(tenant_id: UUID, book: Book, plan: Plan, cursor: Cursor) -> dict[str, UUID | None]:
-    """The tranche of each settlement that gives money back. Around midnight there may be two: then the ledger is asked."""
+    """The tranche of each settlement that gives money back. Around midnight there may be two: then the ledger
+    is asked."""
     effects = [effect for effect, held, _ in plan.money if held]
     if not effects:
         return {}
@@ -235,7 +240,7 @@ def _origins(tenant_id: UUID, book: Book, plan: Plan, cursor: Cursor) -> dict[st
 
 
 def _square(
-    tenant_id: UUID, book: Book, plan: Plan, drawn: Drawing, at: datetime, cursor: Cursor
+    cursor: Cursor, tenant_id: UUID, *, book: Book, plan: Plan, drawn: Drawing, at: datetime
 ) -> tuple[list[Squaring], Refusal | None]:
     """Lock the lines of the chain and work out the tranches anew (rare)."""
     windows = book.windows

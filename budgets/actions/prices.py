@@ -1,4 +1,5 @@
-"""A tenant's own prices, in versions: its contract, or the worst case it declares for an unlisted model (R-BUDGET-15)."""
+"""A tenant's own prices, in versions: its contract, or the worst case it declares for an unlisted model
+(R-BUDGET-15)."""
 
 from datetime import datetime
 from uuid import UUID
@@ -15,7 +16,8 @@ def declare_price(
 ) -> ModelPrice:
     """Add a version of a model's price; earlier ones stay. The price with its version. Audited (B8).
 
-    Runs keep the version they were pinned to. Joins the transaction. Two at once: one fails on the unique version.
+    Runs keep the version they were pinned to. Joins the transaction. Two at once: one fails on the unique
+    version.
     """
     mine = Price.objects.filter(tenant_id=tenant_id, provider=price.provider, model=price.model)
     before = mine.order_by("-version").first()

@@ -9,7 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class Ceilings(BaseModel):
-    """Ceilings in US$; None is no ceiling. `tranche_usd` is how much of them a run holds at once (None: the default)."""
+    """Ceilings in US$; None is no ceiling. `tranche_usd` is how much of them a run holds at once (None: the
+    default)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     per_run_usd: Decimal | None = Field(default=None, ge=0)

@@ -1,4 +1,5 @@
-"""The dimensions of a budget, in the order of the vector of spec 3, each with its unit, its kind and a sentence."""
+"""The dimensions of a budget, in the order of the vector of spec 3, each with its unit, its kind and a
+sentence."""
 
 from dataclasses import dataclass
 from enum import StrEnum

@@ -19,9 +19,9 @@ MARK_BYTES: Final = 2
 class EntryRow:
     """Every column of an entry but its digest and marks.
 
-    `amounts` is the canonical text of {"used", "reserved", "limit"} → dimension → delta. They hold for the lines of
-    `account_id` and, where there is one, of `month_id`. `tranche_id` names the tranche a cost was drawn on or that was
-    changed.
+    `amounts` is the canonical text of {"used", "reserved", "limit"} → dimension → delta. They hold for the
+    lines of `account_id` and, where there is one, of `month_id`. `tranche_id` names the tranche a cost was
+    drawn on or that was changed.
     """
 
     id: UUID

@@ -16,7 +16,8 @@ class LimitReached(BudgetError):
 
 
 class CeilingReached(BudgetError):
-    """The tenant's {window} cost ceiling of {limit} US$ is reached; it opens again in {retry_after} seconds."""
+    """The tenant's {window} cost ceiling of {limit} US$ is reached; it opens again in {retry_after}
+    seconds."""
 
     code = "ceiling-reached"
 

@@ -1,4 +1,5 @@
-"""The arithmetic of one posting: the settlements and reservations of a commit as net changes of lines (R-BUDGET-2)."""
+"""The arithmetic of one posting: the settlements and reservations of a commit as net changes of lines
+(R-BUDGET-2)."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -30,8 +31,8 @@ class Cause(StrEnum):
 class Settle:
     """Book what an effect really took and give its reservation back.
 
-    `reserved` is what its Reserve held. An empty `effect_id` books what no effect reserved (the working clock).
-    `unknown` says that nobody measured `actual`: it is the reservation, charged in full.
+    `reserved` is what its Reserve held. An empty `effect_id` books what no effect reserved (the working
+    clock). `unknown` says that nobody measured `actual`: it is the reservation, charged in full.
     """
 
     effect_id: str
@@ -43,7 +44,8 @@ class Settle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reserve:
-    """Hold the worst case of an effect before it starts. Gauges are compared with their limits and not held."""
+    """Hold the worst case of an effect before it starts. Gauges are compared with their limits and not
+    held."""
 
     effect_id: str
     amounts: Mapping[str, Decimal]
@@ -76,6 +78,11 @@ class LineState:
     def left(self) -> Decimal | None:
         """What can still be reserved, never below zero; None without a limit."""
         return None if self.limit is None else max(ZERO, self.limit - self.used - self.reserved)
+
+    @property
+    def over(self) -> bool:
+        """Whether more is in use than the limit: after an overrun, or when the limit was lowered."""
+        return self.limit is not None and self.used + self.reserved > self.limit
 
 
 @dataclass(slots=True)
@@ -110,9 +117,11 @@ class Draft:
 
 @dataclass(slots=True)
 class Plan:
-    """A posting worked out: changes by dimension, drafts in order, the excess over reservations, the money moved.
+    """A posting worked out: changes by dimension, drafts in order, the excess over reservations, the money
+    moved.
 
-    `money` lists (effect, reserved, actual) of the settlements that concern US$; `wanted` is the US$ newly asked for.
+    `money` lists (effect, reserved, actual) of the settlements that concern US$; `wanted` is the US$ newly
+    asked for.
     """
 
     changes: dict[Dimension, Change] = field(default_factory=dict)
@@ -132,7 +141,8 @@ class Plan:
 def planned(settles: Iterable[Settle], reserves: Iterable[Reserve]) -> Plan:
     """The net changes of one posting. Raises DimensionUnknown, AmountInvalid.
 
-    What no effect reserved is booked with the first settlement there is, so that time passing costs no row of its own.
+    What no effect reserved is booked with the first settlement there is, so that time passing costs no row of
+    its own.
     """
     plan = Plan()
     effects = [settle for settle in settles if settle.effect_id]
@@ -211,7 +221,8 @@ def _book(plan: Plan, amounts: Vector) -> None:
 
 
 def refusal(lines: Mapping[Dimension, LineState], plan: Plan) -> Refusal | None:
-    """The first line of the run that cannot give what the plan wants, in the dimensions' order (R-BUDGET-16)."""
+    """The first line of the run that cannot give what the plan wants, in the dimensions' order
+    (R-BUDGET-16)."""
     for dimension in Dimension:
         change = plan.changes.get(dimension)
         if change is None or change.check is None:

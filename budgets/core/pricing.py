@@ -1,4 +1,5 @@
-"""What a model call can cost and did cost, from a pinned price (R-BUDGET-2, R-BUDGET-15). Amounts are US$ and tokens."""
+"""What a model call can cost and did cost, from a pinned price (R-BUDGET-2, R-BUDGET-15). Amounts are US$ and
+tokens."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -42,7 +43,8 @@ class LongRate(Rate):
 class ModelPrice(Rate):
     """One version of a model's price: per token, with rates for long inputs, plus a sum per request.
 
-    `source` says who stated it; `declared` is the worst case that a policy charges where the true price is unknown.
+    `source` says who stated it; `declared` is the worst case that a policy charges where the true price is
+    unknown.
     """
 
     provider: str
@@ -65,13 +67,15 @@ class ModelPrice(Rate):
         return self.model_copy(update=changes)
 
     def rate(self, tokens_in: Decimal) -> Rate:
-        """The rate of a call with that many input tokens: the highest threshold it passes counts for all tokens."""
+        """The rate of a call with that many input tokens: the highest threshold it passes counts for all
+        tokens."""
         passed = [long for long in self.long if tokens_in > long.above]
         return max(passed, key=lambda long: long.above, default=self)
 
 
 def worst_cost(price: ModelPrice | None, tokens_in: Decimal, tokens_out: Decimal) -> Decimal:
-    """The most that a call with at most so many tokens can cost, in US$. Raises PriceUnknown where there is no price.
+    """The most that a call with at most so many tokens can cost, in US$. Raises PriceUnknown where there is
+    no price.
 
     A shorter input may stand under a dearer rate, so every rate that can be reached counts.
     """
@@ -111,7 +115,8 @@ def worst_case(
     overhead_per_message: int = 16,
     overhead_per_tool: int = 64,
 ) -> Vector:
-    """What a model call must reserve: every byte of the request a token, plus overheads, plus the output limit.
+    """What a model call must reserve: every byte of the request a token, plus overheads, plus the output
+    limit.
 
     R-BUDGET-2. Raises PriceUnknown.
     """
@@ -136,8 +141,9 @@ def sane_usage(
 ) -> tuple[dict[str, Decimal], Literal["provider", "estimated"]]:
     """The usage to settle with, and who counted it (M11).
 
-    A figure that is absent, no whole number, negative or beyond any model makes the reported usage worthless: the
-    estimate (what was reserved) takes its place, for input and output together, without any cached tokens.
+    A figure that is absent, no whole number, negative or beyond any model makes the reported usage worthless:
+    the estimate (what was reserved) takes its place, for input and output together, without any cached
+    tokens.
     """
     tokens_in, tokens_out = whole(reported.get("input_tokens")), whole(reported.get("output_tokens"))
     if tokens_in is None or tokens_out is None:

@@ -42,7 +42,7 @@ PROFILES: Final[Mapping[str, Vector]] = MappingProxyType(
         "procurement": _limits("15 20 20 5 200000 20000 2.00 300 2 1 2 80000 0 0 2 2"),
     }
 )
-DEFAULT_TOTAL_TOKENS: Final = Decimal(50_000)
+DEFAULTS: Final = Vector.of({Dimension.MODEL_TURNS: Decimal(10), Dimension.TOTAL_TOKENS: Decimal(50_000)})
 _WALL_CLOCK: Final = MappingProxyType({"interactive": Decimal(60), "async": Decimal(300)})
 _TOKENS: Final = (Dimension.INPUT_TOKENS, Dimension.OUTPUT_TOKENS, Dimension.TOTAL_TOKENS)
 
@@ -50,13 +50,13 @@ _TOKENS: Final = (Dimension.INPUT_TOKENS, Dimension.OUTPUT_TOKENS, Dimension.TOT
 def limits_for(mode: Mode, *, profile: str | None = None, stated: Mapping[str, Decimal | None]) -> Vector:
     """The limits of a run: what the workflow states, over its profile, over the plain defaults (spec 3).
 
-    50 000 total tokens hold only where neither the workflow nor its profile limits tokens. Raises KeyError for an
-    unknown profile, DimensionUnknown and AmountInvalid for what is stated wrongly.
+    50 000 total tokens hold only where neither the workflow nor its profile limits tokens. Raises KeyError
+    for an unknown profile, DimensionUnknown and AmountInvalid for what is stated wrongly.
     """
     base: dict[str, Decimal | None] = dict(PROFILES[profile]) if profile else {}
     limits = {**base, **stated}
-    limits.setdefault(Dimension.MODEL_TURNS, Decimal(10))
+    limits.setdefault(Dimension.MODEL_TURNS, DEFAULTS[Dimension.MODEL_TURNS])
     limits.setdefault(Dimension.WALL_CLOCK_SECONDS, _WALL_CLOCK[mode])
     if all(limits.get(name) is None for name in _TOKENS):
-        limits[Dimension.TOTAL_TOKENS] = DEFAULT_TOTAL_TOKENS
+        limits[Dimension.TOTAL_TOKENS] = DEFAULTS[Dimension.TOTAL_TOKENS]
     return Vector.of(limits)

@@ -1,9 +1,11 @@
-"""A run's share of its tenant's ceilings, held ahead so that shared lines are touched rarely (THE-RING, R-BUDGET-9).
+"""A run's share of its tenant's ceilings, held ahead so that shared lines are touched rarely (THE-RING,
+R-BUDGET-9).
 
-A tranche is an amount of US$ that counts as reserved on one tenant day and one tenant month. The run draws on it alone.
-When it runs short, the tenant's lines are locked and the tranche is *squared*: what was spent moves from reserved to
-used on the tenant's lines, and the rest is held anew. A tranche of a day that is over is squared at every settlement
-and closed with its last one, so that a call across midnight settles where it was reserved.
+A tranche is an amount of US$ that counts as reserved on one tenant day and one tenant month. The run draws on
+it alone. When it runs short, the tenant's lines are locked and the tranche is *squared*: what was spent moves
+from reserved to used on the tenant's lines, and the rest is held anew. A tranche of a day that is over is
+squared at every settlement and closed with its last one, so that a call across midnight settles where it was
+reserved.
 """
 
 from collections.abc import Iterable, Mapping
@@ -45,7 +47,11 @@ class Tranche:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Windows:
-    """The tenant's accounts of the moment and what is left on them (None: no ceiling)."""
+    """The tenant's accounts of the moment and what is left on them (None: no ceiling).
+
+    `over` when a ceiling was lowered, or a provider overran, below what is in use: then no run draws on a
+    tranche it was granted before without asking again.
+    """
 
     day: UUID
     month: UUID
@@ -53,11 +59,13 @@ class Windows:
     ends_at: datetime
     day_left: Decimal | None = None
     month_left: Decimal | None = None
+    over: bool = False
 
 
 @dataclass(slots=True)
 class Drawing:
-    """What a plan does to the run's tranches: (reserved, used) by tranche, None for one that is yet to be opened."""
+    """What a plan does to the run's tranches: (reserved, used) by tranche, None for one that is yet to be
+    opened."""
 
     by_tranche: dict[UUID | None, tuple[Decimal, Decimal]] = field(default_factory=dict)
     wanted: Decimal = ZERO
@@ -70,7 +78,8 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Squaring:
-    """One tranche set right with its tenant's lines: what it books as used there, and what it then holds there.
+    """One tranche set right with its tenant's lines: what it books as used there, and what it then holds
+    there.
 
     `drawn` are the (reserved, used) of the plan on it. `closes` when nothing is left to hold.
     """
@@ -110,7 +119,8 @@ def current(tranches: Iterable[Tranche], at: datetime) -> Tranche | None:
 def drawing(
     plan: Plan, tranches: Iterable[Tranche], at: datetime, origins: Mapping[str, UUID | None]
 ) -> Drawing:
-    """Which tranche bears what. `origins` says where an effect's reservation was drawn; others draw on the current one."""
+    """Which tranche bears what. `origins` says where an effect's reservation was drawn; others draw on the
+    current one."""
     now = current(tranches, at)
     home = now.id if now else None
     drawn = Drawing(wanted=plan.wanted)
@@ -127,9 +137,11 @@ def in_flight(tranches: Iterable[Tranche]) -> list[Tranche]:
     return [tranche for tranche in tranches if tranche.reserved]
 
 
-def suffices(drawn: Drawing, tranches: Iterable[Tranche], at: datetime) -> bool:
+def suffices(drawn: Drawing, tranches: Iterable[Tranche], at: datetime, *, over: bool = False) -> bool:
     """Whether the current tranche bears the drawing alone, so that the tenant's lines can be left alone."""
     now = current(tranches, at)
+    if over and drawn.wanted:
+        return False
     for tranche, (reserved, used) in drawn.by_tranche.items():
         if now is None or tranche != now.id:
             return False
@@ -139,7 +151,8 @@ def suffices(drawn: Drawing, tranches: Iterable[Tranche], at: datetime) -> bool:
 
 
 def chunk_for(run_limit: Decimal | None, setting: Decimal | None) -> Decimal:
-    """How much a run asks for at once: the tenant's setting, else an eighth of the run's limit, at least the default."""
+    """How much a run asks for at once: the tenant's setting, else an eighth of the run's limit, at least the
+    default."""
     if setting is not None:
         return setting
     return DEFAULT_CHUNK if run_limit is None else max(DEFAULT_CHUNK, run_limit / PART_OF_LIMIT)
@@ -157,9 +170,10 @@ def squared(
 ) -> tuple[list[Squaring], Refusal | None]:
     """Set every tranche right with the tenant's lines; or the refusal of the day's or the month's line.
 
-    `lines` are the locked US$ lines of all accounts named; `opened` is the empty tranche to open when the current day
-    has none; `run_left` is what the run itself may still reserve after this plan (None: no limit). Near the ceiling a
-    run gets what the line still has, but never less than it needs: then it is refused.
+    `lines` are the locked US$ lines of all accounts named; `opened` is the empty tranche to open when the
+    current day has none; `run_left` is what the run itself may still reserve after this plan (None: no
+    limit). Near the ceiling a run gets what the line still has, but never less than it needs: then it is
+    refused.
     """
     standing = dict(lines)
     done: list[Squaring] = []

@@ -31,7 +31,8 @@ def rounded_up(amount: Decimal) -> Decimal:
 
 
 def checked(dimension: Dimension, amount: Decimal) -> Decimal:
-    """`amount` if a line can hold it exactly. Raises AmountInvalid for what is not finite, too large or too fine."""
+    """`amount` if a line can hold it exactly. Raises AmountInvalid for what is not finite, too large or too
+    fine."""
     if not amount.is_finite():
         raise AmountInvalid(dimension=dimension.value, amount=str(amount), rule="it is not finite")
     if abs(amount) >= LARGEST:
@@ -43,7 +44,8 @@ def checked(dimension: Dimension, amount: Decimal) -> Decimal:
 
 
 class Vector(Mapping[str, Decimal]):
-    """Amounts per dimension in the dimensions' order. What is absent is unknown: as a limit it means unlimited.
+    """Amounts per dimension in the dimensions' order. What is absent is unknown: as a limit it means
+    unlimited.
 
     Arithmetic takes an unknown operand as nothing to add or take away; `get` still answers None for it.
     """
@@ -64,8 +66,13 @@ class Vector(Mapping[str, Decimal]):
     @classmethod
     def _trusted(cls, known: dict[Dimension, Decimal]) -> Self:
         vector = cls.__new__(cls)
-        vector._amounts = known if len(known) < 2 else dict(sorted(known.items(), key=_rank))
+        object.__setattr__(
+            vector, "_amounts", known if len(known) < 2 else dict(sorted(known.items(), key=_rank))
+        )
         return vector
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(name)
 
     def __getitem__(self, dimension: str) -> Decimal:
         return self._amounts[dimension]  # type: ignore[index]  # a StrEnum member is found by its text
@@ -101,7 +108,8 @@ class Vector(Mapping[str, Decimal]):
         if not other:
             return self
         total = dict(self._amounts)
-        for dimension, amount in other._amounts.items():
+        for dimension in other:
+            amount = other[dimension]
             total[dimension] = total.get(dimension, ZERO) + sign * amount
         return Vector._trusted(total)
 
@@ -109,14 +117,16 @@ class Vector(Mapping[str, Decimal]):
         """Each amount at most that of `upper`; where `upper` is unknown the amount stays."""
         return Vector._trusted(
             {
-                dimension: min(amount, upper._amounts.get(dimension, amount))
+                dimension: min(amount, upper.get(dimension, amount))
                 for dimension, amount in self._amounts.items()
             }
         )
 
     def tightened(self, other: "Vector") -> "Vector":
         """Two sets of limits together: the smaller where both know one, else the one that is known."""
-        merged = {**other._amounts, **self._amounts}
+        merged: dict[Dimension, Decimal] = {
+            dimension: other[dimension] for dimension in other
+        } | self._amounts
         return Vector._trusted(merged).clamped(other)
 
     def above(self, floor: "Vector") -> "Vector":

@@ -32,7 +32,8 @@ def inside(tenant_id: UUID) -> Iterator[Cursor]:
 
 @dataclass
 class Purse:
-    """A run's account with short verbs, each in a transaction of its own. Effects are numbered by themselves."""
+    """A run's account with short verbs, each in a transaction of its own. Effects are numbered by
+    themselves."""
 
     tenant: UUID
     run: UUID

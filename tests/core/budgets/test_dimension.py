@@ -14,9 +14,9 @@ from traces.core.canonical import plain
 @proves("R-BUDGET-1", part="dimensions")
 def test_every_dimension_of_the_vector_stands_in_its_order() -> None:
     assert [str(dimension) for dimension in Dimension] == [
-        "steps", "model_turns", "tool_calls", "external_calls", "input_tokens", "output_tokens", "total_tokens",
-        "cost_usd", "wall_clock_seconds", "retries", "reflections", "replans", "context_tokens", "memory_writes",
-        "side_effects", "granted_side_effects", "depth", "transitions",
+        "steps", "model_turns", "tool_calls", "external_calls", "input_tokens", "output_tokens",
+        "total_tokens", "cost_usd", "wall_clock_seconds", "retries", "reflections", "replans",
+        "context_tokens", "memory_writes", "side_effects", "granted_side_effects", "depth", "transitions",
     ]  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -26,9 +27,10 @@ ROW = EntryRow(
     price_version="",
     at=datetime(2026, 11, 21, tzinfo=UTC),
 )
-OTHER = {
-    "id": UUID(int=9), "tenant_id": UUID(int=9), "run_id": None, "account_id": UUID(int=9), "month_id": UUID(int=9),
-    "tranche_id": UUID(int=9), "effect_id": None, "cause": "settle", "amounts": '{"used":{"steps":"1"}}',
+OTHER: dict[str, Any] = {
+    "id": UUID(int=9), "tenant_id": UUID(int=9), "run_id": None, "account_id": UUID(int=9),
+    "month_id": UUID(int=9), "tranche_id": UUID(int=9), "effect_id": None, "cause": "settle",
+    "amounts": '{"used":{"steps":"1"}}',
     "unknown": True, "price_version": "2", "at": datetime(2026, 11, 22, tzinfo=UTC),
 }  # fmt: skip
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from budgets.core.dimension import Dimension
 from budgets.core.posting import Cause, LineState, Reserve, Settle, applied, planned, refusal
+from tests.core.budgets.figures import decimals
 from tests.proves import proves
 
 ONE = Decimal(1)
@@ -26,7 +27,7 @@ def test_a_reservation_is_held_and_its_settlement_gives_the_rest_back() -> None:
     held = applied(lines(), planned((), (Reserve(effect_id="e", amounts={"input_tokens": Decimal(9)}),)))
     settle = Settle(effect_id="e", reserved={"input_tokens": Decimal(9)}, actual={"input_tokens": Decimal(4)})
     after = applied(held, planned((settle,), ()))[Dimension.INPUT_TOKENS]
-    assert (after.used, after.reserved) == (4, 0)
+    assert (after.used, after.reserved) == decimals(4, 0)
 
 
 @proves("R-BUDGET-2", part="overrun")
@@ -35,10 +36,8 @@ def test_what_a_provider_took_beyond_the_reservation_is_a_named_overrun() -> Non
         effect_id="e", reserved={"input_tokens": Decimal(9)}, actual={"input_tokens": Decimal(12)}
     )
     plan = planned((settle,), ())
-    assert [(draft.cause, dict(draft.used)) for draft in plan.drafts] == [
-        (Cause.SETTLE, {"input_tokens": 9}),
-        (Cause.OVERRUN, {"input_tokens": 3}),
-    ]
+    assert [draft.cause for draft in plan.drafts] == [Cause.SETTLE, Cause.OVERRUN]
+    assert [draft.used["input_tokens"] for draft in plan.drafts] == [9, 3]
     assert dict(plan.overrun) == {"input_tokens": 3}
 
 
@@ -50,7 +49,8 @@ def test_a_limit_of_zero_forbids_that_kind_and_stops_no_other() -> None:
     assert refusal(standing, free) is None
     refused = refusal(standing, asks)
     assert refused is not None
-    assert (refused.dimension, refused.limit, refused.wanted, refused.left) == ("side_effects", 0, 1, 0)
+    assert refused.dimension.value == "side_effects"
+    assert (refused.limit, refused.wanted, refused.left) == decimals(0, 1, 0)
 
 
 @proves("R-BUDGET-16", part="gauges")

@@ -109,7 +109,7 @@ def test_no_reported_usage_makes_a_negative_or_boundless_charge(usage: dict[str,
 
 def test_cached_tokens_beyond_the_input_are_cut() -> None:
     usage, counted = sane_usage({"input_tokens": 10, "output_tokens": 1, "cache_read_tokens": 99}, ESTIMATE)
-    assert (usage["cache_read_tokens"], counted) == (10, "provider")
+    assert (usage["cache_read_tokens"], counted) == (Decimal(10), "provider")
 
 
 def test_a_scripted_model_is_free_because_it_says_so() -> None:

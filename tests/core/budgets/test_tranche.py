@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from budgets.core.posting import Cause, LineState
 from budgets.core.tranche import Drawing, Squaring, Tranche, chunk_for, squared, suffices
+from tests.core.budgets.figures import decimals
 from tests.proves import proves
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -132,7 +133,7 @@ def test_an_overrun_is_booked_at_once() -> None:
     assert not suffices(drawn, (held,), NOON)
     standing = lines(Decimal("0.2")) | {DAY: LineState(limit=Decimal("0.2"), reserved=Decimal("0.10"))}
     squaring = square(drawn, (held,), standing)
-    assert (squaring.booked, squaring.held) == (Decimal("0.40"), 0)
+    assert (squaring.booked, squaring.held) == decimals("0.40", 0)
 
 
 def test_the_chunk_is_the_tenants_or_an_eighth_of_the_run() -> None:
@@ -144,22 +145,17 @@ def test_the_chunk_is_the_tenants_or_an_eighth_of_the_run() -> None:
 @proves("R-BUDGET-9", part="property")
 @given(
     limits=st.tuples(CENTS, CENTS),
-    others=CENTS,
-    held=CENTS,
-    used=CENTS,
-    reserved=CENTS,
+    figures=st.tuples(CENTS, CENTS, CENTS, CENTS),
     wanted=CENTS.filter(bool),
     chunk=CENTS,
 )
 def test_whatever_is_granted_covers_the_run_and_fits_the_ceilings(
     limits: tuple[Decimal, Decimal],
-    others: Decimal,
-    held: Decimal,
-    used: Decimal,
-    reserved: Decimal,
+    figures: tuple[Decimal, Decimal, Decimal, Decimal],
     wanted: Decimal,
     chunk: Decimal,
 ) -> None:
+    others, held, used, reserved = figures
     tranche = replace(FRESH, held=held + used + reserved, used=used, reserved=reserved)
     standing = {
         account: LineState(limit=limit, reserved=tranche.held, used=others)

@@ -29,7 +29,8 @@ def test_reserved_cannot_be_raised_beyond_the_limit_even_by_hand(house: House) -
     purse = used_purse(house)
     with inside(purse.tenant) as cursor, pytest.raises(psycopg.errors.CheckViolation):
         cursor.execute(
-            "UPDATE budgets_line SET reserved = reserved + 4 WHERE account_id = %s AND dimension = 'tool_calls'",
+            """UPDATE budgets_line SET reserved = reserved + 4
+                WHERE account_id = %s AND dimension = 'tool_calls'""",
             [purse.run],
         )
 
@@ -153,7 +154,8 @@ def test_an_altered_tranche_is_named(house: House, superuser: psycopg.Connection
         statement = f"UPDATE budgets_tranche SET {column} = {column} + 1 WHERE run_account_id = %s"
         assert superuser.execute(statement, [purse.run]).rowcount == 1
         superuser.execute(
-            "ALTER TABLE budgets_tranche ADD CONSTRAINT budgets_tranche_covers CHECK (held >= used + reserved) NOT VALID"
+            """ALTER TABLE budgets_tranche ADD CONSTRAINT budgets_tranche_covers
+                 CHECK (held >= used + reserved) NOT VALID"""
         )
     assert column in faults_of(purse, purse.run)
 

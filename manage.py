@@ -12,6 +12,7 @@ from django.core.management import execute_from_command_line
 def main() -> None:
     """Run one management command."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    os.environ.setdefault("INTERLOCK_POOL", "0")
     execute_from_command_line(sys.argv)
 
 

@@ -66,6 +66,7 @@ class Environment(BaseSettings):
     log_format: str = Field("auto", pattern="^(auto|console|json)$", validation_alias="INTERLOCK_LOG_FORMAT")
     log_level: str = Field("INFO", validation_alias="INTERLOCK_LOG_LEVEL")
 
+    pool: bool = Field(True, validation_alias="INTERLOCK_POOL")
     worker_threads: int = Field(8, ge=1, le=256, validation_alias="INTERLOCK_WORKER_THREADS")
     lease_seconds: int = Field(30, ge=3, le=3600, validation_alias="INTERLOCK_LEASE_SECONDS")
     sweep_seconds: int = Field(5, ge=1, le=3600, validation_alias="INTERLOCK_SWEEP_SECONDS")

@@ -19,6 +19,7 @@ from config.env import SERVERS_FILE, Given, clear, data_dir
 from config.plan import Part, python
 from config.secrets_file import secrets_in, write_private
 from config.supervisor import Journal, StartFailedError
+from tenancy.demo import CAST, HOUSES, PASSWORD
 
 Step = Part | Callable[[], Command | None]
 NOTED = ("DATABASE_URL", "REDIS_URL", "INTERLOCK_SECRET_KEY", "INTERLOCK_DEMO_URL", "INTERLOCK_EMBEDDED")
@@ -33,6 +34,7 @@ class House:
         self.data = data_dir()
         self.environment: dict[str, str] = {}
         self.owner_url: str | None = None
+        self._seeded = False
         self._lock: IO[str] | None = None
 
     def enter(self) -> None:
@@ -108,6 +110,7 @@ class House:
             "INTERLOCK_DATA_DIR": str(self.data),
             "INTERLOCK_DEMO_URL": self.given.demo_url or f"http://127.0.0.1:{plan.free_port()}",
             "DJANGO_SETTINGS_MODULE": "config.settings",
+            "INTERLOCK_POOL": "1",
             "PYTHONUNBUFFERED": "1",
         }
         self.environment = kept | self.environment | added
@@ -137,6 +140,7 @@ class House:
         if self.given.database_url is not None and not self.given.seed_demo:
             self.journal.say("the database is yours: INTERLOCK_SEED_DEMO=1 would put the demo people in it")
             return None
+        self._seeded = True
         return python("manage.py", "seed_demo", environment=self.environment)
 
     def announce(self) -> None:
@@ -144,6 +148,10 @@ class House:
         say, given = self.journal.say, self.given
         say(f"Interlock is up at http://{given.host}:{given.port} (API under /api/v1, schema /api/schema)")
         say("a key for programs: .venv/bin/python manage.py key create --tenant demo --role client")
+        if self._seeded:
+            for slug, _name in HOUSES:
+                people = " ".join(f"{title}@{slug}.example" for title, _role, _queues in CAST)
+                say(f"people of {slug}: {people} (password {PASSWORD})")
         if given.has_model_key:
             say(f"models: {given.model or 'those of the configured provider'}, and the scripted scenarios")
         else:

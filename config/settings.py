@@ -79,13 +79,14 @@ TEMPLATES: list[dict[str, Any]] = [
     }
 ]
 
-# Threads of the loop, one each for heartbeat and sweep, and a few for requests.
+# Threads of the loop, one each for heartbeat and sweep, and a few for requests. A command has one thread and
+# should fail at once, not after a pool's wait.
 POOL_SIZE = ENVIRONMENT.worker_threads + 6
-# Without an address, commands that need no database still run; the others fail at once, not after a pool's
-# wait.
 _ADDRESS = clear(ENVIRONMENT.database_url)
 _NOWHERE = "postgresql://interlock_app@/interlock?host=/nonexistent"
-DATABASES = {"default": database(_ADDRESS or _NOWHERE, pool_size=POOL_SIZE if _ADDRESS else None)}
+DATABASES = {
+    "default": database(_ADDRESS or _NOWHERE, pool_size=POOL_SIZE if _ADDRESS and ENVIRONMENT.pool else None)
+}
 if ENVIRONMENT.database_owner_url:
     # Only where migrations run; the supervisor keeps this address from web and workers.
     DATABASES["owner"] = database(ENVIRONMENT.database_owner_url.get_secret_value(), pool_size=None)

@@ -36,7 +36,7 @@ class Journal:
 
     def write(self, name: str, line: str) -> None:
         """One line."""
-        label = f"{name:<8}|"
+        label = f"{name:<9}|"
         if self._coloured:
             colour = self._colours.setdefault(name, _COLOURS[len(self._colours) % len(_COLOURS)])
             label = f"\x1b[{colour}m{label}\x1b[0m"

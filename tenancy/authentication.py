@@ -1,0 +1,74 @@
+"""Programs prove themselves by a key: `Authorization: Bearer ilk_…` (R-SEC-2, Z6). The key is never logged."""
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from rest_framework.authentication import BaseAuthentication, get_authorization_header
+from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.request import Request
+
+from tenancy.actions import touch_key
+from tenancy.clock import database_now
+from tenancy.context import tenant
+from tenancy.core.errors import KeyExpired, KeyInvalid, KeyRevoked, TenancyError
+from tenancy.core.keys import parsed, proves
+from tenancy.models import ApiKey
+from tenancy.queries import tenant_of_key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Who calls: what `request.user` is for a program."""
+
+    principal: UUID
+    owner: UUID
+    tenant: UUID
+    scopes: tuple[str, ...]
+    is_authenticated: bool = True
+
+    @property
+    def pk(self) -> UUID:
+        """The principal, for what asks a user for its key."""
+        return self.principal
+
+
+class KeyAuthentication(BaseAuthentication):
+    """Looks the key up by its id and compares the secret's hash in constant time."""
+
+    def authenticate(self, request: Request) -> tuple[Caller, None] | None:
+        """The caller, or None without a bearer token. Raises AuthenticationFailed (401)."""
+        words = get_authorization_header(request).split()
+        if not words or words[0].lower() != b"bearer":
+            return None
+        if len(words) != 2:
+            raise AuthenticationFailed(str(KeyInvalid()), KeyInvalid.code)
+        try:
+            return caller_of(words[1].decode("ascii", "replace")), None
+        except TenancyError as error:
+            raise AuthenticationFailed(str(error), error.code) from None
+
+    def authenticate_header(self, request: Request) -> str:
+        """What a 401 asks for."""
+        return 'Bearer realm="interlock"'
+
+
+def caller_of(text: str) -> Caller:
+    """The caller a key stands for. Raises KeyInvalid, KeyExpired, KeyRevoked."""
+    key = parsed(text)
+    tenant_id = tenant_of_key(key.id) if key is not None else None
+    if key is None or tenant_id is None:
+        raise KeyInvalid
+    with tenant(tenant_id):
+        row: Any = ApiKey.objects.select_related("principal").filter(id=key.id).first()
+        if row is None or not proves(key.secret, bytes(row.secret_hash)):
+            raise KeyInvalid
+        now = database_now()
+        if row.revoked_at is not None:
+            raise KeyRevoked
+        if row.expires_at is not None and row.expires_at <= now:
+            raise KeyExpired
+        touch_key(tenant_id, row.id, now, row.last_used_at)
+        return Caller(
+            principal=row.principal_id, owner=row.principal.owner_id, tenant=tenant_id, scopes=tuple(row.scopes)
+        )

@@ -1,0 +1,88 @@
+"""The one way to a tenant's rows (R-SEC-1): `with tenant(t):` opens a transaction and names the tenant in it.
+
+PostgreSQL's row-level security compares with that name; without one it shows nothing and takes nothing. A guard on every
+connection raises before that, so that a forgotten context is an error and not an empty page.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from typing import Any
+from uuid import UUID
+
+import psycopg
+from django.apps import apps
+from django.db import connection, transaction
+from django.db.backends.signals import connection_created
+
+from tenancy.core.errors import OtherTenant, OutsideTenant
+
+_CURRENT: ContextVar[UUID | None] = ContextVar("interlock_tenant", default=None)
+_NAME = "SELECT set_config('interlock.tenant', %s, true)"
+
+
+@contextmanager
+def tenant(tenant_id: UUID) -> Iterator[None]:
+    """A transaction in which `tenant_id`'s rows, and only they, can be seen and written.
+
+    Nested for the same tenant it joins the transaction. Raises OtherTenant when another tenant's is open.
+    """
+    current = _CURRENT.get()
+    if current is not None:
+        if current != tenant_id:
+            raise OtherTenant
+        yield
+        return
+    with transaction.atomic(durable=True):
+        token = _CURRENT.set(tenant_id)
+        try:
+            with connection.wrap_database_errors:
+                raw_cursor().execute(_NAME, (str(tenant_id),), prepare=True)
+                yield
+        finally:
+            _CURRENT.reset(token)
+
+
+def current_tenant() -> UUID | None:
+    """The tenant whose transaction is open, or None."""
+    return _CURRENT.get()
+
+
+def raw_cursor() -> "psycopg.Cursor[Any]":
+    """A psycopg cursor of the current transaction: parameters bound by the server, statements prepared.
+
+    Raises OutsideTenant without a tenant: the guard does not see what goes through it.
+    """
+    if _CURRENT.get() is None:
+        raise OutsideTenant(table="(raw cursor)")
+    connection.ensure_connection()
+    underlying: psycopg.Connection[Any] = connection.connection
+    return psycopg.Cursor(underlying)
+
+
+@cache
+def _tables() -> re.Pattern[str]:
+    """The tenant tables' names as one pattern."""
+    from tenancy.models import TenantOwned  # noqa: PLC0415 - the registry is complete only at run time
+
+    names = [model._meta.db_table for model in apps.get_models() if issubclass(model, TenantOwned)]
+    return re.compile(r"\b(" + "|".join(map(re.escape, names)) + r")\b")
+
+
+def _guard(execute: Callable[..., Any], sql: Any, params: Any, many: bool, context: dict[str, Any]) -> Any:
+    """Refuse a tenant table outside a tenant; costs nothing inside one."""
+    if _CURRENT.get() is None and (found := _tables().search(str(sql))) is not None:
+        raise OutsideTenant(table=found[1])
+    return execute(sql, params, many, context)
+
+
+def _put_guard(*, connection: Any, **_: Any) -> None:
+    if connection.alias == "default" and _guard not in connection.execute_wrappers:
+        connection.execute_wrappers.append(_guard)
+
+
+def install_guard() -> None:
+    """Guard every connection that is opened from now on."""
+    connection_created.connect(_put_guard, dispatch_uid="tenancy.guard")

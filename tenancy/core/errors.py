@@ -1,0 +1,75 @@
+"""The root of everything Interlock refuses: a code, the data, and a sentence (the docstring)."""
+
+from typing import Any, ClassVar
+
+
+class InterlockError(Exception):
+    """Interlock refused this."""
+
+    code: ClassVar[str] = "interlock-error"
+
+    def __init__(self, **data: Any) -> None:
+        self.data: dict[str, Any] = data
+        sentence = (type(self).__doc__ or "").strip().splitlines()[0]
+        super().__init__(sentence.format_map(_Shown(data)))
+
+
+class _Shown(dict[str, Any]):
+    """Data for a sentence; what was not given stays visible as its name."""
+
+    def __missing__(self, key: str) -> str:
+        return "{" + key + "}"
+
+
+class TenancyError(InterlockError):
+    """This is not possible in this tenant."""
+
+    code = "tenancy-error"
+
+
+class OutsideTenant(TenancyError):
+    """The table {table} belongs to tenants and was touched outside one."""
+
+    code = "outside-tenant"
+
+
+class OtherTenant(TenancyError):
+    """A tenant's transaction is open; another tenant's cannot begin inside it."""
+
+    code = "other-tenant"
+
+
+class NotFound(TenancyError):
+    """There is no such thing here."""
+
+    code = "not-found"
+
+
+class Forbidden(TenancyError):
+    """This is not yours to do: {reason}"""
+
+    code = "forbidden"
+
+
+class KeyInvalid(TenancyError):
+    """The key is not valid."""
+
+    code = "key-invalid"
+
+
+class KeyExpired(TenancyError):
+    """The key has expired."""
+
+    code = "key-expired"
+
+
+class KeyRevoked(TenancyError):
+    """The key was revoked."""
+
+    code = "key-revoked"
+
+
+class InvalidInput(TenancyError):
+    """The input is not acceptable."""
+
+    code = "invalid-input"

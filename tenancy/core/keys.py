@@ -1,0 +1,51 @@
+"""The form of an API key: `ilk_<id>_<secret><crc>`; the id finds the row, the secret proves, the crc catches typos."""
+
+import hmac
+from base64 import b32encode
+from hashlib import sha256
+from typing import NamedTuple
+from uuid import UUID
+from zlib import crc32
+
+PREFIX = "ilk"
+SECRET_BYTES = 30
+
+
+class Key(NamedTuple):
+    """A parsed key."""
+
+    id: UUID
+    secret: str
+
+
+def written(key_id: UUID, chance: bytes) -> str:
+    """The clear text of a key, made of an id and 30 bytes of chance."""
+    secret = b32encode(chance).decode().lower().rstrip("=")
+    return f"{PREFIX}_{key_id.hex}_{secret}{_check(key_id, secret)}"
+
+
+def parsed(text: str) -> Key | None:
+    """The key in `text`, or None where the form or the check does not hold. Says nothing of its truth."""
+    parts = text.split("_")
+    if len(parts) != 3 or parts[0] != PREFIX or len(parts[1]) != 32 or not 20 <= len(parts[2]) <= 100:
+        return None
+    try:
+        key_id = UUID(hex=parts[1])
+    except ValueError:
+        return None
+    secret, check = parts[2][:-8], parts[2][-8:]
+    return Key(key_id, secret) if hmac.compare_digest(_check(key_id, secret).encode(), check.encode()) else None
+
+
+def hashed(secret: str) -> bytes:
+    """What is stored: SHA-256 of the secret (240 bits of chance need no slow hash)."""
+    return sha256(secret.encode()).digest()
+
+
+def proves(secret: str, stored: bytes) -> bool:
+    """Whether the secret is the one that was hashed, in constant time."""
+    return hmac.compare_digest(hashed(secret), stored)
+
+
+def _check(key_id: UUID, secret: str) -> str:
+    return f"{crc32(f'{key_id.hex}{secret}'.encode()):08x}"

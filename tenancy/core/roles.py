@@ -1,0 +1,38 @@
+"""Roles, scopes, and the one table between them (R-SEC-2)."""
+
+from enum import StrEnum
+
+
+class Role(StrEnum):
+    """What a person is in a tenant."""
+
+    OPERATOR = "operator"
+    REVIEWER = "reviewer"
+    ADMIN = "admin"
+    AUDITOR = "auditor"
+    CLIENT = "client"
+
+
+class Scope(StrEnum):
+    """What a key or a session may do."""
+
+    SUBMIT = "submit"
+    READ = "read"
+    DECIDE = "decide"
+    OPERATE = "operate"
+    ADMIN = "admin"
+
+
+SCOPES: dict[Role, tuple[Scope, ...]] = {
+    Role.OPERATOR: (Scope.SUBMIT, Scope.READ, Scope.OPERATE),
+    Role.REVIEWER: (Scope.READ, Scope.DECIDE),
+    Role.ADMIN: (Scope.SUBMIT, Scope.READ, Scope.DECIDE, Scope.OPERATE, Scope.ADMIN),
+    Role.AUDITOR: (Scope.READ,),
+    Role.CLIENT: (Scope.SUBMIT, Scope.READ),
+}
+
+
+def scopes_of(roles: tuple[Role, ...]) -> tuple[Scope, ...]:
+    """The scopes of all roles together, in the order of `Scope`."""
+    held = [scope for role in roles for scope in SCOPES[role]]
+    return tuple(scope for scope in Scope if scope in held)

@@ -1,0 +1,80 @@
+"""What every API door shares: the caller, keyset pages, and POSTs that happen once."""
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable
+from typing import Any, cast
+from uuid import UUID
+
+import orjson
+from django.db.models import Q, QuerySet
+from rest_framework.exceptions import ParseError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from tenancy.authentication import Caller
+from tenancy.idempotency import Answer, once
+
+PAGE, LARGEST = 50, 200
+
+
+def caller(request: Request) -> Caller:
+    """Who calls; the permission has made sure that somebody does."""
+    return cast("Caller", request.user)
+
+
+def post_once(request: Request, act: Callable[[], Answer]) -> Response:
+    """Answer a POST, once per Idempotency-Key."""
+    who = caller(request)
+    key = request.headers.get("Idempotency-Key")
+    if key is not None and not 1 <= len(key) <= 255:
+        raise ParseError("An Idempotency-Key has 1 to 255 characters.", "idempotency-key-invalid")
+    answer = once(who.tenant, who.principal, key, request.path, request.data, act)
+    headers = {"Idempotent-Replay": "true"} if answer.replayed else {}
+    return Response(answer.body, status=answer.status, headers=headers)
+
+
+def uuid_or_none(text: str) -> UUID | None:
+    """A path's id, or None for what is none: it is answered like a missing one."""
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
+
+
+def page(request: Request, rows: "QuerySet[Any]", shown: Callable[[Any], Any], *, newest_first: bool = True) -> Response:
+    """One page by (created_at, id), with a cursor for the next: {results, next, previous}."""
+    limit = _limit(request)
+    cursor = request.query_params.get("cursor")
+    order = ("-created_at", "-id") if newest_first else ("created_at", "id")
+    if cursor:
+        at, row = _read(cursor)
+        beyond = "lt" if newest_first else "gt"
+        rows = rows.filter(Q(**{f"created_at__{beyond}": at}) | Q(created_at=at, **{f"id__{beyond}": row}))
+    found = list(rows.order_by(*order)[: limit + 1])
+    more = found[limit - 1] if len(found) > limit else None
+    query = request.query_params.copy()
+    following = None
+    if more is not None:
+        query["cursor"] = _write(more)
+        following = f"{request.path}?{query.urlencode()}"
+    return Response({"results": [shown(row) for row in found[:limit]], "next": following, "previous": None})
+
+
+def _limit(request: Request) -> int:
+    text = request.query_params.get("limit", str(PAGE))
+    if not text.isdigit() or not 1 <= int(text) <= LARGEST:
+        raise ParseError(f"limit is a whole number from 1 to {LARGEST}.", "limit-invalid")
+    return int(text)
+
+
+def _write(row: Any) -> str:
+    return urlsafe_b64encode(orjson.dumps([row.created_at.isoformat(), str(row.id)])).decode().rstrip("=")
+
+
+def _read(cursor: str) -> tuple[str, str]:
+    try:
+        at, row = orjson.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        UUID(row)
+    except (ValueError, TypeError):
+        raise ParseError("The cursor is not one of ours.", "cursor-invalid") from None
+    return str(at), str(row)

@@ -1,0 +1,100 @@
+"""Idempotency-Key: the same POST twice is one act (W1, R-API-1).
+
+Same key and body → the first answer again; another body → 422; still under way → 409; past its life → a new act.
+"""
+
+from collections.abc import Callable
+from datetime import timedelta
+from hashlib import sha256
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import orjson
+from django.db import IntegrityError, transaction
+
+from tenancy.clock import database_now
+from tenancy.context import tenant
+from tenancy.core.errors import TenancyError
+from tenancy.models import IdempotencyKey
+
+LIFE = timedelta(hours=24)
+PATIENCE = timedelta(seconds=60)
+
+
+class KeyReused(TenancyError):
+    """This Idempotency-Key was used for another request."""
+
+    code = "idempotency-key-reused"
+
+
+class KeyInUse(TenancyError):
+    """A request with this Idempotency-Key is still under way."""
+
+    code = "idempotency-key-in-use"
+
+
+class Answer(NamedTuple):
+    """What a POST is answered with; `replayed` when it was answered before."""
+
+    status: int
+    body: Any
+    replayed: bool = False
+
+
+def once(
+    tenant_id: UUID, principal: UUID, key: str | None, path: str, body: Any, act: Callable[[], Answer]
+) -> Answer:
+    """Do `act` once per key. An act that raises leaves no mark, so it can be tried again.
+
+    Raises KeyReused (422) and KeyInUse (409).
+    """
+    if key is None:
+        return act()
+    digest = sha256(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)).digest()
+    held = _claim(tenant_id, principal, key, path, digest)
+    if held is not None:
+        return held
+    try:
+        answer = act()
+    except BaseException:
+        _forget(tenant_id, principal, key, path)
+        raise
+    _keep(tenant_id, principal, key, path, answer)
+    return answer
+
+
+def _claim(tenant_id: UUID, principal: UUID, key: str, path: str, digest: bytes) -> Answer | None:
+    """Take the key, or give the answer it has."""
+    with tenant(tenant_id):
+        now = database_now()
+        mine = IdempotencyKey.objects.filter(principal=principal, path=path, key=key)
+        mine.filter(expires_at__lte=now).delete()
+        # A process that died while it acted never answers; after a minute its claim is void.
+        mine.filter(status=None, created_at__lte=now - PATIENCE).delete()
+        try:
+            with transaction.atomic():
+                IdempotencyKey.objects.create(
+                    tenant_id=tenant_id, principal=principal, key=key, path=path, body_digest=digest,
+                    expires_at=now + LIFE,
+                )  # fmt: skip
+        except IntegrityError:
+            row = mine.get()
+        else:
+            return None
+    if bytes(row.body_digest) != digest:
+        raise KeyReused
+    if row.status is None:
+        raise KeyInUse
+    return Answer(row.status, row.answer, replayed=True)
+
+
+def _keep(tenant_id: UUID, principal: UUID, key: str, path: str, answer: Answer) -> None:
+    with tenant(tenant_id):
+        IdempotencyKey.objects.filter(principal=principal, path=path, key=key).update(
+            status=answer.status, answer=orjson.loads(orjson.dumps(answer.body))
+        )
+
+
+def _forget(tenant_id: UUID, principal: UUID, key: str, path: str) -> None:
+    with tenant(tenant_id):
+        IdempotencyKey.objects.filter(principal=principal, path=path, key=key, status=None).delete()

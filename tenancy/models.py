@@ -1,0 +1,139 @@
+"""Tenants, the people and keys that act in them, and what administrators did (R-SEC-1, R-SEC-2, R-SEC-6)."""
+
+from typing import ClassVar
+
+from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+
+from tenancy.core.roles import Role
+from tenancy.ids import fresh_id
+
+
+class Tenant(models.Model):
+    """A house. `tier` names its price class; `highest_autonomy_tier` what its workflows may be (R-GRAPH-9)."""
+
+    id = models.UUIDField(primary_key=True, default=fresh_id)
+    slug = models.SlugField(unique=True)
+    name = models.CharField(max_length=200)
+    time_zone = models.CharField(max_length=64, default="UTC")
+    tier = models.CharField(max_length=32, default="standard")
+    highest_autonomy_tier = models.PositiveSmallIntegerField(default=6)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+
+class TenantOwned(models.Model):
+    """A row of one tenant. Subclasses get row-level security, and references to them are by (tenant, id)."""
+
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+", db_index=False)
+    id = models.UUIDField(primary_key=True, default=fresh_id)
+
+    class Meta:
+        abstract = True
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["tenant", "id"], name="%(app_label)s_%(class)s_of_tenant")
+        ]
+
+
+class People(BaseUserManager["Person"]):
+    """People by e-mail."""
+
+    def get_by_natural_key(self, username: str | None) -> "Person":
+        """The person with this e-mail, whatever its case."""
+        return self.get(email__iexact=username)
+
+
+class Person(AbstractBaseUser):
+    """Somebody who can sign in; what they may do is said by their memberships."""
+
+    id = models.UUIDField(primary_key=True, default=fresh_id)
+    email = models.EmailField(unique=True)
+    name = models.CharField(max_length=200)
+    is_active = models.BooleanField(default=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = People()
+    USERNAME_FIELD = "email"
+    REQUIRED_FIELDS: ClassVar[list[str]] = ["name"]
+
+
+class Membership(TenantOwned):
+    """One role of a person in a tenant. Limits narrow what a reviewer may decide; None is no limit."""
+
+    person = models.ForeignKey(Person, on_delete=models.PROTECT, related_name="memberships")
+    role = models.CharField(max_length=16, choices=[(role.value, role.value) for role in Role])
+    queues = ArrayField(models.CharField(max_length=64), default=list, blank=True)
+    max_amount = models.DecimalField(max_digits=18, decimal_places=2, null=True)
+    max_risk = models.CharField(max_length=16, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta(TenantOwned.Meta):
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            *TenantOwned.Meta.constraints,
+            models.UniqueConstraint(fields=["tenant", "person", "role"], name="membership_once"),
+        ]
+
+
+class Principal(TenantOwned):
+    """Who acts in a tenant: a person or a key. `owner` is the person who answers for it."""
+
+    kind = models.CharField(max_length=8, choices=[("person", "person"), ("key", "key")])
+    owner = models.ForeignKey(Person, on_delete=models.PROTECT, related_name="principals")
+    label = models.CharField(max_length=200)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta(TenantOwned.Meta):
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            *TenantOwned.Meta.constraints,
+            models.UniqueConstraint(
+                fields=["tenant", "owner"], condition=models.Q(kind="person"), name="principal_once_a_person"
+            ),
+        ]
+
+
+class ApiKey(TenantOwned):
+    """A key: a service principal of its own. The secret is shown once and stored hashed; rows are never deleted."""
+
+    principal = models.ForeignKey(Principal, on_delete=models.PROTECT, related_name="keys", db_constraint=False)
+    label = models.CharField(max_length=200)
+    role = models.CharField(max_length=16)
+    scopes = ArrayField(models.CharField(max_length=16))
+    secret_hash = models.BinaryField(max_length=32)
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField(null=True)
+    revoked_at = models.DateTimeField(null=True)
+    last_used_at = models.DateTimeField(null=True)
+
+
+class AuditEntry(TenantOwned):
+    """One administrative change (R-SEC-6). Append-only."""
+
+    principal = models.UUIDField(null=True)
+    verb = models.CharField(max_length=64)
+    object = models.CharField(max_length=200)
+    before = models.JSONField()
+    after = models.JSONField()
+    reason = models.CharField(max_length=1000, blank=True)
+    at = models.DateTimeField(auto_now_add=True)
+
+    class Meta(TenantOwned.Meta):
+        indexes: ClassVar[list[models.Index]] = [models.Index(fields=["tenant", "-at"], name="audit_newest")]
+
+
+class IdempotencyKey(TenantOwned):
+    """What a POST with an Idempotency-Key was answered with. `status` is null while the first one is under way."""
+
+    principal = models.UUIDField()
+    key = models.CharField(max_length=255)
+    path = models.CharField(max_length=255)
+    body_digest = models.BinaryField(max_length=32)
+    status = models.PositiveSmallIntegerField(null=True)
+    answer = models.JSONField(null=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField()
+
+    class Meta(TenantOwned.Meta):
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            *TenantOwned.Meta.constraints,
+            models.UniqueConstraint(fields=["tenant", "principal", "path", "key"], name="idempotency_once"),
+        ]

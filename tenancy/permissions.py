@@ -1,0 +1,24 @@
+"""Scopes as DRF permissions."""
+
+from typing import Any
+
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+
+from tenancy.authentication import Caller
+from tenancy.core.roles import Scope
+
+
+def requires(scope: Scope) -> type[BasePermission]:
+    """A permission that asks the caller for one scope."""
+
+    class Requires(BasePermission):
+        message = f"This needs the scope {scope.value}."
+        code = "scope-missing"
+
+        def has_permission(self, request: Request, view: Any) -> bool:
+            """Whether the caller holds the scope."""
+            return isinstance(request.user, Caller) and scope.value in request.user.scopes
+
+    Requires.__name__ = f"Requires{scope.value.title()}"
+    return Requires

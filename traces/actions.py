@@ -1,0 +1,98 @@
+"""The verbs of the trace: the only writers of events, records, snapshots and payloads. All join the caller's transaction."""
+
+import secrets
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+import psycopg
+
+from tenancy.context import raw_cursor
+from traces.core.canonical import digest
+from traces.core.chain import Linked
+from traces.models import Salt
+
+EVENTS = """
+INSERT INTO traces_event (tenant_id, run_id, seq, at, phase, kind, actor, body, previous, hash)
+SELECT %(tenant)s, %(run)s, * FROM unnest(%(seq)s::bigint[], %(at)s::timestamptz[], %(phase)s::smallint[], %(kind)s::text[],
+  %(actor)s::text[], %(body)s::bytea[], %(previous)s::bytea[], %(hash)s::bytea[])"""
+RECORDS = """
+INSERT INTO traces_record (tenant_id, run_id, number, at, phase, source, outcome, target, body, previous, hash)
+SELECT %(tenant)s, %(run)s, * FROM unnest(%(number)s::bigint[], %(at)s::timestamptz[], %(phase)s::smallint[],
+  %(source)s::text[], %(outcome)s::text[], %(target)s::text[], %(body)s::bytea[], %(previous)s::bytea[], %(hash)s::bytea[])"""
+PAYLOADS = """
+INSERT INTO traces_payload (tenant_id, run_id, digest, body, size)
+SELECT %(tenant)s, %(run)s, * FROM unnest(%(digest)s::bytea[], %(body)s::bytea[], %(size)s::bigint[])
+ON CONFLICT DO NOTHING"""
+SNAPSHOT = """
+INSERT INTO traces_snapshot (tenant_id, run_id, number, state, digest) VALUES (%s, %s, %s, %s, %s)"""
+ERASE = "SELECT erase_payloads(%s)"
+SALT_BYTES = 32
+Cursor = psycopg.Cursor[Any]
+
+
+def append(tenant_id: UUID, linked: Linked, *, cursor: Cursor) -> None:
+    """Write what a link added, one statement a table; nothing is fetched, so it may ride in a pipeline."""
+    events, records = linked.events, linked.records
+    if records:
+        cursor.execute(
+            RECORDS,
+            {
+                "tenant": tenant_id, "run": linked.head.run, "number": [r.number for r in records],
+                "at": [r.at for r in records], "phase": [r.phase for r in records],
+                "source": [r.source for r in records], "outcome": [r.outcome for r in records],
+                "target": [r.target for r in records], "body": [r.body for r in records],
+                "previous": [r.previous for r in records], "hash": [r.hash for r in records],
+            },
+            prepare=True,
+        )  # fmt: skip
+    if events:
+        cursor.execute(
+            EVENTS,
+            {
+                "tenant": tenant_id, "run": linked.head.run, "seq": [e.seq for e in events],
+                "at": [e.at for e in events], "phase": [e.phase for e in events], "kind": [e.kind for e in events],
+                "actor": [e.actor for e in events], "body": [e.body for e in events],
+                "previous": [e.previous for e in events], "hash": [e.hash for e in events],
+            },
+            prepare=True,
+        )  # fmt: skip
+
+
+def store_payloads(tenant_id: UUID, run_id: UUID, bodies: Mapping[str, bytes], *, cursor: Cursor) -> None:
+    """Keep content under its salted digests (hex); what is there already stays."""
+    if not bodies:
+        return
+    cursor.execute(
+        PAYLOADS,
+        {
+            "tenant": tenant_id, "run": run_id, "digest": [bytes.fromhex(key) for key in bodies],
+            "body": list(bodies.values()), "size": [len(body) for body in bodies.values()],
+        },
+        prepare=True,
+    )  # fmt: skip
+
+
+def save_snapshot(tenant_id: UUID, run_id: UUID, number: int, state: bytes, *, cursor: Cursor) -> str:
+    """Keep the whole state after record `number`; its digest, which the record binds."""
+    found = digest("state", state)
+    cursor.execute(SNAPSHOT, (tenant_id, run_id, number, state, bytes.fromhex(found)), prepare=True)
+    return found
+
+
+def open_salt(tenant_id: UUID, run_id: UUID) -> bytes:
+    """The salt of a new run."""
+    salt = secrets.token_bytes(SALT_BYTES)
+    Salt.objects.create(tenant_id=tenant_id, run_id=run_id, salt=salt)
+    return salt
+
+
+def erase(run_id: UUID) -> int:
+    """Remove the bytes and the salt of one run of the current tenant; how many payloads there were (X6).
+
+    The caller says so in the run's trace (PayloadErased): digests stay and the chain still verifies.
+    """
+    cursor = raw_cursor()
+    cursor.execute(ERASE, (run_id,))
+    row = cursor.fetchone()
+    return int(row[0]) if row is not None else 0

@@ -1,0 +1,138 @@
+"""The canonical form: what is hashed is what is stored (BYTES.md).
+
+UTF-8 JSON, keys by code point, no white space, decimals as plain strings, times as RFC 3339 in UTC with
+microseconds. Our own values have no floats; values from outside may (finite, in their shortest form).
+"""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from decimal import Decimal
+from enum import Enum
+from hashlib import sha256
+from math import isfinite
+from typing import Any
+from uuid import UUID
+
+import orjson
+from pydantic import BaseModel
+
+from traces.core.errors import NotCanonical
+
+_FORM = (
+    orjson.OPT_SORT_KEYS
+    | orjson.OPT_PASSTHROUGH_DATETIME
+    | orjson.OPT_PASSTHROUGH_SUBCLASS
+    | orjson.OPT_PASSTHROUGH_DATACLASS
+)
+LARGEST = 2**63
+_PLAIN = frozenset({str, bool, type(None), Decimal, UUID, datetime})
+
+
+def canonical(value: Any) -> bytes:
+    """The canonical bytes of a value of ours. Raises NotCanonical: floats, sets, naive times, odd keys."""
+    _check(value, floats=False)
+    return canonical_typed(value)
+
+
+def canonical_model(model: BaseModel) -> bytes:
+    """The canonical bytes of a frozen model, whose types were checked when it was made and know no floats."""
+    return canonical_typed(model)
+
+
+def canonical_typed(value: Any) -> bytes:
+    """The canonical bytes of a value made of such models: `canonical` without its walk.
+
+    Raises NotCanonical.
+    """
+    try:
+        return orjson.dumps(value, default=_ours, option=_FORM)
+    except (orjson.JSONEncodeError, UnicodeEncodeError) as error:
+        raise NotCanonical(detail=str(error)[:200]) from None
+
+
+def canonical_outside(value: Any) -> bytes:
+    """The canonical bytes of JSON from outside: finite floats stay numbers, in their shortest form.
+
+    Raises NotCanonical for numbers that are not finite and for whole numbers beyond 64 bits.
+    """
+    _check(value, floats=True)
+    return canonical_typed(value)
+
+
+def digest(domain: str, data: bytes) -> str:
+    """SHA-256 (hex) of the domain's one word, a zero byte and the data: no digest can pass for another's."""
+    return sha256(domain.encode() + b"\0" + data).hexdigest()
+
+
+def payload_digest(salt: bytes, data: bytes) -> str:
+    """The digest (hex) of content under its run's salt: nobody can guess a short value from it, or link
+    tenants.
+    """
+    return sha256(salt + data).hexdigest()
+
+
+def plain(amount: Decimal) -> str:
+    """A decimal without exponent and without trailing zeros."""
+    if not amount.is_finite():
+        raise NotCanonical(detail="a decimal that is not finite")
+    text = format(amount, "f")
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return "0" if text in ("-0", "") else text
+
+
+def stamp(at: datetime) -> str:
+    """A time as it is written: 2026-01-31T09:00:00.000000Z."""
+    if at.tzinfo is None:
+        raise NotCanonical(detail="a time without its zone")
+    return at.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+
+
+_WRITTEN: tuple[tuple[type | tuple[type, ...], Callable[[Any], Any]], ...] = (
+    (BaseModel, lambda value: value.__dict__),
+    (Decimal, plain),
+    (datetime, stamp),
+    (Enum, lambda value: value.value),
+    (UUID, str),
+    (str, str.__str__),
+    (int, int.__int__),
+    (dict, dict),
+    ((tuple, list), list),
+)
+
+
+def _ours(value: Any) -> Any:
+    for kind, written in _WRITTEN:
+        if isinstance(value, kind):
+            return written(value)
+    raise TypeError(type(value).__name__)
+
+
+def _check(value: Any, *, floats: bool) -> None:
+    """Walk a value without recursion: orjson itself would write a float, and NaN as null."""
+    level = [value]
+    while level:
+        below: list[Any] = []
+        for item in level:
+            if type(item) in _PLAIN:
+                continue
+            if isinstance(item, dict):
+                if any(not isinstance(key, str) for key in item):
+                    raise NotCanonical(detail="a key that is no text")
+                below.extend(item.values())
+            elif isinstance(item, list | tuple):
+                below.extend(item)
+            elif isinstance(item, BaseModel):
+                below.extend(item.__dict__.values())
+            elif isinstance(item, float | int):
+                _check_number(item, floats=floats)
+        level = below
+
+
+def _check_number(number: Any, *, floats: bool) -> None:
+    if isinstance(number, float):
+        if not isfinite(number):
+            raise NotCanonical(detail="a number that is not finite")
+        if not floats:
+            raise NotCanonical(detail="a float")
+    elif not -LARGEST <= number < LARGEST:
+        raise NotCanonical(detail="a whole number beyond 64 bits")

@@ -1,0 +1,33 @@
+"""What the trace refuses."""
+
+from tenancy.core.errors import InterlockError
+
+
+class TraceError(InterlockError):
+    """The trace refuses this."""
+
+    code = "trace-error"
+
+
+class NotCanonical(TraceError):
+    """This has no canonical form: {detail}"""
+
+    code = "not-canonical"
+
+
+class TraceMissing(TraceError):
+    """There is no trace of this run."""
+
+    code = "not-found"
+
+
+class Erased(TraceError):
+    """The content was erased; its digest stays."""
+
+    code = "content-erased"
+
+
+class NotAnExport(TraceError):
+    """This is no export of a trace: {detail}"""
+
+    code = "not-an-export"

@@ -1,0 +1,483 @@
+"""Every kind of event a run's trace can hold: one frozen model each, one discriminated union (R-TRACE-1).
+
+An event says what happened in digests, numbers and closed words; what came from outside stands in payloads and
+is named here by its digest. Amounts are decimal strings in the canonical form. A field is added only with a
+default, and a changed meaning takes a new version `v`, so that readers accept everything ever written (BYTES.md).
+"""
+
+from decimal import Decimal
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+Amounts = dict[str, Decimal]
+
+
+class Body(BaseModel):
+    """What one event says. Subclasses name their kind."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    v: Literal[1] = 1
+
+
+# -- the run's life ----------------------------------------------------------------------------------------
+
+
+class TaskSubmitted(Body):
+    kind: Literal["task_submitted"] = "task_submitted"
+    task: str
+    workflow: str
+    workflow_version: int
+    graph: str
+    manifest: str
+    boundary: str
+    goal: str
+    mode: str
+    principal: str
+    scripted: bool = False
+
+
+class RunStarted(Body):
+    kind: Literal["run_started"] = "run_started"
+    worker: str = ""
+
+
+class RunSuspended(Body):
+    kind: Literal["run_suspended"] = "run_suspended"
+    awaiting: str
+    reference: str = ""
+
+
+class RunResumed(Body):
+    kind: Literal["run_resumed"] = "run_resumed"
+    cause: str
+
+
+class RunPaused(Body):
+    kind: Literal["run_paused"] = "run_paused"
+    reason: str
+    by: str = ""
+
+
+class CancelAsked(Body):
+    kind: Literal["cancel_asked"] = "cancel_asked"
+    by: str
+    reason: str = ""
+
+
+class StopAsked(Body):
+    """An emergency stop reached this run (R-SEC-9)."""
+
+    kind: Literal["stop_asked"] = "stop_asked"
+    scope: str
+    target: str = ""
+    reason: str = ""
+
+
+class RunRecovered(Body):
+    """Another worker took the run over; how each effect in flight was resolved follows in its own events."""
+
+    kind: Literal["run_recovered"] = "run_recovered"
+    takeovers: int
+    effects: tuple[str, ...] = ()
+
+
+class InterruptTaken(Body):
+    kind: Literal["interrupt_taken"] = "interrupt_taken"
+    interrupt: str
+    reason: str
+    node: str
+    target: str
+
+
+class RunFinished(Body):
+    kind: Literal["run_finished"] = "run_finished"
+    terminal_code: str
+    terminal_class: str
+    status: str
+    reason: str = ""
+    result: str | None = None
+    sentence: str = ""
+
+
+class PhaseSkipped(Body):
+    kind: Literal["phase_skipped"] = "phase_skipped"
+    reason: str
+
+
+class PhaseNoted(Body):
+    """A phase was passed and hands on its artifact: `artifact` names it, `digest` points to where it is stored."""
+
+    kind: Literal["phase_noted"] = "phase_noted"
+    artifact: str
+    detail: str = ""
+    digest: str | None = None
+
+
+class PolicyDecided(Body):
+    kind: Literal["policy_decided"] = "policy_decided"
+    rule: str
+    decision: Literal["allow", "deny"]
+    boundary: str
+    detail: str = ""
+
+
+class BudgetAssigned(Body):
+    kind: Literal["budget_assigned"] = "budget_assigned"
+    limits: Amounts
+
+
+# -- models ------------------------------------------------------------------------------------------------
+
+
+class ModelCalled(Body):
+    kind: Literal["model_called"] = "model_called"
+    effect: str
+    role: str
+    profile: str
+    request: str
+    attempt: int
+    max_output_tokens: int
+
+
+class ModelReplied(Body):
+    kind: Literal["model_replied"] = "model_replied"
+    effect: str
+    reply: str
+    shape: Literal["answer", "requests", "refusal", "empty"]
+    calls: int
+    finish: str
+    usage: Amounts
+    counted: Literal["provider", "estimated"] = "provider"
+
+
+class ModelFailed(Body):
+    kind: Literal["model_failed"] = "model_failed"
+    effect: str
+    error: str
+    transient: bool
+    detail: str | None = None
+
+
+class RetryScheduled(Body):
+    kind: Literal["retry_scheduled"] = "retry_scheduled"
+    effect: str
+    attempt: int
+    delay_ms: int
+    cause: str
+
+
+# -- calls and the grounding ladder (R-LOOP-5) -------------------------------------------------------------
+
+
+class CallRequested(Body):
+    """Rung 1, intended: the model or a node asks for a call. `tool` is cut to 200 characters when unknown."""
+
+    kind: Literal["call_requested"] = "call_requested"
+    call: str
+    tool: str
+    arguments: str
+    ordinal: int
+    by: Literal["model", "node", "person"]
+
+
+class CallChecked(Body):
+    """One step of the eligibility chain: its verdict with the rule and the boundary version."""
+
+    kind: Literal["call_checked"] = "call_checked"
+    call: str
+    step: Literal["registered", "arguments", "permitted", "budget", "risk", "approval"]
+    decision: Literal["allow", "sandbox", "approval_required", "deny"]
+    rule: str
+    boundary: str
+    detail: str = ""
+
+
+class CallAnsweredNot(Body):
+    """A requested call that was never run and its structured result: denied, malformed, capped, blocked."""
+
+    kind: Literal["call_not_run"] = "call_not_run"
+    call: str
+    status: str
+    detail: str
+    result: str
+
+
+class CallAttempted(Body):
+    """Rung 2, attempted: the intent was committed."""
+
+    kind: Literal["call_attempted"] = "call_attempted"
+    call: str
+    effect: str
+    tool: str
+    tool_version: str
+    arguments: str
+    argument_digest: str
+    idempotency_key: str
+    attempt: int
+    mutating: bool
+    grant: str | None = None
+
+
+class CallObserved(Body):
+    """Rung 3, observed: what came back, as it came; failures too (R-LOOP-7)."""
+
+    kind: Literal["call_observed"] = "call_observed"
+    call: str
+    effect: str
+    status: str
+    observation: str | None
+    size: int
+    request_id: str = ""
+    truncated: bool = False
+
+
+class CallVerified(Body):
+    """Rung 4, verified (or not): which validator looked and what it found."""
+
+    kind: Literal["call_verified"] = "call_verified"
+    call: str
+    validator: str
+    verdict: Literal["verified", "failed", "conflict", "low_confidence", "unsafe", "observed_only"]
+    detail: str = ""
+
+
+class FactCommitted(Body):
+    """Rung 5, committed."""
+
+    kind: Literal["fact_committed"] = "fact_committed"
+    fact: str
+    version: int
+    digest: str
+    call: str
+    observation: str
+    validator: str
+    trust: Literal["trusted", "untrusted"]
+
+
+class FailureCommitted(Body):
+    """A verified failure is an error state: it supports no claim of success (R-LOOP-7)."""
+
+    kind: Literal["failure_committed"] = "failure_committed"
+    call: str
+    tool: str
+    error: str
+    attempt: int
+    observation: str | None = None
+
+
+class CallInDoubt(Body):
+    """A mutating call that may or may not have happened; it is never repeated (R-TOOL-9)."""
+
+    kind: Literal["call_in_doubt"] = "call_in_doubt"
+    call: str
+    effect: str
+    tool: str
+    reason: str
+
+
+class CallRecovered(Body):
+    kind: Literal["call_recovered"] = "call_recovered"
+    effect: str
+    resolution: Literal["repeated", "found", "abandoned", "in_doubt", "lost"]
+    detail: str = ""
+
+
+class GroundingViolation(Body):
+    """A claim that no invocation backs (R-LOOP-6)."""
+
+    kind: Literal["grounding_violation"] = "grounding_violation"
+    claim: str
+    where: str
+    source: str
+
+
+# -- budgets and breakers ----------------------------------------------------------------------------------
+
+
+class ReservationRefused(Body):
+    kind: Literal["reservation_refused"] = "reservation_refused"
+    dimension: str
+    limit: Decimal | None
+    wanted: Decimal
+    left: Decimal | None
+    account: str = "run"
+
+
+class BudgetSettled(Body):
+    kind: Literal["budget_settled"] = "budget_settled"
+    effect: str
+    amounts: Amounts
+    unknown: bool = False
+    overrun: Amounts = Field(default_factory=dict)
+
+
+class BudgetExtended(Body):
+    kind: Literal["budget_extended"] = "budget_extended"
+    amounts: Amounts
+    by: str
+    reason: str = ""
+
+
+class BreakerTripped(Body):
+    """One of the breakers of spec 3 tripped; `limit` and `actual` are in the breaker's own unit."""
+
+    kind: Literal["breaker_tripped"] = "breaker_tripped"
+    breaker: str
+    reason: str
+    subject: str = ""
+    limit: Decimal | None = None
+    actual: Decimal | None = None
+
+
+# -- people ------------------------------------------------------------------------------------------------
+
+
+class ApprovalRequested(Body):
+    kind: Literal["approval_requested"] = "approval_requested"
+    request: str
+    request_kind: str
+    call: str = ""
+    packet: str
+    packet_digest: str
+    action_digest: str = ""
+    quorum: int
+    queue: str
+    expires_at: str
+
+
+class ApprovalDecided(Body):
+    kind: Literal["approval_decided"] = "approval_decided"
+    request: str
+    decision: str
+    decision_digest: str
+    by: str
+    role: str
+    packet_digest: str
+    arguments: str | None = None
+
+
+class ApprovalExpired(Body):
+    kind: Literal["approval_expired"] = "approval_expired"
+    request: str
+
+
+class ApprovalWithdrawn(Body):
+    kind: Literal["approval_withdrawn"] = "approval_withdrawn"
+    request: str
+    reason: str
+
+
+class GrantConsumed(Body):
+    kind: Literal["grant_consumed"] = "grant_consumed"
+    request: str
+    effect: str
+    action_digest: str
+
+
+class GrantVoided(Body):
+    kind: Literal["grant_voided"] = "grant_voided"
+    request: str
+    reason: str
+
+
+class QuestionAnswered(Body):
+    kind: Literal["question_answered"] = "question_answered"
+    request: str
+    answer: str
+    by: str
+
+
+# -- the answer --------------------------------------------------------------------------------------------
+
+
+class OutputDrafted(Body):
+    kind: Literal["output_drafted"] = "output_drafted"
+    draft: str
+
+
+class OutputVerified(Body):
+    kind: Literal["output_verified"] = "output_verified"
+    draft: str
+    level: int
+    validator: str
+    method: Literal["deterministic", "model"]
+    verdict: Literal["passed", "failed", "needs_review", "rejected"]
+    detail: str = ""
+
+
+class ResultFinalized(Body):
+    kind: Literal["result_finalized"] = "result_finalized"
+    result: str
+    content_digest: str
+    partial: bool
+
+
+class CompletionChecked(Body):
+    kind: Literal["completion_checked"] = "completion_checked"
+    verdict: str
+    met: int
+    of: int
+    detail: str = ""
+
+
+class EventsNearCap(Body):
+    kind: Literal["events_near_cap"] = "events_near_cap"
+    events: int
+    cap: int
+
+
+# -- the closed set that may follow the terminal record ----------------------------------------------------
+
+
+class LateOutcome(Body):
+    kind: Literal["late_outcome"] = "late_outcome"
+    effect: str
+    status: str
+    observation: str | None = None
+
+
+class Reconciled(Body):
+    kind: Literal["reconciled"] = "reconciled"
+    effect: str
+    verdict: Literal["happened", "not_happened", "cancel"]
+    by: str
+    reason: str = ""
+
+
+class PayloadErased(Body):
+    kind: Literal["payload_erased"] = "payload_erased"
+    payloads: int
+    by: str
+    reason: str
+
+
+class DecisionRefused(Body):
+    kind: Literal["decision_refused"] = "decision_refused"
+    request: str
+    by: str
+    reason: str
+
+
+class MemoryPromoted(Body):
+    kind: Literal["memory_promoted"] = "memory_promoted"
+    entry: str
+    by: str
+
+
+AnyBody = (
+    TaskSubmitted | RunStarted | RunSuspended | RunResumed | RunPaused | CancelAsked | StopAsked
+    | RunRecovered | InterruptTaken | RunFinished | PhaseSkipped | PhaseNoted | PolicyDecided
+    | BudgetAssigned | ModelCalled | ModelReplied | ModelFailed | RetryScheduled | CallRequested
+    | CallChecked | CallAnsweredNot | CallAttempted | CallObserved | CallVerified | FactCommitted
+    | FailureCommitted | CallInDoubt | CallRecovered | GroundingViolation | ReservationRefused
+    | BudgetSettled | BudgetExtended | BreakerTripped | ApprovalRequested | ApprovalDecided
+    | ApprovalExpired | ApprovalWithdrawn | GrantConsumed | GrantVoided | QuestionAnswered | OutputDrafted
+    | OutputVerified | ResultFinalized | CompletionChecked | EventsNearCap | LateOutcome | Reconciled
+    | PayloadErased | DecisionRefused | MemoryPromoted
+)  # fmt: skip
+EventBody = Annotated[AnyBody, Field(discriminator="kind")]
+BODY: TypeAdapter[AnyBody] = TypeAdapter(EventBody)
+AFTER_THE_END = frozenset(
+    {"late_outcome", "reconciled", "payload_erased", "decision_refused", "memory_promoted"}
+)

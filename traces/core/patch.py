@@ -1,0 +1,51 @@
+"""What changed between two states, small: a field that is the same object is not looked at (BYTES.md)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel
+
+from traces.core.canonical import canonical_typed
+
+Plain = dict[str, Any]
+
+
+def diff(before: BaseModel, after: BaseModel) -> Plain:
+    """The patch from one state to another of the same class: by field `{"set": value}`, and for mappings
+    `{"put": entries, "drop": keys}`. Values are the models' own; the canonical form makes them plain.
+    """
+    patch: Plain = {}
+    old, new = before.__dict__, after.__dict__
+    for name in type(after).model_fields:
+        was, now = old[name], new[name]
+        if _same(was, now):
+            continue
+        if isinstance(was, Mapping) and isinstance(now, Mapping):
+            patch[name] = _entries(was, now)
+        else:
+            patch[name] = {"set": now}
+    return patch
+
+
+def apply(state: Plain, patch: Mapping[str, Any]) -> Plain:
+    """The plain state after a plain patch. A put entry stands where the former one stood, or last."""
+    changed = dict(state)
+    for name, change in patch.items():
+        if "set" in change:
+            changed[name] = change["set"]
+            continue
+        dropped = change.get("drop", ())
+        kept = {key: value for key, value in changed.get(name, {}).items() if key not in dropped}
+        changed[name] = {**kept, **change.get("put", {})}
+    return changed
+
+
+def _same(was: Any, now: Any) -> bool:
+    """Whether nothing changed. Equal is not enough: 1 and True are equal and are written differently."""
+    return was is now or (was == now and canonical_typed(was) == canonical_typed(now))
+
+
+def _entries(was: Mapping[str, Any], now: Mapping[str, Any]) -> Plain:
+    put = {key: value for key, value in now.items() if key not in was or not _same(was[key], value)}
+    drop = [key for key in was if key not in now]
+    return {part: value for part, value in (("put", put), ("drop", drop)) if value}

@@ -1,0 +1,203 @@
+"""Secrets never enter a trace; personal data stays out where policy says so (R-TRACE-5, BYTES.md).
+
+What is taken out leaves a mark that says what it was, such as `[redacted:api_key]`: the redaction is recorded in
+the very bytes that are hashed. Redacting twice changes nothing.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable
+from typing import NamedTuple
+
+import orjson
+
+DEEPEST = 4
+_WORD = r"[A-Za-z0-9_-]"
+# Every shape ends in the same open-ended class, so nothing of a key is left standing behind its mark.
+_KEYS = (
+    rf"ilk_[0-9a-f]{{32}}_{_WORD}{{8,}}",
+    rf"[prs]k-{_WORD}{{16,}}",
+    rf"[rs]k_(?:live|test)_{_WORD}{{16,}}",
+    rf"whsec_{_WORD}{{16,}}[+/=A-Za-z0-9_-]*",
+    rf"gh[pousr]_{_WORD}{{20,}}",
+    rf"github_pat_{_WORD}{{20,}}",
+    rf"glpat-{_WORD}{{16,}}",
+    rf"xox[abeoprs]-{_WORD}{{10,}}",
+    rf"(?:npm|hf)_{_WORD}{{30,}}",
+    rf"pypi-{_WORD}{{30,}}",
+    rf"AIza{_WORD}{{35,}}",
+    rf"A[KS]IA[0-9A-Z]{{16,}}{_WORD}*",
+    rf"eyJ{_WORD}{{8,}}\.eyJ{_WORD}{{8,}}\.[A-Za-z0-9_.-]{{8,}}",
+)
+_MARK = r"\[redacted:[a-z_]+\]"
+_NAMES = (
+    r"password|passwd|passphrase|secret|client[_-]?secret|(?:x[_-])?api[_-]?key|private[_-]?key"
+    r"|(?:access|refresh|id|auth)[_-]?token|(?:aws[_-]?)?secret[_-]?access[_-]?key"
+)
+_API_KEY = re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(_KEYS)})")
+_BEARER = re.compile(r"(?i)(?<![a-z0-9])(bearer|authorization\s*:\s*basic)(\s+)[a-z0-9._~+/-]{16,}+=*")
+_ASSIGNED = re.compile(rf"(?i)(?<![a-z0-9])({_NAMES})=(?!{_MARK})[^\s&\"';,]+")
+_IN_ADDRESS = re.compile(rf"(://[^\s/:@\"]{{1,128}}:)(?!{_MARK}@)[^\s/@\"]{{1,256}}@")
+_BLOCK = re.compile(r"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----")
+_BLOCK_END = re.compile(r"-----END (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----")
+_BLOCK_BODY = re.compile(r"(?:[A-Za-z0-9+/=\s]|\\[nr])*+")
+_BLOCK_LONGEST = 20_000
+_SECRET_NAME = re.compile(rf"(?i)(?:{_NAMES})")
+# Almost nothing holds a secret; one look for these words (or for an escape that could hide one) settles the rest.
+_HINT = re.compile(
+    rb"(?i)ilk_|[prs]k[-_]|whsec_|gh[pousr]_|github_pat_|glpat-|xox|npm_|hf_|pypi-|aiza|a[ks]ia|eyj"
+    rb"|bearer|basic|passw|passphrase|secret|api.?key|private.?key|token|:\\?/\\?/|\\u00"
+)
+_EMAIL = re.compile(r"(?<![\w.%+-])[\w.%+-]++@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}")
+_CARD = re.compile(r"(?<![0-9])[2-6](?:[ -]?[0-9]){12,18}(?![0-9])")
+_IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}[0-9]{2}(?: ?[A-Z0-9]){11,30}")
+_NUMBER = re.compile(r"(?<![0-9.eE+-])[2-6][0-9]{12,18}(?![0-9.eE])")
+_LITERAL = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+_COLON = re.compile(r"\s*:")
+
+
+class Redaction(NamedTuple):
+    """How often something of one kind was taken out."""
+
+    kind: str
+    count: int
+
+
+def redact(data: bytes, *, personal: bool = False) -> tuple[bytes, tuple[Redaction, ...]]:
+    """The bytes without secrets, and what was taken out, by kind.
+
+    With `personal` without e-mail addresses, card numbers and IBANs too. Bytes without any of them come back as
+    they are; JSON stays JSON, and all else in it stands as it stood.
+    """
+    if not personal and _HINT.search(data) is None:
+        return data, ()
+    found: Counter[str] = Counter()
+    clean = _Cleaner(found, personal=personal).value(data.decode("utf-8", "surrogateescape"), 0)
+    kinds = tuple(Redaction(kind, found[kind]) for kind in sorted(found))
+    return (clean.encode("utf-8", "surrogateescape") if kinds else data), kinds
+
+
+def marked(kind: str) -> str:
+    """What stands where something was taken out."""
+    return f"[redacted:{kind}]"
+
+
+def luhn(number: str) -> bool:
+    """Whether the digits in `number` end in the check digit of a payment card."""
+    digits = [int(letter) for letter in reversed(number) if letter.isdigit()]
+    total = sum(digits[0::2]) + sum(sum(divmod(2 * digit, 10)) for digit in digits[1::2])
+    return 13 <= len(digits) <= 19 and total % 10 == 0
+
+
+class _Cleaner:
+    """One redaction under way; `found` counts by kind."""
+
+    def __init__(self, found: "Counter[str]", *, personal: bool) -> None:
+        self._found = found
+        self._personal = personal
+
+    def value(self, text: str, depth: int) -> str:
+        """JSON by its strings, for an escape before a secret would hide it; anything else as text."""
+        if depth < DEEPEST and text.lstrip()[:1] in ("{", "[", '"') and _is_json(text):
+            return self._json(text, depth)
+        return self._text(text)
+
+    def _json(self, text: str, depth: int) -> str:
+        parts: list[str] = []
+        end, name = 0, ""
+        for literal in _LITERAL.finditer(text):
+            between = text[end : literal.start()]
+            end = literal.end()
+            secret = between.strip() == ":" and _SECRET_NAME.fullmatch(name) is not None
+            said = _said(literal[0])
+            parts += [self._numbers(between), self._literal(literal[0], said, depth, secret=secret)]
+            name = said if _COLON.match(text, end) is not None else ""
+        return "".join([*parts, self._numbers(text[end:])])
+
+    def _literal(self, literal: str, said: str, depth: int, *, secret: bool) -> str:
+        """The literal afterwards: the same one where nothing was taken out."""
+        if secret and said and re.fullmatch(_MARK, said) is None:
+            return f'"{self._mark("secret_field")}"'
+        clean = self.value(said, depth + 1)
+        # Lone surrogates were escapes in the literal and must become escapes again.
+        return literal if clean == said else json.dumps(clean, ensure_ascii=not _encodable(clean))
+
+    def _text(self, text: str) -> str:
+        text = self._blocks(text)
+        text = _API_KEY.sub(lambda _: self._mark("api_key"), text)
+        text = _BEARER.sub(lambda match: f"{match[1]}{match[2]}{self._mark('bearer')}", text)
+        text = _ASSIGNED.sub(lambda match: f"{match[1]}={self._mark('secret_field')}", text)
+        text = _IN_ADDRESS.sub(lambda match: f"{match[1]}{self._mark('password')}@", text)
+        if not self._personal:
+            return text
+        text = _EMAIL.sub(lambda _: self._mark("e_mail"), text)
+        return _CARD.sub(self._if_card(""), self._ibans(text))
+
+    def _mark(self, kind: str) -> str:
+        self._found[kind] += 1
+        return marked(kind)
+
+    def _blocks(self, text: str) -> str:
+        """Private keys, whole or cut off; each end is looked for once, so a flood of beginnings costs one pass."""
+        parts: list[str] = []
+        at, end = 0, _BLOCK_END.search(text)
+        while (begin := _BLOCK.search(text, at)) is not None:
+            while end is not None and end.start() < begin.end():
+                end = _BLOCK_END.search(text, end.end())
+            parts += [text[at : begin.start()], self._mark("private_key")]
+            if end is not None and end.start() - begin.end() <= _BLOCK_LONGEST:
+                at = end.end()
+            else:
+                body = _BLOCK_BODY.match(text, begin.end())
+                at = begin.end() if body is None else body.end()
+        return "".join([*parts, text[at:]])
+
+    def _ibans(self, text: str) -> str:
+        """The longest beginning of each candidate whose check holds; what follows is looked at again."""
+        parts: list[str] = []
+        at = since = 0
+        while (match := _IBAN.search(text, at)) is not None:
+            ends = range(match.end(), match.start() + 14, -1)
+            end = next((end for end in ends if _is_iban(text, match.start(), end)), 0)
+            at = end or match.start() + 1
+            if end:
+                parts += [text[since : match.start()], self._mark("iban")]
+                since = end
+        return "".join([*parts, text[since:]])
+
+    def _numbers(self, between: str) -> str:
+        """Card numbers that stand as JSON numbers."""
+        return _NUMBER.sub(self._if_card('"'), between) if self._personal else between
+
+    def _if_card(self, quote: str) -> Callable[["re.Match[str]"], str]:
+        return lambda match: f"{quote}{self._mark('card')}{quote}" if luhn(match[0]) else match[0]
+
+
+def _is_json(text: str) -> bool:
+    try:
+        orjson.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _said(literal: str) -> str:
+    return str(json.loads(literal, strict=False)) if "\\" in literal else literal[1:-1]
+
+
+def _encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _is_iban(text: str, start: int, end: int) -> bool:
+    if text[end : end + 1].isalnum() or text[end - 1] == " ":
+        return False
+    plain = text[start:end].replace(" ", "")
+    if not 15 <= len(plain) <= 34:
+        return False
+    return int("".join(str(int(letter, 36)) for letter in plain[4:] + plain[:4])) % 97 == 1

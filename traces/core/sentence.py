@@ -1,0 +1,109 @@
+"""The one sentence a run answers (R-GRAPH-18).
+
+What it might do, the way it took, what it called, spent and found, and what ended it or what it waits for.
+"""
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+
+from pydantic import BaseModel, ConfigDict
+
+from traces.core.canonical import plain
+
+MOST = 8
+
+
+class SentenceFacts(BaseModel):
+    """What the sentence is made of.
+
+    `ceiling` and `spent` are USD, a ceiling of None is none. `path` are node ids in the order of the walk, `calls`
+    is the number of calls by tool, `facts` are ids. `terminal_code` is None while the run lives; `waiting_for` is
+    then what it waits for, or empty.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    workflow: str
+    tools_allowed: tuple[str, ...]
+    ceiling: Decimal | None
+    path: tuple[str, ...]
+    calls: Mapping[str, int]
+    spent: Decimal
+    facts: tuple[str, ...]
+    status: str
+    terminal_code: str | None = None
+    reason: str = ""
+    waiting_for: str = ""
+
+
+def sentence(facts: SentenceFacts) -> str:
+    """The sentence, in plain words and of bounded length. Pure: the same facts, the same text."""
+    return (
+        f"Allowed to use {_listed(facts.tools_allowed, 'no tool')} {_ceiling(facts.ceiling)}, "
+        f"{facts.workflow} {_way(facts.path)}, called {_calls(facts.calls)}, "
+        f"spent ${plain(facts.spent)}, committed {_listed(facts.facts, 'no fact')}, and {_ending(facts)}."
+    )
+
+
+def compressed(path: Sequence[str]) -> tuple[str, ...]:
+    """A path without its repetitions: a run of the same few nodes becomes one with its count, `a, b (3 times)`."""
+    out: list[str] = []
+    at = 0
+    while at < len(path):
+        width, times = _repetition(path, at)
+        shown = ", ".join(path[at : at + width])
+        out.append(f"{shown} ({times} times)" if times > 1 else shown)
+        at += width * times
+    return tuple(out)
+
+
+def _repetition(path: Sequence[str], at: int) -> tuple[int, int]:
+    """The repetition that covers most of the path from `at`: its width in nodes, and how often it stands."""
+    best = (1, 1)
+    for width in range(1, min(MOST, (len(path) - at) // 2) + 1):
+        unit = path[at : at + width]
+        times = 1
+        while path[at + width * times : at + width * (times + 1)] == unit:
+            times += 1
+        if times > 1 and width * times > best[0] * best[1]:
+            best = (width, times)
+    return best
+
+
+def _ceiling(ceiling: Decimal | None) -> str:
+    return "without a cost ceiling" if ceiling is None else f"for at most ${plain(ceiling)}"
+
+
+def _way(path: Sequence[str]) -> str:
+    if not path:
+        return "has not moved yet"
+    stations = compressed(path)
+    if len(stations) > MOST:
+        half = MOST // 2
+        skipped = len(stations) - 2 * half
+        stations = (*stations[:half], f"… {skipped} more …", *stations[-half:])
+    return "went " + " → ".join(stations)
+
+
+def _calls(calls: Mapping[str, int]) -> str:
+    made = [
+        f"{tool} {calls[tool]} times" if calls[tool] > 1 else tool for tool in sorted(calls) if calls[tool]
+    ]
+    return _listed(made, "nothing")
+
+
+def _listed(names: Sequence[str], none: str) -> str:
+    if not names:
+        return none
+    shown = list(names[:MOST])
+    more = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")
+
+
+def _ending(facts: SentenceFacts) -> str:
+    because = f": {facts.reason}" if facts.reason else ""
+    if facts.terminal_code is not None:
+        return f"ended {facts.status} with {facts.terminal_code}{because}"
+    if facts.waiting_for:
+        return f"waits for {facts.waiting_for}{because}"
+    return f"is {facts.status}{because}"

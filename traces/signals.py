@@ -1,0 +1,6 @@
+"""The names of the news from the trace."""
+
+from django.dispatch import Signal
+
+appended = Signal()
+"""Sent after commit with run_id and seq, the run's newest event."""

@@ -1,11 +1,15 @@
-"""The approvals app."""
+"""The approvals app: who said yes?"""
 
-from __future__ import annotations
+from importlib import import_module
 
 from django.apps import AppConfig
 
 
 class ApprovalsConfig(AppConfig):
-    """Named so that Django finds it."""
+    """Adds its check to the trace's."""
 
     name = "approvals"
+
+    def ready(self) -> None:
+        """Register the check of requests and decisions."""
+        import_module("approvals.verify")

@@ -1,1 +1,84 @@
-"""Tables of approvals."""
+"""Requests to people, their decisions, and the use of grants (R-APPR-2 to 4)."""
+
+from typing import ClassVar
+
+from django.db import models
+from django.db.models import Q
+
+from approvals.core.lifecycle import DecisionKind, RequestStatus
+from tenancy.models import TenantOwned
+
+
+class Request(TenantOwned):
+    """A question to people. Everything but its status is fixed when it is made; `packet` is what was shown."""
+
+    run_id = models.UUIDField()
+    call_id = models.CharField(max_length=32)
+    kind = models.CharField(max_length=16)
+    status = models.CharField(
+        max_length=10, choices=[(s.value, s.value) for s in RequestStatus], default=RequestStatus.PENDING.value
+    )
+    packet = models.BinaryField()
+    packet_digest = models.CharField(max_length=64)
+    action_digest = models.CharField(max_length=64, blank=True)
+    tool = models.CharField(max_length=64, blank=True)
+    queue = models.CharField(max_length=64)
+    quorum = models.PositiveSmallIntegerField(default=1)
+    risk = models.CharField(max_length=16)
+    amount = models.DecimalField(max_digits=20, decimal_places=4, null=True)
+    has_amount = models.BooleanField(default=False)
+    answer_schema = models.JSONField(null=True)
+    submitter = models.UUIDField()
+    submitter_owner = models.UUIDField()
+    grant_seconds = models.PositiveIntegerField()
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    settled_at = models.DateTimeField(null=True)
+    outcome = models.CharField(max_length=16, blank=True)
+    granted_action = models.CharField(max_length=64, blank=True)
+
+    class Meta(TenantOwned.Meta):
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            *TenantOwned.Meta.constraints,
+            models.UniqueConstraint(
+                fields=["tenant", "run_id", "call_id"], condition=Q(status="pending"), name="request_one_open_per_call"
+            ),
+            models.CheckConstraint(
+                condition=Q(status="pending", settled_at=None) | (~Q(status="pending") & Q(settled_at__isnull=False)),
+                name="request_settled_has_a_time",
+            ),
+        ]
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["tenant", "status", "created_at"], name="request_inbox"),
+            models.Index(fields=["tenant", "run_id"], name="request_by_run"),
+        ]
+
+
+class Decision(TenantOwned):
+    """One person's word on a request. Append-only; `digest` covers every other column."""
+
+    request = models.ForeignKey(Request, on_delete=models.PROTECT, related_name="decisions", db_constraint=False)
+    principal = models.UUIDField()
+    owner = models.UUIDField()
+    role = models.CharField(max_length=64)
+    kind = models.CharField(max_length=16, choices=[(k.value, k.value) for k in DecisionKind])
+    reason = models.TextField(blank=True)
+    arguments = models.BinaryField(null=True)
+    answer = models.BinaryField(null=True)
+    packet_digest = models.CharField(max_length=64)
+    at = models.DateTimeField()
+    digest = models.CharField(max_length=64)
+
+    class Meta(TenantOwned.Meta):
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            *TenantOwned.Meta.constraints,
+            models.UniqueConstraint(fields=["tenant", "request", "owner"], name="decision_once_a_person"),
+        ]
+
+
+class GrantUse(TenantOwned):
+    """That a grant was used, by which effect. Append-only; its id is the request's, so there is at most one."""
+
+    effect_id = models.CharField(max_length=32)
+    action_digest = models.CharField(max_length=64)
+    at = models.DateTimeField()

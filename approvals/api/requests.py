@@ -1,0 +1,169 @@
+"""Approvals: list, get, decide (R-API-2)."""
+
+from typing import Any
+
+import orjson
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request as HttpRequest
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from approvals.actions import Word, decide
+from approvals.core.errors import RequestNotFound
+from approvals.core.lifecycle import DecisionKind, RequestStatus
+from approvals.models import Request
+from approvals.queries import decisions_of, inbox
+from tenancy.context import tenant
+from tenancy.core.roles import Scope
+from tenancy.doors import caller, page, post_once, uuid_or_none
+from tenancy.idempotency import Answer
+from tenancy.permissions import requires
+
+
+class ApprovalRow(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    run = serializers.UUIDField()
+    kind = serializers.CharField()
+    status = serializers.ChoiceField(choices=[status.value for status in RequestStatus])
+    queue = serializers.CharField()
+    quorum = serializers.IntegerField()
+    risk = serializers.CharField()
+    tool = serializers.CharField(allow_blank=True)
+    amount = serializers.CharField(allow_null=True)
+    created_at = serializers.DateTimeField()
+    expires_at = serializers.DateTimeField()
+    outcome = serializers.CharField(allow_blank=True)
+
+
+class ActionField(serializers.Serializer[Any]):
+    tool = serializers.CharField()
+    arguments = serializers.JSONField()
+    argument_provenance = serializers.DictField(child=serializers.CharField())
+
+
+class DecisionField(serializers.Serializer[Any]):
+    decision = serializers.CharField()
+    by = serializers.UUIDField()
+    role = serializers.CharField()
+    at = serializers.DateTimeField()
+    reason = serializers.CharField(allow_blank=True)
+
+
+class ApprovalField(ApprovalRow):
+    """A request with its packet."""
+
+    packet_digest = serializers.CharField()
+    packet = serializers.DictField(child=serializers.JSONField())
+    action = ActionField(allow_null=True)
+    answer_schema = serializers.DictField(child=serializers.JSONField(), allow_null=True)
+    decisions = DecisionField(many=True)
+
+
+class DecisionBody(serializers.Serializer[Any]):
+    """What somebody says to a request."""
+
+    decision = serializers.ChoiceField(choices=[kind.value for kind in DecisionKind])
+    reason = serializers.CharField(max_length=4_000, required=False, allow_blank=True)
+    arguments = serializers.DictField(child=serializers.JSONField(allow_null=True), required=False)
+    answer = serializers.JSONField(required=False)
+    packet_digest = serializers.RegexField(r"^[0-9a-f]{64}$", required=False)
+
+
+Page = type(
+    "ApprovalPage",
+    (serializers.Serializer,),
+    {
+        "results": ApprovalRow(many=True),
+        "next": serializers.CharField(allow_null=True),
+        "previous": serializers.CharField(allow_null=True),
+    },
+)
+
+
+class Approvals(APIView):
+    """The requests of the caller's tenant, oldest first."""
+
+    permission_classes: list[type[BasePermission]] = [requires(Scope.READ)]
+
+    @extend_schema(
+        parameters=[OpenApiParameter(name) for name in ("status", "run", "queue", "cursor", "limit")], responses=Page
+    )
+    def get(self, request: HttpRequest) -> Response:
+        """A page of requests."""
+        query = request.query_params
+        run = uuid_or_none(query["run"]) if "run" in query else None
+        if "run" in query and run is None:
+            return Response({"results": [], "next": None, "previous": None})
+        with tenant(caller(request).tenant):
+            found = inbox(status=query.get("status"), run_id=run, queue=query.get("queue"))
+            return page(request, found, row, newest_first=False)
+
+
+class OneApproval(APIView):
+    """One request."""
+
+    permission_classes: list[type[BasePermission]] = [requires(Scope.READ)]
+
+    @extend_schema(responses=ApprovalField)
+    def get(self, request: HttpRequest, request_id: str) -> Response:
+        """The request with the packet as it was frozen."""
+        with tenant(caller(request).tenant):
+            found = Request.objects.filter(id=uuid_or_none(request_id)).first()
+            if found is None:
+                raise RequestNotFound
+            return Response(whole(found))
+
+
+class Decisions(APIView):
+    """The words that are said to a request. Who may is judged per request: a question is its submitter's to answer."""
+
+    permission_classes: list[type[BasePermission]] = [requires(Scope.READ)]
+
+    @extend_schema(request=DecisionBody, responses=ApprovalField)
+    def post(self, request: HttpRequest, request_id: str) -> Response:
+        """Decide: 200 with the request; 403 not yours, 409 decided before, 410 too late, 422 a word that does not fit."""
+        body = DecisionBody(data=request.data)
+        body.is_valid(raise_exception=True)
+        return post_once(request, lambda: self._decided(request, request_id, body.validated_data))
+
+    def _decided(self, request: HttpRequest, request_id: str, said: dict[str, Any]) -> Answer:
+        who, found = caller(request), uuid_or_none(request_id)
+        if found is None:
+            raise RequestNotFound
+        word = Word(
+            kind=DecisionKind(said["decision"]), reason=said.get("reason", ""), arguments=said.get("arguments"),
+            answer=said.get("answer"), packet_digest=said.get("packet_digest"),
+        )  # fmt: skip
+        decide(who.tenant, found, who.principal, word)
+        with tenant(who.tenant):
+            return Answer(200, whole(Request.objects.get(id=found)))
+
+
+def row(found: Request) -> dict[str, Any]:
+    """A request in a list."""
+    return {
+        "id": str(found.id), "run": str(found.run_id), "kind": found.kind, "status": found.status,
+        "queue": found.queue, "quorum": found.quorum, "risk": found.risk, "tool": found.tool,
+        "amount": None if found.amount is None else str(found.amount), "created_at": found.created_at.isoformat(),
+        "expires_at": found.expires_at.isoformat(), "outcome": found.outcome,
+    }  # fmt: skip
+
+
+def whole(found: Request) -> dict[str, Any]:
+    """A request with its packet and what was said to it."""
+    packet = orjson.loads(bytes(found.packet))
+    action = None
+    if packet.get("tool") is not None:
+        origins = {part["pointer"]: part["origin"] for part in packet["provenance"]}
+        arguments = orjson.loads(packet["arguments"])
+        action = {"tool": packet["tool"]["name"], "arguments": arguments, "argument_provenance": origins}
+    return {
+        **row(found), "packet_digest": found.packet_digest, "packet": packet, "action": action,
+        "answer_schema": found.answer_schema,
+        "decisions": [
+            {"decision": d.kind, "by": str(d.principal), "role": d.role, "at": d.at.isoformat(), "reason": d.reason}
+            for d in decisions_of(found.id)
+        ],
+    }  # fmt: skip

@@ -1,0 +1,11 @@
+"""Where the inbox's doors are."""
+
+from django.urls import path
+
+from approvals.api import requests
+
+urlpatterns = [
+    path("approvals", requests.Approvals.as_view(), name="approvals"),
+    path("approvals/<str:request_id>", requests.OneApproval.as_view(), name="approval"),
+    path("approvals/<str:request_id>/decisions", requests.Decisions.as_view(), name="approval-decisions"),
+]

@@ -1,0 +1,45 @@
+"""What approvals refuse."""
+
+from tenancy.core.errors import InterlockError
+
+
+class ApprovalError(InterlockError):
+    """This cannot be decided so."""
+
+    code = "approval-error"
+
+
+class RequestNotFound(ApprovalError):
+    """There is no such request."""
+
+    code = "not-found"
+
+
+class NotYours(ApprovalError):
+    """This request is not yours to decide: {reason}"""
+
+    code = "not-yours"
+
+
+class AlreadyDecided(ApprovalError):
+    """The request was already {status}."""
+
+    code = "already-decided"
+
+
+class Expired(ApprovalError):
+    """The request expired at {expires_at}."""
+
+    code = "request-expired"
+
+
+class PacketChanged(ApprovalError):
+    """What you decided on is not what is asked: the packet's digest differs."""
+
+    code = "packet-changed"
+
+
+class DecisionInvalid(ApprovalError):
+    """The decision does not fit the request: {detail}"""
+
+    code = "decision-invalid"

@@ -1,0 +1,100 @@
+"""The packet: all that a reviewer needs, frozen when the request is made (R-APPR-2)."""
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from traces.core.canonical import canonical_model
+
+Origin = Literal["goal", "plan", "trusted_fact", "untrusted_observation", "person", "model"]
+Kind = Literal["action", "reconciliation", "clarification"]
+
+
+class Part(BaseModel):
+    """A frozen part of a packet."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ToolShown(Part):
+    """The tool as it is pinned. `effect` and `blast_radius` are sentences made from the exact arguments."""
+
+    name: str
+    version: int
+    digest: str
+    description: str
+    risk: str
+    reversibility: str
+    effect: str
+    blast_radius: str
+    rollback: str
+
+
+class ArgumentOrigin(Part):
+    """Where one argument value comes from; `pointer` is an RFC 6901 pointer into the arguments."""
+
+    pointer: str
+    origin: Origin
+    reference: str = ""
+
+
+class Evidence(Part):
+    """One fact the request rests on, as its observation read."""
+
+    fact: str
+    digest: str
+    source: str
+    trust: Literal["trusted", "untrusted"]
+    value: str
+
+
+class Costs(Part):
+    """US$ spent so far, of this call, and left (None: no limit)."""
+
+    so_far: Decimal
+    this: Decimal
+    left: Decimal | None
+
+
+class WhoMayDecide(Part):
+    """Roles, queue and how many distinct people must agree."""
+
+    roles: tuple[str, ...]
+    queue: str
+    quorum: int
+
+
+class Packet(Part):
+    """A request as it is shown, byte for byte. `arguments` is the canonical JSON that would be sent."""
+
+    v: Literal[1] = 1
+    request: str
+    run: str
+    kind: Kind
+    goal: str
+    step: str
+    call: str = ""
+    tool: ToolShown | None = None
+    arguments: str = ""
+    arguments_digest: str = ""
+    previous_arguments: str | None = None
+    provenance: tuple[ArgumentOrigin, ...] = ()
+    why: str
+    evidence: tuple[Evidence, ...] = ()
+    costs: Costs
+    confidence: Decimal | None = None
+    scores: dict[str, Decimal] = {}
+    candidates: tuple[str, ...] = ()
+    recommended_action: str
+    who: WhoMayDecide
+    trigger: str
+    boundary: str
+    action_digest: str = ""
+    expires_at: datetime
+
+
+def packet_bytes(packet: Packet) -> bytes:
+    """The canonical form that is stored, shown and hashed."""
+    return canonical_model(packet)

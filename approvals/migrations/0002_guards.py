@@ -1,0 +1,37 @@
+"""Decisions and grant uses are append-only; a request only ever leaves pending, once (R-APPR-2)."""
+
+from django.db import migrations
+
+from tenancy.sql import append_only, grant, row_security, same_tenant_key
+
+ONCE = """
+CREATE FUNCTION approvals_request_once() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+BEGIN
+  IF TG_OP = 'DELETE' OR OLD.status <> 'pending'
+     OR (to_jsonb(NEW) - 'status' - 'settled_at' - 'outcome' - 'granted_action')
+        <> (to_jsonb(OLD) - 'status' - 'settled_at' - 'outcome' - 'granted_action') THEN
+    RAISE EXCEPTION 'a request only ever leaves pending, once' USING ERRCODE = 'integrity_constraint_violation';
+  END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER request_once BEFORE UPDATE OR DELETE ON approvals_request
+  FOR EACH ROW EXECUTE FUNCTION approvals_request_once();
+CREATE TRIGGER never_truncated BEFORE TRUNCATE ON approvals_request
+  FOR EACH STATEMENT EXECUTE FUNCTION interlock_append_only();
+"""
+
+
+class Migration(migrations.Migration):
+    """Guards after the tables."""
+
+    dependencies = [("approvals", "0001_initial"), ("tenancy", "0002_guards")]
+    operations = [
+        *(row_security(f"approvals_{table}") for table in ("request", "decision", "grantuse")),
+        *(append_only(f"approvals_{table}") for table in ("decision", "grantuse")),
+        migrations.RunSQL(ONCE, "DROP FUNCTION approvals_request_once() CASCADE;"),
+        grant("approvals_request", "SELECT, INSERT, UPDATE"),
+        grant("approvals_decision", "SELECT, INSERT"),
+        grant("approvals_grantuse", "SELECT, INSERT"),
+        same_tenant_key("approvals_decision", "request_id", "approvals_request"),
+        same_tenant_key("approvals_grantuse", "id", "approvals_request"),
+    ]

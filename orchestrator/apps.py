@@ -1,11 +1,16 @@
-"""The orchestrator app."""
+"""The orchestrator app: what happens next?"""
 
-from __future__ import annotations
+from importlib import import_module
 
 from django.apps import AppConfig
 
 
 class OrchestratorConfig(AppConfig):
-    """Named so that Django finds it."""
+    """Hears the news of the lower floors and lends approvals its judgement of edits."""
 
     name = "orchestrator"
+
+    def ready(self) -> None:
+        """Connect receivers and ports."""
+        import_module("orchestrator.receivers")
+        import_module("orchestrator.ports")

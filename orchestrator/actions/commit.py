@@ -1,0 +1,143 @@
+"""One commit of a run (THE-RING): read what came, walk, write everything, take the money last.
+
+A reservation that a line refuses, or a grant that has become void, undoes the transaction; the walk is made again with
+what was learnt, so the trace never speaks of an intent that was not committed. A refused reservation thereby leaves the
+grant unused.
+"""
+
+from collections.abc import Sequence
+from typing import Literal, cast
+
+from django.db import OperationalError
+
+from orchestrator.actions.hand import Hand
+from orchestrator.actions.opening import Learnt, Opened, headroom, open_commit, stop_for
+from orchestrator.actions.translate import translate
+from orchestrator.actions.writing import Committed, GrantVoid, LineRefused, Script, Written, write
+from orchestrator.core.desk import Desk
+from orchestrator.core.errors import ContentMissing, Corrupt
+from orchestrator.core.events import AnyEvent, Headroom, Started, StopAsked
+from orchestrator.core.machine import advance
+from orchestrator.core.terminal import Status
+from tenancy.context import raw_cursor, tenant
+from traces.core.canonical import canonical_model
+from traces.core.chain import Move
+from traces.core.patch import diff
+from traces.queries import payloads
+
+TRIES = 12
+
+
+class CommitInDoubt(Exception):  # noqa: N818 - an outcome by name
+    """The connection was lost inside COMMIT: it landed or it did not; `written` is what would then hold."""
+
+    def __init__(self, written: Written) -> None:
+        super().__init__("commit in doubt")
+        self.written = written
+
+
+class LeaseLost(Exception):  # noqa: N818 - an outcome by name, not an error of ours
+    """Another worker has the run."""
+
+
+def commit(
+    hand: Hand,
+    outcomes: Sequence[AnyEvent],
+    bodies: dict[str, bytes],
+    *,
+    open_circuits: tuple[str, ...] = (),
+    slice_over: bool = False,
+) -> Committed:
+    """Commit what came of the last effects, with every signal that waits. Outermost verb: owns the transaction.
+
+    `outcomes` carry a provisional time that the commit's own replaces; `bodies` is their content by digest. Raises
+    LeaseLost when the run is not this worker's any more (nothing is written then) and CommitInDoubt when the
+    connection went away inside COMMIT; any other OperationalError surely wrote nothing.
+    """
+    learnt = Learnt()
+    for _ in range(TRIES):
+        written: Written | None = None
+        try:
+            with tenant(hand.tenant):
+                written = _once(hand, outcomes, bodies, learnt, open_circuits, slice_over=slice_over)
+        except OperationalError as error:
+            if written is None:
+                raise
+            raise CommitInDoubt(written) from error
+        except LineRefused as refused:
+            learnt.refusal(refused.refusal)
+        except GrantVoid as void:
+            learnt.void = {**(learnt.void or {}), void.request: void.reason}
+        else:
+            assert written is not None
+            return written.taken_over(hand)
+    raise Corrupt(rule="a commit settles within its tries")
+
+
+def _once(
+    hand: Hand,
+    outcomes: Sequence[AnyEvent],
+    bodies: dict[str, bytes],
+    learnt: Learnt,
+    open_circuits: tuple[str, ...],
+    *,
+    slice_over: bool,
+) -> Written:
+    cursor = raw_cursor()
+    opened = open_commit(hand, cursor)
+    if opened is None:
+        raise LeaseLost
+    room = headroom(hand, opened, learnt, open_circuits=open_circuits, slice_over=slice_over)
+    script = Script(hand=hand, opened=opened, bodies=dict(bodies))
+    for event in _events(hand, opened, outcomes, script):
+        if script.state.outcome is not None and event.kind in ("started", "timer_fired"):
+            continue
+        _play(script, event, room)
+    return write(script, cursor)
+
+
+def _events(hand: Hand, opened: Opened, outcomes: Sequence[AnyEvent], script: Script) -> list[AnyEvent]:
+    """What came, in order: signals before outcomes, so that a wish is noted before the next effect is chosen."""
+    events: list[AnyEvent] = []
+    stop = stop_for(hand, opened.stops)
+    halting = hand.state.halting
+    if stop is not None and hand.state.outcome is None and not (halting is not None and halting.stop):
+        scope = cast("Literal['global', 'tenant', 'workflow']", stop.scope)
+        events.append(StopAsked(at=opened.at, scope=scope, target=stop.target, reason=stop.reason))
+    for signal in opened.signals:
+        event, content = translate(hand, signal, opened.at)
+        script.bodies.update(content)
+        events.append(event)
+    if hand.state.status is Status.QUEUED:
+        events.append(Started(at=opened.at))
+    events.extend(outcome.evolve(at=opened.at) for outcome in outcomes)
+    return events
+
+
+def _play(script: Script, event: AnyEvent, room: Headroom) -> None:
+    """Walk one event and link its transitions to the chain; content not at hand is fetched and the walk made again."""
+    hand = script.hand
+    hand.shelf.keep(script.bodies)
+    while True:
+        desk = Desk(hand.salt, hand.shelf)
+        try:
+            walk = advance(hand.graph, hand.manifest, script.state, event, room, desk)
+            break
+        except ContentMissing as missing:
+            wanted: tuple[str, ...] = missing.data["digests"]
+            found = payloads(hand.run, wanted)
+            if len(found) < len(wanted):
+                raise
+            hand.shelf.keep(found)
+    body = canonical_model(event)
+    event_digest = desk.put(body)
+    if not walk.transitions:
+        return
+    moves = [
+        Move(
+            source=step.source, outcome=step.outcome, guard=step.guard, target=step.target, phase=step.phase,
+            patch=diff(step.before, step.after), said=step.said, effects=step.effects,
+        )
+        for step in walk.transitions
+    ]  # fmt: skip
+    script.add(walk, moves, event_digest, desk.made, room)

@@ -1,0 +1,62 @@
+"""A run in a worker's hand: what it read when it claimed the run, kept up to date commit by commit."""
+
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from orchestrator.core.graph import CompiledGraph
+from orchestrator.core.manifest import Manifest
+from orchestrator.core.state import State
+from traces.core.chain import Head
+
+KEPT_BYTES = 16_000_000
+
+
+class Shelf(Mapping[str, bytes]):
+    """Content by digest, bounded in bytes; the least recently read goes first. Only ever a copy of what is stored."""
+
+    def __init__(self) -> None:
+        self._bodies: OrderedDict[str, bytes] = OrderedDict()
+        self._bytes = 0
+
+    def keep(self, bodies: Mapping[str, bytes]) -> None:
+        """Put bodies on the shelf."""
+        for digest, body in bodies.items():
+            if digest not in self._bodies:
+                self._bodies[digest] = body
+                self._bytes += len(body)
+        while self._bytes > KEPT_BYTES and len(self._bodies) > 1:
+            _, dropped = self._bodies.popitem(last=False)
+            self._bytes -= len(dropped)
+
+    def __getitem__(self, digest: str) -> bytes:
+        self._bodies.move_to_end(digest)
+        return self._bodies[digest]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._bodies)
+
+    def __len__(self) -> int:
+        return len(self._bodies)
+
+
+@dataclass(slots=True, kw_only=True)
+class Hand:
+    """One claimed run. `version` and `fence` are what the next commit must find in the database."""
+
+    run: UUID
+    tenant: UUID
+    worker: str
+    fence: int
+    version: int
+    takeovers: int
+    graph: CompiledGraph
+    manifest: Manifest
+    salt: bytes
+    state: State
+    head: Head
+    snapshot_number: int
+    patch_bytes: int
+    snapshot_bytes: int = 0
+    shelf: Shelf = field(default_factory=Shelf)

@@ -1,0 +1,72 @@
+"""Pinning: the exact versions a run will use from start to end (R-GRAPH-12)."""
+
+from typing import NamedTuple
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+
+from orchestrator.core.boundary import Boundary
+from orchestrator.core.errors import GoalInvalid, NoModel
+from orchestrator.core.graph import CompiledGraph
+from orchestrator.core.manifest import Pins
+from orchestrator.core.profile import ModelProfile
+from orchestrator.core.tool import ToolSpec
+from orchestrator.gateways.llm.profiles import profiles_for
+from orchestrator.models import BoundaryVersion, PinSet, PromptVersion, RegistryVersion, ToolVersion
+from traces.core.canonical import canonical_model, digest
+
+
+class Pinned(NamedTuple):
+    """Pins with the digest of their canonical form."""
+
+    pins: Pins
+    digest: str
+
+
+def pin(tenant_id: UUID, graph: CompiledGraph, boundary_slug: str | None) -> Pinned:
+    """Collect what is in force now and keep it by digest. Joins the caller's transaction.
+
+    Raises GoalInvalid for an unknown boundary, NoModel where no model can play.
+    """
+    boundary = _newest(BoundaryVersion, boundary_slug or graph.spec.boundary)
+    if boundary is None:
+        raise GoalInvalid(detail=f"there is no boundary {boundary_slug or graph.spec.boundary}", pointer="/boundary")
+    registry = RegistryVersion.objects.order_by("-version").first()
+    active: dict[str, str] = dict(registry.tools) if registry is not None else {}
+    tools = tuple(_tools(active))
+    profiles: tuple[ModelProfile, ...] = profiles_for(graph.spec.scenario)
+    if not profiles:
+        raise NoModel(slug=graph.spec.slug)
+    prompts = {row.slug: row for row in PromptVersion.objects.order_by("slug", "version")}
+    pins = Pins(
+        boundary=Boundary.model_validate_json(bytes(boundary.body)), boundary_digest=boundary.digest, tools=tools,
+        tool_digests={tool.name: active[tool.name] for tool in tools},
+        registry_digest=registry.digest if registry is not None else digest("registry", b"{}"),
+        profiles=profiles, prompts={slug: bytes(row.body).decode() for slug, row in prompts.items()},
+        prompt_versions={slug: row.version for slug, row in prompts.items()},
+        price_book=";".join(sorted({p.price.version for p in profiles if p.price is not None}))[:100],
+    )  # fmt: skip
+    body = canonical_model(pins)
+    found = Pinned(pins, digest("pins", body))
+    _keep(tenant_id, found.digest, body)
+    return found
+
+
+def _newest(model: type[BoundaryVersion], slug: str) -> BoundaryVersion | None:
+    return model.objects.filter(slug=slug).order_by("-version").first()
+
+
+def _tools(active: dict[str, str]) -> list[ToolSpec]:
+    rows = ToolVersion.objects.filter(digest__in=list(active.values())).order_by("slug")
+    return [ToolSpec.model_validate_json(bytes(row.body)) for row in rows if active.get(row.slug) == row.digest]
+
+
+def _keep(tenant_id: UUID, pins_digest: str, body: bytes) -> None:
+    if PinSet.objects.filter(digest=pins_digest).exists():
+        return
+    try:
+        with transaction.atomic():
+            PinSet.objects.create(tenant_id=tenant_id, digest=pins_digest, body=body)
+    except IntegrityError:
+        # Another submission kept the same pins at the same moment: that is what content addressing is for.
+        return

@@ -1,0 +1,97 @@
+"""Publishing: a new version of something runs are pinned to. Never edited, found again by digest (R-GRAPH-4)."""
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from orchestrator.core.boundary import Boundary
+from orchestrator.core.compiler import compile_graph
+from orchestrator.core.graph import CompiledGraph, GraphSpec
+from orchestrator.core.tool import ToolSpec
+from orchestrator.models import BoundaryVersion, PromptVersion, RegistryVersion, ToolVersion, WorkflowVersion
+from orchestrator.models.catalogue import Published
+from tenancy.clock import database_now
+from traces.core.canonical import canonical, canonical_model, digest
+
+
+def publish_workflow(tenant_id: UUID, source: Mapping[str, Any] | GraphSpec, *, by: UUID | None) -> WorkflowVersion:
+    """Compile and publish; the same graph again is the version that stands. Joins the caller's transaction.
+
+    Raises CompileFailed with every fault.
+    """
+    spec = source if isinstance(source, GraphSpec) else GraphSpec.model_validate(source)
+    newest = BoundaryVersion.objects.filter(slug=spec.boundary).order_by("-version").first()
+    boundary = Boundary.model_validate_json(bytes(newest.body)) if newest is not None else None
+    graph: CompiledGraph = compile_graph(spec, tools=active_tools(), boundary=boundary)
+    body = canonical_model(spec)
+    extra = {"title": spec.title[:200], "tier": spec.tier}
+    return _published(WorkflowVersion, tenant_id, spec.slug, graph.digest, body, by, extra)
+
+
+def publish_boundary(tenant_id: UUID, boundary: Boundary, *, by: UUID | None) -> BoundaryVersion:
+    """Publish a boundary; the version number is given here. Joins the caller's transaction."""
+    number = _next(BoundaryVersion, boundary.slug)
+    same = BoundaryVersion.objects.filter(slug=boundary.slug).order_by("-version").first()
+    if same is not None:
+        held = Boundary.model_validate_json(bytes(same.body))
+        if held.evolve(version=0) == boundary.evolve(version=0):
+            return same
+    body = canonical_model(boundary.evolve(version=number))
+    return _published(BoundaryVersion, tenant_id, boundary.slug, digest("boundary", body), body, by, {})
+
+
+def publish_prompt(tenant_id: UUID, slug: str, text: str, *, by: UUID | None) -> PromptVersion:
+    """Publish a prompt template. Joins the caller's transaction."""
+    body = text.encode()
+    return _published(PromptVersion, tenant_id, slug, digest("prompt", body), body, by, {})
+
+
+def publish_tools(tenant_id: UUID, specs: tuple[ToolSpec, ...], *, by: UUID | None) -> RegistryVersion:
+    """Publish tool versions and the registry that holds exactly these as active. Joins the caller's transaction."""
+    active = {spec.name: _publish_tool(tenant_id, spec, by).digest for spec in specs}
+    body = canonical(active)
+    newest = RegistryVersion.objects.order_by("-version").first()
+    registry_digest = digest("registry", body)
+    if newest is not None and newest.digest == registry_digest:
+        return newest
+    return RegistryVersion.objects.create(
+        tenant_id=tenant_id, version=newest.version + 1 if newest is not None else 1, digest=registry_digest,
+        tools=active, published_by=by, published_at=database_now(),
+    )  # fmt: skip
+
+
+def active_tools() -> dict[str, ToolSpec]:
+    """The tools of the newest registry, by name."""
+    registry = RegistryVersion.objects.order_by("-version").first()
+    if registry is None:
+        return {}
+    rows = ToolVersion.objects.filter(digest__in=list(registry.tools.values()))
+    return {row.slug: ToolSpec.model_validate_json(bytes(row.body)) for row in rows}
+
+
+def _publish_tool(tenant_id: UUID, spec: ToolSpec, by: UUID | None) -> ToolVersion:
+    newest = ToolVersion.objects.filter(slug=spec.name).order_by("-version").first()
+    if newest is not None:
+        held = ToolSpec.model_validate_json(bytes(newest.body))
+        if held.evolve(version=0) == spec.evolve(version=0):
+            return newest
+    body = canonical_model(spec.evolve(version=_next(ToolVersion, spec.name)))
+    return _published(ToolVersion, tenant_id, spec.name, digest("tool", body), body, by, {})
+
+
+def _next(model: type[Published], slug: str) -> int:
+    newest = model._default_manager.filter(slug=slug).order_by("-version").values_list("version", flat=True).first()
+    return (newest or 0) + 1
+
+
+def _published(
+    model: Any, tenant_id: UUID, slug: str, body_digest: str, body: bytes, by: UUID | None, extra: Mapping[str, Any]
+) -> Any:
+    """The newest version if it is the same, else a new one."""
+    newest = model.objects.filter(slug=slug).order_by("-version").first()
+    if newest is not None and newest.digest == body_digest:
+        return newest
+    return model.objects.create(
+        tenant_id=tenant_id, slug=slug, version=_next(model, slug), digest=body_digest, body=body, published_by=by,
+        published_at=database_now(), **extra,
+    )  # fmt: skip

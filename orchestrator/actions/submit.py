@@ -1,0 +1,175 @@
+"""submit_task: a task becomes a run, pinned to what is in force now (R-GRAPH-12). The outermost verb of the road."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import orjson
+from django.conf import settings
+from django.db import transaction
+
+from budgets.actions import charge_tenant_check, open_run_account
+from orchestrator.actions.pinning import Pinned, pin
+from orchestrator.core.admission import limits_for, opening_move, opening_state
+from orchestrator.core.compiler import compile_graph
+from orchestrator.core.errors import GoalInvalid, Stopped, TierTooHigh, WorkflowUnknown
+from orchestrator.core.goal import Goal
+from orchestrator.core.machine import CORE_VERSION
+from orchestrator.core.manifest import Manifest
+from orchestrator.core.parsing import fits
+from orchestrator.gateways.queue import wake
+from orchestrator.models import EmergencyStop, ManifestRow, Run, Task, WorkflowVersion
+from tenancy.clock import database_now
+from tenancy.context import raw_cursor, tenant
+from tenancy.ids import fresh_id
+from tenancy.models import Tenant
+from traces.actions import append, open_salt, save_snapshot, store_payloads
+from traces.core.canonical import canonical, canonical_model, digest
+from traces.core.chain import Head, link
+
+KEY_LIFE = timedelta(hours=24)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submitter:
+    """Who submits: the principal, the person who answers for it, and what it may do (R-SEC-3)."""
+
+    principal: UUID
+    owner: UUID
+    scopes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submission:
+    """A task as it was asked for; already typed, not yet judged."""
+
+    workflow: str
+    goal: Goal
+    boundary: str | None = None
+    budget: Mapping[str, Decimal] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    idempotency_key: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submitted:
+    """The accepted task and its first run."""
+
+    task: UUID
+    run: UUID
+    status: str
+
+
+def submit_task(tenant_id: UUID, submitter: Submitter, asked: Submission) -> Submitted:
+    """Admit a task: durable when this returns, whatever becomes of the broker.
+
+    Raises WorkflowUnknown, GoalInvalid, TierTooHigh, Stopped, NoModel, CeilingReached.
+    """
+    with tenant(tenant_id):
+        at = database_now()
+        if (known := _submitted_before(submitter, asked.idempotency_key, at)) is not None:
+            return known
+        version = _workflow(asked.workflow)
+        graph = compile_graph(orjson.loads(bytes(version.body)))
+        _admissible(tenant_id, version, at)
+        _goal_fits(graph.spec.input_schema, asked.goal)
+        pinned = pin(tenant_id, graph, asked.boundary)
+        limits = limits_for(graph, pinned.pins, asked.goal, asked.budget)
+        task = _task(tenant_id, submitter, asked, at)
+        manifest = Manifest(
+            run=fresh_id(), task=task.id, tenant=tenant_id, principal=submitter.principal, owner=submitter.owner,
+            scopes=submitter.scopes, goal=asked.goal, goal_digest=task.goal_digest, graph=graph.digest,
+            pins=pinned.pins, pins_digest=pinned.digest, limits=limits, workflow=version.slug,
+            workflow_version=version.version, code_version=settings.INTERLOCK_VERSION, core_version=CORE_VERSION,
+            scripted=all(profile.provider == "scripted" for profile in pinned.pins.profiles), admitted_at=at,
+        )  # fmt: skip
+        _open_run(manifest, version, graph.entry, pinned, asked, at)
+        run = manifest.run
+        transaction.on_commit(lambda: wake(run))
+        return Submitted(task=task.id, run=run, status="queued")
+
+
+def _submitted_before(submitter: Submitter, key: str, at: datetime) -> Submitted | None:
+    """The run of the same submission: a process that died after its commit had no chance to say so (W6, R-GRAPH-14)."""
+    if not key:
+        return None
+    run = (
+        Run.objects.filter(
+            task__submitted_by=submitter.principal, task__idempotency_key=key, task__created_at__gt=at - KEY_LIFE
+        )
+        .order_by("created_at")
+        .first()
+    )
+    return None if run is None else Submitted(task=run.task_id, run=run.id, status=run.status)
+
+
+def _workflow(slug: str) -> WorkflowVersion:
+    found = WorkflowVersion.objects.filter(slug=slug, retired_at=None).order_by("-version").first()
+    if found is None:
+        raise WorkflowUnknown(slug=slug)
+    return found
+
+
+def _admissible(tenant_id: UUID, version: WorkflowVersion, at: datetime) -> None:
+    """Nothing starts against a stop, above the tenant's tier, or over its ceiling."""
+    stops = EmergencyStop.objects.filter(lifted_at=None).exclude(scope="tool")
+    for stop in stops:
+        own = stop.tenant_id == tenant_id and (stop.scope == "tenant" or stop.target == version.slug)
+        if stop.scope == "global" or own:
+            raise Stopped(scope=stop.scope)
+    allowed = Tenant.objects.values_list("highest_autonomy_tier", flat=True).get(id=tenant_id)
+    if version.tier > allowed:
+        raise TierTooHigh(tier=version.tier, allowed=allowed)
+    charge_tenant_check(tenant_id, at)
+
+
+def _goal_fits(schema: dict[str, Any], goal: Goal) -> None:
+    """Inputs of a wrong type are refused here; what is missing the run may still ask for."""
+    loose = {**schema, "required": []}
+    fault = fits(loose, goal.inputs)
+    if fault is not None:
+        raise GoalInvalid(detail=fault.detail, pointer="/goal/inputs")
+
+
+def _task(tenant_id: UUID, submitter: Submitter, asked: Submission, at: datetime) -> Task:
+    body = canonical_model(asked.goal)
+    return Task.objects.create(
+        tenant_id=tenant_id, workflow=asked.workflow, goal=body, goal_digest=digest("goal", body),
+        mode=asked.goal.mode.value, metadata=dict(asked.metadata), submitted_by=submitter.principal,
+        owner=submitter.owner, idempotency_key=asked.idempotency_key, created_at=at,
+    )  # fmt: skip
+
+
+def _open_run(
+    manifest: Manifest, version: WorkflowVersion, entry: str, pinned: Pinned, asked: Submission, at: datetime
+) -> None:
+    """Write the run with its account, its manifest, the first record of its trace and the first snapshot."""
+    tenant_id, run = manifest.tenant, manifest.run
+    body = canonical(manifest.model_dump(mode="json", exclude={"pins"}))
+    manifest_digest = digest("manifest", body)
+    state = opening_state(manifest, entry)
+    salt = open_salt(tenant_id, run)
+    move = opening_move(manifest, entry, manifest_digest, salt)
+    snapshot = canonical_model(state)
+    binds = {"snapshot:0": digest("state", snapshot), "manifest": manifest_digest}
+    linked = link(
+        Head.start(run), [move.move], core_version=CORE_VERSION, event_digest="", headroom=None, binds=binds, at=at
+    )
+    cursor = raw_cursor()
+    Run.objects.create(
+        id=run, tenant_id=tenant_id, task_id=manifest.task, workflow=version.slug, workflow_version=version,
+        mode=asked.goal.mode.value, scripted=manifest.scripted, submitted_by=manifest.principal, owner=manifest.owner,
+        position=entry, record_number=linked.head.record_number, record_hash=linked.head.record_hash,
+        event_seq=linked.head.event_seq, event_hash=linked.head.event_hash, manifest_digest=manifest_digest,
+        created_at=at,
+    )  # fmt: skip
+    ManifestRow.objects.create(
+        id=run, tenant_id=tenant_id, body=body, digest=manifest_digest, pins_digest=pinned.digest
+    )
+    open_run_account(tenant_id, run, manifest.limits, at)
+    append(tenant_id, linked, cursor=cursor)
+    store_payloads(tenant_id, run, move.bodies, cursor=cursor)
+    save_snapshot(tenant_id, run, 0, snapshot, cursor=cursor)

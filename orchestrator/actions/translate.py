@@ -1,0 +1,104 @@
+"""Signals as events of the machine. What a person wrote becomes content; the event names its digest."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from orchestrator.actions.hand import Hand
+from orchestrator.actions.opening import SignalRow, digest_of
+from orchestrator.core.events import (
+    AnyEvent,
+    BudgetExtended,
+    CancelAsked,
+    GateDecided,
+    GateExpired,
+    LateAnswer,
+    Paused,
+    PolicyTightened,
+    QuestionAnswered,
+    Resumed,
+)
+
+Bodies = dict[str, bytes]
+Translator = Callable[[Hand, SignalRow, datetime, Bodies], AnyEvent]
+
+
+def translate(hand: Hand, signal: SignalRow, at: datetime) -> tuple[AnyEvent, Bodies]:
+    """The event of a signal and the content it brings."""
+    bodies: Bodies = {}
+    return _TRANSLATORS[signal.kind](hand, signal, at, bodies), bodies
+
+
+def _kept(hand: Hand, bodies: Bodies, text: str | None) -> str | None:
+    if not text:
+        return None
+    body = text.encode()
+    digest = digest_of(hand, body)
+    bodies[digest] = body
+    return digest
+
+
+def _by(signal: SignalRow) -> str:
+    return str(signal.by) if signal.by is not None else "system"
+
+
+def _decided(hand: Hand, signal: SignalRow, at: datetime, bodies: Bodies) -> AnyEvent:
+    said: Mapping[str, Any] = signal.payload
+    if said["decision"] == "answer":
+        answer = _kept(hand, bodies, said["answer"])
+        assert answer is not None
+        return QuestionAnswered(
+            at=at, request=said["request"], answer=answer, decision_digest=said["decision_digest"], by=_by(signal)
+        )
+    return GateDecided(
+        at=at, request=said["request"], decision=said["decision"], decision_digest=said["decision_digest"],
+        by=_by(signal), role=said.get("role", ""), packet_digest=said["packet_digest"],
+        arguments=_kept(hand, bodies, said.get("arguments")), reason=_kept(hand, bodies, said.get("reason")),
+    )  # fmt: skip
+
+
+def _expired(hand: Hand, signal: SignalRow, at: datetime, bodies: Bodies) -> AnyEvent:
+    return GateExpired(at=at, request=signal.payload["request"])
+
+
+def _cancel(hand: Hand, signal: SignalRow, at: datetime, bodies: Bodies) -> AnyEvent:
+    return CancelAsked(at=at, by=_by(signal), reason=str(signal.payload.get("reason", ""))[:300])
+
+
+def _pause(hand: Hand, signal: SignalRow, at: datetime, bodies: Bodies) -> AnyEvent:
+    return Paused(at=at, by=_by(signal), reason=str(signal.payload.get("reason", ""))[:300])
+
+
+def _resume(hand: Hand, signal: SignalRow, at: datetime, bodies: Bodies) -> AnyEvent:
+    return Resumed(at=at, by=_by(signal))
+
+
+def _extend(hand: Hand, signal: SignalRow, at: datetime, bodies: Bodies) -> AnyEvent:
+    amounts = {name: Decimal(amount) for name, amount in signal.payload["amounts"].items()}
+    return BudgetExtended(at=at, amounts=amounts, by=_by(signal))
+
+
+def _tighten(hand: Hand, signal: SignalRow, at: datetime, bodies: Bodies) -> AnyEvent:
+    said = signal.payload
+    return PolicyTightened(at=at, tool=said["tool"], disabled=bool(said.get("disabled")), risk=said.get("risk"))
+
+
+def _late(hand: Hand, signal: SignalRow, at: datetime, bodies: Bodies) -> AnyEvent:
+    said = signal.payload
+    return LateAnswer(
+        at=at, effect=said["effect"], status=said["status"], observation=_kept(hand, bodies, said.get("observation"))
+    )
+
+
+_TRANSLATORS: dict[str, Translator] = {
+    "decided": _decided,
+    "expired": _expired,
+    "cancel": _cancel,
+    "pause": _pause,
+    "resume": _resume,
+    "extend": _extend,
+    "tighten": _tighten,
+    "late": _late,
+}
+KINDS = tuple(_TRANSLATORS)

@@ -1,0 +1,287 @@
+"""The second half of a commit: everything a walk produced, in the order in which rows are locked, money last."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import psycopg
+
+from approvals.actions import Void, consume
+from budgets.actions import PostHandle, Reserve, Settle, queue_post
+from orchestrator.actions.finishing import close
+from orchestrator.actions.hand import Hand
+from orchestrator.actions.opening import Opened
+from orchestrator.actions.requesting import open_requests
+from orchestrator.core.effects import AskApproval, AskPerson, CallModel, CallTool, Effect, Finish
+from orchestrator.core.events import Headroom, Refusal
+from orchestrator.core.machine import CORE_VERSION
+from orchestrator.core.state import State
+from orchestrator.core.step import Settlement, Walk
+from traces.actions import append, save_snapshot, store_payloads
+from traces.core.canonical import canonical_model, digest
+from traces.core.chain import Head, Linked, Move, link
+
+GRACE = timedelta(seconds=2)
+INTENTS = """
+INSERT INTO orchestrator_intent
+  (effect, tenant_id, run_id, kind, fence, record, attempt, tool, tool_digest, argument_digest, key, mutating, body, deadline, at)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"""
+RECEIPTS = """
+INSERT INTO orchestrator_signalreceipt (id, tenant_id, run_id, record)
+SELECT unnest(%(ids)s::bigint[]), %(tenant)s, %(run)s, %(record)s"""
+UPDATE = """
+UPDATE orchestrator_run SET
+  version = version + 1, takeovers = 0, status = %(status)s, position = %(position)s, wake_at = %(wake)s,
+  record_number = %(number)s, record_hash = %(record_hash)s, event_seq = %(seq)s, event_hash = %(event_hash)s,
+  snapshot_number = %(snapshot)s, patch_bytes = %(patch_bytes)s, terminal_code = %(code)s, reason = %(reason)s,
+  result = %(result)s, started_at = coalesce(started_at, %(at)s),
+  finished_at = CASE WHEN %(over)s THEN coalesce(finished_at, %(at)s) END,
+  lease_owner = CASE WHEN %(keep)s THEN lease_owner END, lease_until = CASE WHEN %(keep)s THEN lease_until END
+WHERE id = %(run)s"""
+
+
+class LineRefused(Exception):  # noqa: N818 - an outcome by name
+    """A budget line refused a reservation."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.dimension)
+        self.refusal = refusal
+
+
+class GrantVoid(Exception):  # noqa: N818 - an outcome by name
+    """A grant cannot be used any more."""
+
+    def __init__(self, request: str, reason: str) -> None:
+        super().__init__(reason)
+        self.request, self.reason = request, reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed:
+    """What a commit leaves to do: effects to perform (none: the run was let go). `seq` is its newest event."""
+
+    at: datetime
+    effects: tuple[CallModel | CallTool, ...]
+    finished: Finish | None
+    seq: int
+
+
+@dataclass(slots=True)
+class Walked:
+    """One walk with what its link will need."""
+
+    moves: list[Move]
+    event_digest: str
+    room: Mapping[str, Any] | None
+
+
+@dataclass(slots=True)
+class Script:
+    """What this commit will write, gathered walk by walk."""
+
+    hand: Hand
+    opened: Opened
+    bodies: dict[str, bytes]
+    walked: list[Walked] = field(default_factory=list)
+    effects: list[Effect] = field(default_factory=list)
+    settlements: list[Settlement] = field(default_factory=list)
+    after: State | None = None
+    patch_bytes: int = 0
+
+    @property
+    def state(self) -> State:
+        """The state after the walks so far."""
+        return self.after if self.after is not None else self.hand.state
+
+    def add(self, walk: Walk, moves: list[Move], event: str, made: Mapping[str, bytes], room: Headroom) -> None:
+        """Take a walk in."""
+        self.after = walk.state
+        self.walked.append(Walked(moves, event, room.model_dump(mode="json", exclude_defaults=True)))
+        self.effects.extend(walk.effects)
+        self.settlements.extend(walk.settlements)
+        self.bodies.update(made)
+        self.hand.shelf.keep(made)
+
+    def performed(self) -> tuple[CallModel | CallTool, ...]:
+        """The effects that a worker performs and that are still wanted at the end of the commit."""
+        pending = self.state.pending
+        return tuple(e for e in self.effects if isinstance(e, CallModel | CallTool) and e.id in pending)
+
+
+def write(script: Script, cursor: "psycopg.Cursor[Any]") -> "Written":
+    """Write all of it. Raises LineRefused or GrantVoid, after which the caller rolls back."""
+    hand, at = script.hand, script.opened.at
+    effects = script.performed()
+    binds = _consumed(hand, effects, at, cursor)
+    asked = [effect for effect in script.effects if isinstance(effect, AskApproval | AskPerson)]
+    binds |= open_requests(hand, script.state, asked, script.bodies, at)
+    finish = next((effect for effect in script.effects if isinstance(effect, Finish)), None)
+    with cursor.connection.pipeline():
+        money = _money(script, effects, cursor)
+        binds |= money.entries
+        state, snapshot = _snapshot(script, binds)
+        head = _records(script, binds, cursor)
+        store_payloads(hand.tenant, hand.run, script.bodies, cursor=cursor)
+        if state is not None:
+            save_snapshot(hand.tenant, hand.run, head.record_number, state, cursor=cursor)
+        _intents(hand, effects, head.record_number, at, cursor)
+        _receipts(script, head.record_number, cursor)
+        _update(script, head, snapshot, keep=bool(effects), cursor=cursor)
+    if (refused := money.result().refused) is not None:
+        raise LineRefused(_refusal(refused))
+    if finish is not None:
+        close(hand, at, finish)
+    return _written(script, head, effects, finish, snapshot)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """A commit that was sent: what holds once it has landed."""
+
+    committed: Committed
+    state: State
+    head: Head
+    snapshot_number: int
+    snapshot_bytes: int
+    patch_bytes: int
+
+    def taken_over(self, hand: Hand) -> Committed:
+        """Bring the hand up to date with what landed."""
+        hand.version += 1
+        hand.state, hand.head, hand.patch_bytes = self.state, self.head, self.patch_bytes
+        hand.snapshot_number, hand.snapshot_bytes = self.snapshot_number, self.snapshot_bytes
+        return self.committed
+
+
+def _written(
+    script: Script, head: Head, effects: tuple[CallModel | CallTool, ...], finish: Finish | None, snapshot: "Snapped"
+) -> Written:
+    committed = Committed(at=script.opened.at, effects=effects, finished=finish, seq=head.event_seq)
+    return Written(
+        committed=committed, state=script.state, head=head, snapshot_number=snapshot[0], snapshot_bytes=snapshot[2],
+        patch_bytes=snapshot[1] + script.patch_bytes,
+    )  # fmt: skip
+
+
+def _consumed(
+    hand: Hand, effects: tuple[CallModel | CallTool, ...], at: datetime, cursor: "psycopg.Cursor[Any]"
+) -> dict[str, str]:
+    """Use up the grant of each effect that has one, in the transaction that writes its intent (R-APPR-14)."""
+    binds: dict[str, str] = {}
+    for effect in effects:
+        if isinstance(effect, CallTool) and effect.grant is not None and effect.action_digest is not None:
+            answer = consume(
+                hand.tenant, UUID(effect.grant), effect_id=effect.id, action_digest=effect.action_digest, at=at,
+                cursor=cursor,
+            )  # fmt: skip
+            if isinstance(answer, Void):
+                raise GrantVoid(effect.grant, answer.reason)
+            binds[f"grant:{effect.grant}"] = effect.action_digest
+    return binds
+
+
+def _money(script: Script, effects: tuple[CallModel | CallTool, ...], cursor: "psycopg.Cursor[Any]") -> PostHandle:
+    hand, opened = script.hand, script.opened
+    version = hand.manifest.pins.price_book
+    settles = tuple(
+        Settle(
+            effect_id=s.effect, reserved=s.reserved, actual=s.actual, unknown=s.unknown,
+            price_version=version if "cost_usd" in s.actual else "",
+        )
+        for s in script.settlements
+    )  # fmt: skip
+    reserves = tuple(
+        Reserve(effect_id=e.id, amounts=e.reserve, price_version=version if "cost_usd" in e.reserve else "")
+        for e in effects
+    )
+    return queue_post(
+        hand.tenant, hand.run, settles=settles, reserves=reserves, at=opened.at, cursor=cursor, book=opened.book
+    )
+
+
+def _refusal(refused: Any) -> Refusal:
+    return Refusal(
+        dimension=refused.dimension.value, limit=refused.limit, left=refused.left, account=refused.account
+    )
+
+
+Snapped = tuple[int, int, int]
+LEAST_BETWEEN = 16_384
+
+
+def _snapshot(script: Script, binds: dict[str, str]) -> tuple[bytes | None, Snapped]:
+    """The whole state, once the patches since the last one outweigh it: amortized, a constant per transition."""
+    hand = script.hand
+    if hand.patch_bytes <= max(LEAST_BETWEEN, hand.snapshot_bytes):
+        return None, (hand.snapshot_number, hand.patch_bytes, hand.snapshot_bytes)
+    number = hand.head.record_number + sum(len(walked.moves) for walked in script.walked)
+    state = canonical_model(script.state)
+    binds[f"snapshot:{number}"] = digest("state", state)
+    return state, (number, 0, len(state))
+
+
+def _records(script: Script, binds: Mapping[str, str], cursor: "psycopg.Cursor[Any]") -> Head:
+    """Link every walk to the chain; the last record binds the digests of the other rows of this commit."""
+    head, last = script.hand.head, len(script.walked) - 1
+    for index, walked in enumerate(script.walked):
+        linked: Linked = link(
+            head, walked.moves, core_version=CORE_VERSION, event_digest=walked.event_digest, headroom=walked.room,
+            binds=binds if index == last else {}, at=script.opened.at,
+        )  # fmt: skip
+        append(script.hand.tenant, linked, cursor=cursor)
+        script.patch_bytes += sum(len(record.body) for record in linked.records)
+        head = linked.head
+    return head
+
+
+def _intents(
+    hand: Hand, effects: tuple[CallModel | CallTool, ...], record: int, at: datetime, cursor: "psycopg.Cursor[Any]"
+) -> None:
+    for effect in effects:
+        tool = effect if isinstance(effect, CallTool) else None
+        deadline = at + timedelta(milliseconds=effect.timeout_ms) + GRACE
+        cursor.execute(
+            INTENTS,
+            (
+                effect.id, hand.tenant, hand.run, effect.kind, hand.fence, record, effect.attempt,
+                tool.tool if tool else "", tool.tool_digest if tool else "", tool.argument_digest if tool else "",
+                tool.key if tool else "", tool.mutating if tool else False, canonical_model(effect), deadline, at,
+            ),
+            prepare=True,
+        )  # fmt: skip
+
+
+def _receipts(script: Script, record: int, cursor: "psycopg.Cursor[Any]") -> None:
+    ids = [signal.id for signal in script.opened.signals]
+    if ids:
+        values = {"ids": ids, "tenant": script.hand.tenant, "run": script.hand.run, "record": record}
+        cursor.execute(RECEIPTS, values)
+
+
+def _update(script: Script, head: Head, snapshot: Snapped, *, keep: bool, cursor: "psycopg.Cursor[Any]") -> None:
+    """The run's row: the one update that carries the fence forward; without effects to perform the lease goes with it."""
+    hand, state = script.hand, script.state
+    cursor.execute(
+        UPDATE,
+        {
+            "status": state.status.value, "position": state.position, "number": head.record_number,
+            "wake": wake_at(state, hand.manifest.goal.deadline), "record_hash": head.record_hash,
+            "seq": head.event_seq, "event_hash": head.event_hash, "snapshot": snapshot[0],
+            "patch_bytes": snapshot[1] + script.patch_bytes,
+            "code": state.outcome.value if state.outcome else "", "reason": state.reason[:500],
+            "result": state.result or "", "at": script.opened.at, "over": state.outcome is not None, "keep": keep,
+            "run": hand.run,
+        },
+        prepare=True,
+    )  # fmt: skip
+
+
+def wake_at(state: State, deadline: datetime | None) -> datetime | None:
+    """When the sweep must look at the run again although nobody signals: a timer, a gate's end, the goal's deadline."""
+    if state.outcome is not None:
+        return None
+    times = [gate.expires_at for gate in state.gates.values()]
+    times += [time for time in (state.timer, deadline) if time is not None]
+    return min(times, default=None)

@@ -1,0 +1,1 @@
+"""The orchestrator's doors for programs: translate, one call each (R-API-1, R-API-2)."""

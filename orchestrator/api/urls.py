@@ -1,0 +1,22 @@
+"""Where the orchestrator's doors are. No trailing slashes (R-API-1)."""
+
+from django.urls import path
+
+from orchestrator.api import catalogue, runs, tasks
+
+urlpatterns = [
+    path("tasks", tasks.Tasks.as_view(), name="tasks"),
+    path("runs", runs.Runs.as_view(), name="runs"),
+    path("runs/<str:run_id>", runs.OneRun.as_view(), name="run"),
+    path("runs/<str:run_id>/cancel", runs.Cancel.as_view(), name="run-cancel"),
+    path("runs/<str:run_id>/pause", runs.Pause.as_view(), name="run-pause"),
+    path("runs/<str:run_id>/resume", runs.Resume.as_view(), name="run-resume"),
+    path("runs/<str:run_id>/events", runs.Events.as_view(), name="run-events"),
+    path("runs/<str:run_id>/result", runs.Result.as_view(), name="run-result"),
+    path("runs/<str:run_id>/trace", runs.Trace.as_view(), name="run-trace"),
+    path("runs/<str:run_id>/replay", runs.Replay.as_view(), name="run-replay"),
+    path("workflows", catalogue.Workflows.as_view(), name="workflows"),
+    path("workflows/<str:slug>", catalogue.OneWorkflow.as_view(), name="workflow"),
+    path("tools", catalogue.Tools.as_view(), name="tools"),
+    path("tools/<str:name>", catalogue.OneTool.as_view(), name="tool"),
+]

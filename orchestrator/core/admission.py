@@ -1,0 +1,73 @@
+"""What a run starts with: its budget vector, its first state, the first move of its trace (R-GRAPH-12)."""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Literal, NamedTuple
+
+from budgets.core.dimension import Dimension
+from budgets.core.profiles import limits_for as defaults_for
+from orchestrator.core.compiler import transition_bound
+from orchestrator.core.errors import GoalInvalid
+from orchestrator.core.goal import Goal, Mode
+from orchestrator.core.graph import CompiledGraph
+from orchestrator.core.manifest import Manifest, Pins
+from orchestrator.core.state import State
+from orchestrator.core.step import say
+from traces.core.canonical import canonical_model, payload_digest
+from traces.core.chain import Move
+from traces.core.events import TaskSubmitted
+from traces.core.phases import Phase
+
+DIMENSIONS = tuple(dimension.value for dimension in Dimension)
+
+
+def limits_for(graph: CompiledGraph, pins: Pins, goal: Goal, asked: Mapping[str, Decimal]) -> dict[str, Decimal]:
+    """The run's limits: the boundary's, narrowed by the workflow's, and by what the task asks for.
+
+    A task may ask for less, never for more than its boundary gives. Raises GoalInvalid otherwise, and for a
+    long_running task that states no time.
+    """
+    stated: dict[str, Decimal | None] = dict(pins.boundary.budget)
+    for name, amount in graph.spec.budget.items():
+        held = stated.get(name)
+        stated[name] = Decimal(amount) if held is None else min(Decimal(amount), held)
+    timed = "wall_clock_seconds" in asked or stated.get("wall_clock_seconds") is not None
+    if goal.mode is Mode.LONG_RUNNING and not timed:
+        raise GoalInvalid(detail="a long_running task states its wall_clock_seconds", pointer="/budget")
+    mode: Literal["interactive", "async"] = "interactive" if goal.mode is Mode.INTERACTIVE else "async"
+    limits = {str(name): amount for name, amount in defaults_for(mode, stated=stated).items()}
+    for name, amount in asked.items():
+        ceiling = limits.get(name)
+        if name not in DIMENSIONS or amount < 0 or (ceiling is not None and amount > ceiling):
+            raise GoalInvalid(detail=f"at most {ceiling} {name} can be asked for", pointer=f"/budget/{name}")
+        limits[name] = amount
+    limits["transitions"] = Decimal(transition_bound(graph, limits))
+    return limits
+
+
+def opening_state(manifest: Manifest, entry: str) -> State:
+    """The state of a queued run."""
+    return State(position=entry, limits=dict(manifest.limits))
+
+
+class Opening(NamedTuple):
+    """The first move and the content it names."""
+
+    move: Move
+    bodies: dict[str, bytes]
+
+
+def opening_move(manifest: Manifest, entry: str, manifest_digest: str, salt: bytes) -> Opening:
+    """Record 0: the task was submitted."""
+    goal = canonical_model(manifest.goal)
+    stored = payload_digest(salt, goal)
+    body = TaskSubmitted(
+        task=str(manifest.task), workflow=manifest.workflow, workflow_version=manifest.workflow_version,
+        graph=manifest.graph, manifest=manifest_digest, boundary=manifest.pins.boundary_digest, goal=stored,
+        mode=manifest.goal.mode.value, principal=str(manifest.principal), scripted=manifest.scripted,
+    )  # fmt: skip
+    move = Move(
+        source="", outcome="submitted", guard=None, target=entry, phase=int(Phase.GOAL_INTAKE), patch={},
+        said=(say(Phase.GOAL_INTAKE, body, actor=str(manifest.principal)),), effects=(),
+    )  # fmt: skip
+    return Opening(move, {stored: goal})

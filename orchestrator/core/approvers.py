@@ -1,0 +1,29 @@
+"""How many distinct people must agree, by the amount at stake (R-APPR-5)."""
+
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from orchestrator.core.inputs import MISSING, pointed
+from orchestrator.core.tool import ToolSpec
+
+
+def amount_of(spec: ToolSpec, arguments: Any) -> Decimal | None:
+    """The amount a call moves, or None where the tool moves none or it cannot be read."""
+    if spec.amount is None:
+        return None
+    value = pointed(arguments, spec.amount)
+    try:
+        amount = Decimal(str(value)) if value is not MISSING else None
+    except InvalidOperation:
+        return None
+    return abs(amount) if amount is not None and amount.is_finite() else None
+
+
+def approvers(spec: ToolSpec, amount: Decimal | None) -> int:
+    """How many people; an amount that cannot be read asks for the most."""
+    most = max(step.approvers for step in spec.quorum)
+    if spec.amount is None:
+        return spec.quorum[0].approvers
+    if amount is None:
+        return most
+    return next((s.approvers for s in spec.quorum if s.up_to is None or amount <= s.up_to), most)

@@ -1,0 +1,116 @@
+"""Calling a model from a node: prompt, reservation, retries. Shared by every kind that makes one model call."""
+
+from datetime import timedelta
+from decimal import Decimal
+
+from orchestrator.core.backoff import delay_ms
+from orchestrator.core.context import compile_prompt
+from orchestrator.core.effects import CallModel, SetTimer
+from orchestrator.core.events import ModelFailed, Recovered
+from orchestrator.core.profile import ModelProfile, Role
+from orchestrator.core.spending import model_reserve
+from orchestrator.core.state import Pending, State
+from orchestrator.core.step import Step, View, say
+from orchestrator.core.tool import ToolSpec
+from orchestrator.core.value import Value, with_entry
+from traces.core.chain import Said
+from traces.core.events import BreakerTripped, CallRecovered, ModelCalled, RetryScheduled
+from traces.core.events import ModelFailed as ModelFailedBody
+from traces.core.phases import Phase
+
+
+class Asking(Value):
+    """How a node asks its model. Tokens and counts; `exchanges` is the window of the conversation."""
+
+    role: Role = "executor"
+    prompt: str
+    max_output_tokens: int | None = None
+    exchanges: int = 8
+    empty_retries: int = 2
+
+
+def ask(view: View, state: State, config: Asking, tools: tuple[ToolSpec, ...]) -> Step:
+    """Ask now. The output limit is set so that the reservation cannot be exceeded (R-BUDGET-2)."""
+    profile = view.pins.profile_for(config.role)
+    attempt = state.counters.model_attempts + 1
+    wanted = min(profile.max_output_tokens, config.max_output_tokens or profile.max_output_tokens)
+    fresh = View(
+        graph=view.graph, manifest=view.manifest, node=view.node, state=state, headroom=view.headroom,
+        desk=view.desk, at=view.at, number=view.number,
+    )  # fmt: skip
+    prompt = compile_prompt(
+        fresh, role=config.role, prompt=config.prompt, tools=tools,
+        exchanges=state.exchanges[-config.exchanges :], max_output=wanted,
+    )  # fmt: skip
+    limit = _output_limit(state, profile, prompt.body, wanted)
+    reserve = model_reserve(profile, prompt.body, prompt.messages, prompt.tools, limit)
+    request = view.desk.put(prompt.body)
+    effect = CallModel(
+        id=view.effect_id(0, attempt), node=view.node.id, role=config.role, profile=profile.name, request=request,
+        max_output_tokens=limit, reserve=reserve, timeout_ms=view.deadline_ms(profile.timeout_ms), attempt=attempt,
+    )  # fmt: skip
+    pending = Pending(kind="call_model", call=None, attempt=attempt, reserve=reserve, profile=profile.name)
+    body = ModelCalled(
+        effect=effect.id, role=config.role, profile=profile.name, request=request, attempt=attempt,
+        max_output_tokens=limit,
+    )  # fmt: skip
+    asked = state.evolve(
+        pending=with_entry(state.pending, effect.id, pending), timer=None,
+        counters=state.counters.evolve(model_attempts=attempt),
+    )  # fmt: skip
+    return Step(state=asked, said=(say(Phase.ACTION_SELECTION, body),), effects=(effect,))
+
+
+def _output_limit(state: State, profile: ModelProfile, request: bytes, wanted: int) -> int:
+    """As many tokens as every dimension has left, at least one: the reservation then refuses what cannot be."""
+    lefts = [state.left("output_tokens"), state.left("total_tokens")]
+    total = lefts[1]
+    if total is not None:
+        lefts[1] = total - len(request)
+    return int(max(Decimal(1), min([Decimal(wanted), *(left for left in lefts if left is not None)])))
+
+
+def again(view: View, event: ModelFailed | Recovered, config: Asking) -> Step | None:
+    """Schedule another attempt after a failure that is safe to repeat, or None when it is not or none is left."""
+    state = view.state
+    profile = view.pins.profile_for(config.role)
+    gauge = state.limits.get("retries", Decimal(profile.max_retries))
+    retries = min(profile.max_retries, int(gauge))
+    attempt = state.counters.model_attempts
+    transient = isinstance(event, Recovered) or event.transient
+    if not transient or attempt > retries:
+        return None
+    wish = event.retry_after_ms if isinstance(event, ModelFailed) else None
+    wait = delay_ms(attempt, event.effect, wish)
+    body = RetryScheduled(effect=event.effect, attempt=attempt + 1, delay_ms=wait, cause=_cause(event))
+    timer = SetTimer(id=view.effect_id(0, attempt), due=view.at + _ms(wait))
+    return Step(
+        state=state.evolve(timer=timer.due), said=(failed(event), say(Phase.ESCALATION_CHECK, body)), effects=(timer,)
+    )
+
+
+def gave_up(event: ModelFailed | Recovered, attempts: int) -> BreakerTripped | None:
+    """The retry storm's breaker, where retries were used up (R-BUDGET-12)."""
+    if isinstance(event, ModelFailed) and not event.transient:
+        return None
+    return BreakerTripped(
+        breaker="retry_storm", reason=_cause(event), limit=Decimal(attempts), actual=Decimal(attempts + 1)
+    )
+
+
+def failed(event: ModelFailed | Recovered) -> Said:
+    """The trace's word for a call that brought no reply."""
+    if isinstance(event, Recovered):
+        return say(Phase.OBSERVATION_GROUNDING, CallRecovered(effect=event.effect, resolution="lost"))
+    body = ModelFailedBody(
+        effect=event.effect, error=event.error, transient=event.transient, detail=event.detail
+    )
+    return say(Phase.OBSERVATION_GROUNDING, body)
+
+
+def _cause(event: ModelFailed | Recovered) -> str:
+    return event.error if isinstance(event, ModelFailed) else "lost"
+
+
+def _ms(amount: int) -> timedelta:
+    return timedelta(milliseconds=amount)

@@ -1,0 +1,56 @@
+"""The autonomy boundary: what a run may see, call, decide and spend (R-GRAPH-10)."""
+
+from decimal import Decimal
+from typing import Literal
+
+from pydantic import Field
+
+from orchestrator.core.tool import Risk
+from orchestrator.core.value import Slug, Text, Value
+
+
+class ToolGrant(Value):
+    """One allowed tool; `name` may end in `.*`."""
+
+    name: str
+    risk_ceiling: Risk = Risk.DESTRUCTIVE
+
+    def covers(self, tool: str) -> bool:
+        """Whether the grant names `tool`."""
+        return tool == self.name or (self.name.endswith(".*") and tool.startswith(self.name[:-1]))
+
+
+class Boundary(Value):
+    """A boundary version, immutable and addressed by the digest of its canonical form."""
+
+    slug: Slug
+    version: int = Field(ge=1)
+    title: str = ""
+    observations: tuple[str, ...] = ()
+    state_writes: tuple[str, ...] = ("task_state",)
+    tools: tuple[ToolGrant, ...] = ()
+    risk_ceiling: Risk = Risk.READ_ONLY
+    decision_rights: tuple[
+        Literal["plan_change", "tool_choice", "parameter_drafting", "clarification", "escalation_recommendation"], ...
+    ] = ("tool_choice", "parameter_drafting", "clarification")
+    budget: dict[str, Decimal | None] = Field(default_factory=dict)
+    escalation_routes: dict[str, str] = Field(default_factory=dict)
+    memory: Literal["none", "read", "propose"] = "none"
+    without_approval: tuple[Text, ...] = ()
+    with_approval: tuple[Text, ...] = ()
+    fails_closed_on: tuple[Text, ...] = ()
+    denied_words: tuple[str, ...] = ()
+    on_exhaustion: Literal["end", "ask"] = "end"
+    gate_ttl_seconds: int = Field(default=86_400, ge=1)
+    grant_ttl_seconds: int = Field(default=3_600, ge=1)
+    user_confirms: bool = False
+    identical_calls: int = Field(default=3, ge=1)
+    unchanged_limit: int = Field(default=5, ge=1)
+    tool_error_limit: int = Field(default=5, ge=1)
+    refusal_limit: int = Field(default=3, ge=1)
+    max_parallel_tool_calls: int = Field(default=4, ge=1, le=32)
+    max_calls_per_reply: int = Field(default=16, ge=1, le=64)
+
+    def grant_for(self, tool: str) -> ToolGrant | None:
+        """The first grant that covers `tool`, or None."""
+        return next((grant for grant in self.tools if grant.covers(tool)), None)

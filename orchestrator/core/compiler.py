@@ -1,0 +1,154 @@
+"""Draw, compile, freeze: a document becomes an immutable graph with one digest, or all its faults
+(R-GRAPH-2, R-GRAPH-3).
+"""
+
+from collections.abc import Collection, Mapping
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Any
+
+from pydantic import ValidationError
+
+from orchestrator.core import nodes
+from orchestrator.core.boundary import Boundary
+from orchestrator.core.checks import ALL, autonomy
+from orchestrator.core.checks.drawing import Drawing, draw
+from orchestrator.core.checks.fault import Fault, fault
+from orchestrator.core.errors import CompileFailed
+from orchestrator.core.graph import CompiledGraph, Edge, GraphSpec
+from orchestrator.core.step import NodeKind
+from orchestrator.core.tool import ToolSpec
+from traces.core.canonical import canonical, digest
+from traces.core.errors import NotCanonical
+
+DOMAIN = "graph"
+# Where the limits leave calls open: what one reply may ask for (Boundary.max_calls_per_reply) at its default.
+CALLS_PER_REPLY = 16
+MODEL_TURNS = 10
+# Stays: signals of people, the start, a hold at the end of a slice. They are records without a move.
+SPARE = 100
+
+
+def compile_graph(
+    document: GraphSpec | Mapping[str, Any],
+    *,
+    kinds: Mapping[str, NodeKind] | None = None,
+    tools: Mapping[str, ToolSpec] | None = None,
+    boundary: Boundary | None = None,
+    prompts: Collection[str] | None = None,
+) -> CompiledGraph:
+    """Compile `document`. Raises CompileFailed with every fault in ``data["faults"]``.
+
+    `kinds` are the node kinds (default: those of core/nodes). With `tools`, `boundary` and `prompts` what
+    the graph names is checked against them as well: publication does so, a later look at a published
+    version need not.
+    """
+    spec = _read(document)
+    drawing = draw(spec, nodes.kinds() if kinds is None else kinds, tools, boundary, prompts)
+    faults = check(drawing)
+    if faults:
+        raise failed(faults)
+    return freeze(drawing)
+
+
+def check(drawing: Drawing) -> tuple[Fault, ...]:
+    """Every fault of every check, in the order of their numbers' checks."""
+    found = [given for one in ALL for given in one(drawing)]
+    return (*found, *_unhashable(drawing.spec))
+
+
+def failed(faults: tuple[Fault, ...]) -> CompileFailed:
+    """The error that carries all faults."""
+    return CompileFailed(count=len(faults), faults=[given.model_dump(mode="json") for given in faults])
+
+
+def freeze(drawing: Drawing) -> CompiledGraph:
+    """The compiled graph of a drawing without faults. Its mappings are read-only."""
+    spec = drawing.spec
+    edges = {node: MappingProxyType(_by_outcome(drawing, node)) for node in drawing.nodes}
+    # model_construct, because validation would copy the read-only mappings into plain dictionaries.
+    return CompiledGraph.model_construct(
+        spec=spec, digest=digest(DOMAIN, canonical_form(spec)), nodes=MappingProxyType(dict(drawing.nodes)),
+        edges=MappingProxyType(edges), interrupts=MappingProxyType(dict(spec.interrupts)), entry=spec.entry,
+        tier=autonomy.tier(drawing),
+        cycle_limits=MappingProxyType({limit.through: limit.limit for limit in reversed(spec.cycles)}),
+    )  # fmt: skip
+
+
+def canonical_form(spec: GraphSpec) -> bytes:
+    """The bytes that are hashed and stored; compiling them again gives the same graph.
+
+    Nodes, tools and cycle limits are sorted, for their order means nothing; edges are grouped by source and
+    outcome, within which their order is kept, for they are tried in it. Defaults are left out, so that a
+    field added later does not change the digest of a graph that knows nothing of it.
+    """
+    plain = spec.model_dump(mode="json", exclude_defaults=True)
+    plain["nodes"] = sorted(plain["nodes"], key=lambda node: node["id"])
+    plain["edges"] = sorted(plain["edges"], key=lambda edge: (edge["source"], edge["outcome"]))
+    if spec.tools:
+        plain["tools"] = sorted(spec.tools)
+    if spec.cycles:
+        plain["cycles"] = sorted(plain["cycles"], key=lambda limit: (limit["through"], limit["limit"]))
+    return canonical(plain)
+
+
+def tier_of(graph: CompiledGraph, *, kinds: Mapping[str, NodeKind] | None = None) -> int:
+    """The tier derived from the graph itself, not the declared one (R-GRAPH-8)."""
+    return autonomy.tier(draw(graph.spec, nodes.kinds() if kinds is None else kinds))
+
+
+def transition_bound(
+    graph: CompiledGraph, limits: Mapping[str, Decimal | None], *, calls_per_reply: int = CALLS_PER_REPLY
+) -> int:
+    """The hard limit `transitions` of a run of this graph under these limits (R-GRAPH-17, spec 3).
+
+    Between two moves that use something up a walk passes each node at most once, plus once per call that a
+    reply asked for and that was not run; each use is a model turn, a call, or a person's decision about a
+    call. So with N nodes
+
+        N x (2 + turns + calls + decisions) + turns x calls_per_reply + attempts x (turns + calls) + spare
+
+    where decisions <= calls + turns, each attempt of an effect may leave two records (failure, timer), and
+    `spare` is for records of people's signals. It is generous on purpose: what should stop a run first is
+    its budget.
+    """
+    known = {name: amount for name, amount in limits.items() if amount is not None}
+    turns = int(known.get("model_turns", Decimal(MODEL_TURNS)))
+    counted = [known[name] for name in ("tool_calls", "steps") if name in known]
+    fixed = sum(node.kind == "tool" for node in graph.nodes.values())
+    calls = int(min(counted)) if counted else turns * calls_per_reply + fixed
+    attempts = 2 * (1 + int(known.get("retries", Decimal(10))))
+    working = sum(node.kind != "terminate" for node in graph.nodes.values())
+    persons = calls + turns
+    return (
+        working * (2 + turns + calls + persons) + turns * calls_per_reply + attempts * (turns + calls) + SPARE
+    )
+
+
+def _read(document: GraphSpec | Mapping[str, Any]) -> GraphSpec:
+    if isinstance(document, GraphSpec):
+        return document
+    try:
+        return GraphSpec.model_validate(document)
+    except ValidationError as error:
+        faults = tuple(
+            fault(0, f"{'.'.join(map(str, found['loc']))}: {found['msg']}")
+            for found in error.errors(include_url=False, include_input=False, include_context=False)
+        )
+        raise failed(faults) from error
+
+
+def _unhashable(spec: GraphSpec) -> tuple[Fault, ...]:
+    """A document has one form to be hashed: no fractions as floating point, no keys that are not text."""
+    try:
+        canonical_form(spec)
+    except (NotCanonical, TypeError, ValueError) as error:
+        return (fault(0, f"the document has no canonical form: {error}"[:300]),)
+    return ()
+
+
+def _by_outcome(drawing: Drawing, node: str) -> dict[str, tuple[Edge, ...]]:
+    found: dict[str, list[Edge]] = {}
+    for edge in drawing.leaving[node]:
+        found.setdefault(edge.outcome, []).append(Edge(guard=edge.guard, target=edge.target))
+    return {outcome: tuple(edges) for outcome, edges in found.items()}

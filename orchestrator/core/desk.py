@@ -1,0 +1,52 @@
+"""Content the core reads and makes, by digest. Content-addressed, so it adds no freedom to `advance`."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import orjson
+
+from orchestrator.core.errors import ContentMissing
+from traces.core.canonical import payload_digest
+
+
+class Desk:
+    """What lies on the table during one walk: `held` is what was fetched before, `made` what this walk wrote.
+
+    Raises ContentMissing for a digest that was not fetched: the shell fetches it and walks again, which is safe
+    because a walk is pure.
+    """
+
+    def __init__(self, salt: bytes, held: Mapping[str, bytes]) -> None:
+        self._salt = salt
+        self._held = held
+        self.made: dict[str, bytes] = {}
+
+    def put(self, body: bytes) -> str:
+        """Keep `body`; its digest."""
+        digest = payload_digest(self._salt, body)
+        if digest not in self._held:
+            self.made[digest] = body
+        return digest
+
+    def read(self, digest: str) -> bytes:
+        """The bytes of `digest`."""
+        body = self.made.get(digest)
+        if body is None:
+            body = self._held.get(digest)
+        if body is None:
+            raise ContentMissing(digests=(digest,))
+        return body
+
+    def require(self, digests: Iterable[str]) -> None:
+        """Ask for many at once. Raises ContentMissing naming all that are not there."""
+        missing = tuple(d for d in digests if d not in self.made and d not in self._held)
+        if missing:
+            raise ContentMissing(digests=missing)
+
+    def json(self, digest: str) -> Any:
+        """The JSON value of `digest`; it was checked when it was written."""
+        return orjson.loads(self.read(digest))
+
+    def text(self, digest: str, limit: int) -> str:
+        """At most `limit` characters of the text of `digest`; what is not UTF-8 is made visible."""
+        return self.read(digest)[: limit * 4].decode("utf-8", "backslashreplace")[:limit]

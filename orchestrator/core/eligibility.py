@@ -1,0 +1,258 @@
+"""May this call be made? Six questions in a fixed order, each answer recorded (spec 4, R-TOOL-5).
+
+registered → arguments → permitted → budget → risk → approval. The decision names its rule and the boundary version.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from orchestrator.core.events import Headroom
+from orchestrator.core.parsing import Arguments, Malformed, fits, parse
+from orchestrator.core.spending import call_reserve, shortfall
+from orchestrator.core.state import Call
+from orchestrator.core.step import Refused, View, say
+from orchestrator.core.tool import Risk, ToolSpec
+from traces.core.canonical import canonical, digest
+from traces.core.chain import Said
+from traces.core.events import BreakerTripped, CallChecked
+from traces.core.phases import Phase
+
+Verdict = Literal[
+    "eligible", "malformed", "missing_info", "unregistered", "needs_approval", "denied", "over_budget"
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examined:
+    """What became of one call: `call` carries the normalised arguments from the second question on."""
+
+    call: Call
+    verdict: Verdict
+    detail: str
+    said: tuple[Said, ...]
+    spec: ToolSpec | None = None
+    refused: Refused | None = None
+    missing: tuple[str, ...] = ()
+
+
+class Chain:
+    """The questions asked of one call, with what was said on the way."""
+
+    def __init__(self, view: View, call: Call, *, first: bool) -> None:
+        self.view = view
+        self.call = call
+        self.first = first
+        self.said: list[Said] = []
+        self.spec: ToolSpec | None = None
+
+    def ask(self) -> Examined:
+        """Ask until one question is answered with no."""
+        for question in (self.registered, self.arguments, self.permitted, self.budget, self.risk):
+            answer = question()
+            if answer is not None:
+                return answer
+        return self._end("eligible", "")
+
+    # -- the questions -------------------------------------------------------------------------------------------
+
+    def registered(self) -> Examined | None:
+        """Is it a tool of the pinned registry that this workflow names?"""
+        spec = self.view.pins.by_name.get(self.call.tool)
+        if spec is None or not any(_names(name, self.call.tool) for name in self.view.graph.spec.tools):
+            self._note("registered", "deny", "not_in_registry")
+            return self._end("unregistered", f"there is no tool called {self.call.tool[:80]!r}")
+        self.spec = spec
+        self._note("registered", "allow", f"registry:{self.view.pins.registry_digest[:12]}")
+        return None
+
+    def arguments(self) -> Examined | None:
+        """Do the arguments parse, validate and normalise?"""
+        assert self.spec is not None
+        parsed = self._parsed()
+        if isinstance(parsed, Arguments):
+            fault = fits(self.spec.input_schema, parsed.value)
+            if fault is None:
+                body = self.view.desk.put(parsed.body)
+                self.call = self.call.evolve(
+                    arguments=body, argument_digest=digest("arguments", parsed.body)
+                )
+                self._note("arguments", "allow", "schema")
+                return None
+            parsed = fault
+        self._note("arguments", "deny", "schema", parsed.detail)
+        verdict: Verdict = "missing_info" if parsed.missing and self.call.by != "model" else "malformed"
+        return self._end(verdict, parsed.detail, missing=parsed.missing)
+
+    def permitted(self) -> Examined | None:
+        """May this principal, tenant and boundary call it, now?"""
+        assert self.spec is not None
+        for rule, test in _RULES:
+            detail = test(self)
+            if detail is not None:
+                self._note("permitted", "deny", rule, detail)
+                return self._end("denied", detail)
+        self._note("permitted", "allow", "boundary_allow_list")
+        return None
+
+    def budget(self) -> Examined | None:
+        """Is enough left of every dimension?"""
+        assert self.spec is not None
+        reserve = call_reserve(self.spec, granted=self.call.grant is not None or self.gated(), step=self.first)
+        refused = shortfall(self.view.state, (reserve,), self.view.headroom)
+        if refused is None:
+            self._note("budget", "allow", "vector")
+            return None
+        self._note("budget", "deny", refused.dimension, f"wanted {refused.wanted}, left {refused.left}")
+        return self._end("over_budget", f"the budget for {refused.dimension} is used up", refused=refused)
+
+    def risk(self) -> Examined | None:
+        """Does its class ask for a person, and has one said yes to exactly this?"""
+        assert self.spec is not None
+        if not self.gated():
+            self._note("risk", "allow", self.spec.risk.value)
+            self._note("approval", "allow", "not_required")
+            return None
+        self._note("risk", "approval_required", self.spec.risk.value)
+        grant = self.call.grant
+        if grant is not None and grant.argument_digest == self.call.argument_digest:
+            if grant.request not in self.view.headroom.void:
+                self._note("approval", "allow", "grant", grant.request)
+                return None
+            self._note("approval", "approval_required", "grant_void", self.view.headroom.void[grant.request])
+            self.call = self.call.evolve(grant=None)
+        else:
+            self._note("approval", "approval_required", "no_grant")
+        tripped = BreakerTripped(breaker="privileged_action", reason=self.spec.risk.value, subject=self.call.tool)
+        self.said.append(say(Phase.TOOL_ELIGIBILITY, tripped))
+        return self._end("needs_approval", "a person must approve this call")
+
+    def gated(self) -> bool:
+        """Whether the call needs a grant: by its tool, or because nothing mutating may go without one."""
+        assert self.spec is not None
+        if self.spec.needs_gate:
+            return True
+        free = self.view.state.left("side_effects")
+        return self.spec.mutating and free is not None and free <= 0 and self.spec.risk is not Risk.READ_ONLY
+
+    # -- writing it down -----------------------------------------------------------------------------------------
+
+    def _parsed(self) -> Arguments | Malformed:
+        if self.call.arguments is not None:
+            return parse(self.view.desk.read(self.call.arguments))
+        return parse(self.view.desk.read(self.call.raw))
+
+    def _note(
+        self,
+        step: Literal["registered", "arguments", "permitted", "budget", "risk", "approval"],
+        decision: Literal["allow", "sandbox", "approval_required", "deny"],
+        rule: str,
+        detail: str = "",
+    ) -> None:
+        body = CallChecked(
+            call=self.call.id, step=step, decision=decision, rule=rule,
+            boundary=self.view.pins.boundary_digest, detail=detail[:300],
+        )  # fmt: skip
+        self.said.append(say(Phase.TOOL_ELIGIBILITY, body))
+
+    def _end(
+        self, verdict: Verdict, detail: str, *, refused: Refused | None = None, missing: tuple[str, ...] = ()
+    ) -> Examined:
+        return Examined(
+            call=self.call, verdict=verdict, detail=detail, said=tuple(self.said), spec=self.spec,
+            refused=refused, missing=missing,
+        )  # fmt: skip
+
+
+def _names(pattern: str, tool: str) -> bool:
+    return tool == pattern or (pattern.endswith(".*") and tool.startswith(pattern[:-1]))
+
+
+# -- the rules of `permitted`, in order ---------------------------------------------------------------------------
+
+
+def _stopped(chain: Chain) -> str | None:
+    headroom: Headroom = chain.view.headroom
+    if chain.call.tool in headroom.stopped_tools or chain.call.tool in chain.view.state.stopped_tools:
+        return "the tool has been stopped by an admin"
+    return None
+
+
+def _in_boundary(chain: Chain) -> str | None:
+    boundary = chain.view.pins.boundary
+    grant = boundary.grant_for(chain.call.tool)
+    if grant is None:
+        return "the boundary does not allow this tool"
+    assert chain.spec is not None
+    ceiling = min(grant.risk_ceiling.rank, boundary.risk_ceiling.rank)
+    if chain.spec.risk.rank > ceiling:
+        return "the tool's risk class is above the boundary's ceiling"
+    return None
+
+
+def _in_scope(chain: Chain) -> str | None:
+    assert chain.spec is not None
+    held = chain.view.manifest.scopes
+    lost = chain.view.headroom.missing_scopes
+    lacking = [scope for scope in chain.spec.scopes if scope not in held or scope in lost]
+    return f"the submitting principal lacks {', '.join(lacking)}" if lacking else None
+
+
+def action_key(call: Call) -> str:
+    """One intent: the tool with its canonical arguments."""
+    return f"{call.tool}:{call.argument_digest}"
+
+
+def _not_repeated(chain: Chain) -> str | None:
+    limit = chain.view.pins.boundary.identical_calls
+    seen = chain.view.state.repeats.get(action_key(chain.call), 0)
+    if seen < limit or chain.call.grant is not None:
+        return None
+    tripped = BreakerTripped(
+        breaker="repeated_call", reason="identical_call", subject=chain.call.tool, limit=limit, actual=seen + 1
+    )
+    chain.said.append(say(Phase.TOOL_ELIGIBILITY, tripped))
+    return f"the same call was already made {seen} times; use its result"
+
+
+def _not_in_doubt(chain: Chain) -> str | None:
+    doubtful = [f for f in chain.view.state.failures if f.tool == chain.call.tool and f.error == "in_doubt"]
+    assert chain.spec is not None
+    return "an earlier identical call may have happened" if doubtful and chain.spec.mutating else None
+
+
+def _not_refused_often(chain: Chain) -> str | None:
+    limit = chain.view.pins.boundary.refusal_limit
+    refused = chain.view.state.refused.get(chain.call.tool, 0)
+    return f"people refused this {refused} times" if refused >= limit else None
+
+
+_RULES: tuple[tuple[str, Callable[[Chain], str | None]], ...] = (
+    ("emergency_stop", _stopped),
+    ("boundary_allow_list", _in_boundary),
+    ("principal_scopes", _in_scope),
+    ("repeated_call", _not_repeated),
+    ("unresolved_intent", _not_in_doubt),
+    ("refused_before", _not_refused_often),
+)
+
+
+def action_digest(view: View, call: Call, spec: ToolSpec) -> str:
+    """The exact action a grant is for: run, step, tool version, arguments, boundary (R-APPR-4)."""
+    assert call.argument_digest is not None
+    return exact_action(
+        run=str(view.manifest.run), call=call.id, step=call.by, tool=spec.name,
+        tool_digest=view.pins.tool_digests[spec.name], arguments=call.argument_digest,
+        boundary=view.pins.boundary_digest,
+    )  # fmt: skip
+
+
+def exact_action(
+    *, run: str, call: str, step: str, tool: str, tool_digest: str, arguments: str, boundary: str
+) -> str:
+    """The digest of one exact action, from its parts."""
+    exact = {
+        "run": run, "call": call, "step": step, "tool": tool, "tool_digest": tool_digest, "arguments": arguments,
+        "boundary": boundary,
+    }  # fmt: skip
+    return digest("action", canonical(exact))

@@ -1,0 +1,87 @@
+"""What the orchestrator refuses, each with a code and a sentence."""
+
+from tenancy.core.errors import InterlockError
+
+
+class OrchestratorError(InterlockError):
+    """Interlock refused this."""
+
+    code = "orchestrator-error"
+
+
+class IllegalMove(OrchestratorError):
+    """A run cannot go from {source} to {target}."""
+
+    code = "illegal-move"
+
+
+class Corrupt(OrchestratorError):
+    """The run's state breaks an invariant: {rule}."""
+
+    code = "corrupt-state"
+
+
+class Misfit(OrchestratorError):
+    """Node {node} cannot answer {event} here."""
+
+    code = "misfit-event"
+
+
+class ContentMissing(OrchestratorError):
+    """Content is not at hand: {digests}."""
+
+    code = "content-missing"
+
+
+class CompileFailed(OrchestratorError):
+    """The workflow graph does not compile: {count} fault(s)."""
+
+    code = "compile-failed"
+
+
+class GoalInvalid(OrchestratorError):
+    """The goal is not acceptable: {detail}"""
+
+    code = "goal-invalid"
+
+
+class WorkflowUnknown(OrchestratorError):
+    """There is no published workflow {slug}."""
+
+    code = "workflow-unknown"
+
+
+class RunNotFound(OrchestratorError):
+    """There is no such run."""
+
+    code = "not-found"
+
+
+class RunOver(OrchestratorError):
+    """The run has ended as {status}; it cannot be changed."""
+
+    code = "run-over"
+
+
+class TierTooHigh(OrchestratorError):
+    """The workflow is of autonomy tier {tier}; this tenant allows {allowed}."""
+
+    code = "tier-too-high"
+
+
+class Stopped(OrchestratorError):
+    """An emergency stop is in force: {scope}."""
+
+    code = "emergency-stop"
+
+
+class NoModel(OrchestratorError):
+    """No model is configured and the workflow has no scripted scenario."""
+
+    code = "no-model"
+
+
+class DiskFull(OrchestratorError):
+    """The store is full: new work is refused, accepted work is kept."""
+
+    code = "store-full"

@@ -1,0 +1,222 @@
+"""Everything the world can do to a run, as values (THE-RING, R-LOOP-1). Each carries the commit's one database time.
+
+These are what `advance` is fed and what replay feeds again; the trace's events (traces/core/events.py) say what the
+machine made of them.
+"""
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter
+
+from orchestrator.core.effects import Amounts
+from orchestrator.core.value import Hex, Value
+
+
+class Happening(Value):
+    """Base of all; `at` is database time."""
+
+    at: datetime
+
+
+class Started(Happening):
+    kind: Literal["started"] = "started"
+
+
+class ToolRequest(Value):
+    """One call asked for in a reply. `name` is cut to 200 characters, `arguments` is the digest of the raw text."""
+
+    call_id: str = Field(max_length=200)
+    name: str = Field(max_length=200)
+    arguments: Hex
+
+
+class ModelReplied(Happening):
+    """A reply, normalised: an answer, requested calls, or a refusal; neither is a reply too (R-LOOP-9).
+
+    `usage` holds input_tokens, output_tokens (and cache figures) as the provider reported them, already made sane;
+    `counted` says whether they are the provider's.
+    """
+
+    kind: Literal["model_replied"] = "model_replied"
+    effect: str
+    reply: Hex
+    answer: Hex | None = None
+    requests: tuple[ToolRequest, ...] = ()
+    refusal: bool = False
+    finish: str = "stop"
+    usage: Amounts
+    counted: Literal["provider", "estimated"] = "provider"
+
+
+class ModelFailed(Happening):
+    """No reply. `error` is a closed word: timeout, rate_limited, server_error, unreachable, malformed, rejected,
+    script_mismatch, unauthorized, circuit_open, refused_by_wall; `retry_after_ms` is the provider's wish, capped."""
+
+    kind: Literal["model_failed"] = "model_failed"
+    effect: str
+    error: str
+    transient: bool
+    detail: Hex | None = None
+    retry_after_ms: int | None = None
+    usage: Amounts = Field(default_factory=dict)
+
+
+class ToolAnswered(Happening):
+    """A result as it came (bounded; `truncated` says so, the digest of the whole stands in `whole`)."""
+
+    kind: Literal["tool_answered"] = "tool_answered"
+    effect: str
+    observation: Hex
+    size: int
+    request_id: str = ""
+    truncated: bool = False
+
+
+class ToolFailed(Happening):
+    """No usable result. `error`: timeout, refused, crashed, malformed, unreachable, circuit_open, refused_by_wall.
+
+    `sent` False means that the call surely did not reach the tool.
+    """
+
+    kind: Literal["tool_failed"] = "tool_failed"
+    effect: str
+    error: str
+    sent: bool
+    transient: bool
+    detail: Hex | None = None
+    retry_after_ms: int | None = None
+
+
+class GateDecided(Happening):
+    """A settled request. `decision`: approve, edit, reject, happened, not_happened, cancel."""
+
+    kind: Literal["gate_decided"] = "gate_decided"
+    request: str
+    decision: str
+    decision_digest: Hex
+    by: str
+    role: str
+    packet_digest: Hex
+    arguments: Hex | None = None
+    reason: Hex | None = None
+
+
+class GateExpired(Happening):
+    kind: Literal["gate_expired"] = "gate_expired"
+    request: str
+
+
+class QuestionAnswered(Happening):
+    kind: Literal["question_answered"] = "question_answered"
+    request: str
+    answer: Hex
+    decision_digest: Hex
+    by: str
+
+
+class TimerFired(Happening):
+    kind: Literal["timer_fired"] = "timer_fired"
+
+
+class BudgetExtended(Happening):
+    kind: Literal["budget_extended"] = "budget_extended"
+    amounts: Amounts
+    by: str
+
+
+class PolicyTightened(Happening):
+    """A tool was disabled or raised in risk; it holds from the next call on (R-TOOL-4)."""
+
+    kind: Literal["policy_tightened"] = "policy_tightened"
+    tool: str
+    disabled: bool
+    risk: str | None = None
+
+
+class Paused(Happening):
+    kind: Literal["paused"] = "paused"
+    by: str
+    reason: str
+
+
+class Resumed(Happening):
+    kind: Literal["resumed"] = "resumed"
+    by: str
+
+
+class CancelAsked(Happening):
+    kind: Literal["cancel_asked"] = "cancel_asked"
+    by: str
+    reason: str
+
+
+class StopAsked(Happening):
+    kind: Literal["stop_asked"] = "stop_asked"
+    scope: Literal["global", "tenant", "workflow"]
+    target: str
+    reason: str
+
+
+class Recovered(Happening):
+    """What became of an effect that was in flight when its worker died (THE-RING's recovery table).
+
+    repeated: it will be performed again under the same id; found: looked up, `observation` is what was found;
+    abandoned: it was surely not sent; lost: a model call whose reply is gone; in_doubt: nobody knows.
+    """
+
+    kind: Literal["recovered"] = "recovered"
+    effect: str
+    resolution: Literal["repeated", "found", "abandoned", "lost", "in_doubt"]
+    observation: Hex | None = None
+    size: int = 0
+    takeovers: int = 0
+
+
+class LateAnswer(Happening):
+    """An outcome that arrived after its run moved on or ended: recorded, changes nothing (G9)."""
+
+    kind: Literal["late_answer"] = "late_answer"
+    effect: str
+    status: str
+    observation: Hex | None = None
+
+
+Event = Annotated[
+    Started | ModelReplied | ModelFailed | ToolAnswered | ToolFailed | GateDecided | GateExpired | QuestionAnswered
+    | TimerFired | BudgetExtended | PolicyTightened | Paused | Resumed | CancelAsked | StopAsked | Recovered | LateAnswer,
+    Field(discriminator="kind"),
+]  # fmt: skip
+AnyEvent = (
+    Started | ModelReplied | ModelFailed | ToolAnswered | ToolFailed | GateDecided | GateExpired | QuestionAnswered
+    | TimerFired | BudgetExtended | PolicyTightened | Paused | Resumed | CancelAsked | StopAsked | Recovered | LateAnswer
+)  # fmt: skip
+EVENT: TypeAdapter[AnyEvent] = TypeAdapter(Event)
+
+
+class Refusal(Value):
+    """A reservation that the database refused in this commit: the dimension and what is left of it."""
+
+    dimension: str
+    limit: Decimal | None
+    left: Decimal
+    account: str
+
+
+class Headroom(Value):
+    """What the core cannot know by itself, read in this commit and recorded with it.
+
+    `tenant_cost` is what is left of the tenant's ceilings in US$ (None: none set); `refused` and `void` are what this
+    very commit learnt from the database before it walked again; `open_circuits` and `stopped_tools` name tools;
+    `missing_scopes` are scopes that the submitter has lost since. `slice_over`: the worker's time with the run is up, so
+    it is held before the next node that starts work.
+    """
+
+    tenant_cost: Decimal | None = None
+    refused: tuple[Refusal, ...] = ()
+    void: dict[str, str] = Field(default_factory=dict)
+    open_circuits: tuple[str, ...] = ()
+    stopped_tools: tuple[str, ...] = ()
+    missing_scopes: tuple[str, ...] = ()
+    slice_over: bool = False

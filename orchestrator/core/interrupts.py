@@ -1,0 +1,79 @@
+"""When an interrupt is due, what a refused reservation becomes, and the end of last resort (R-GRAPH-5, R-BUDGET-6)."""
+
+from decimal import Decimal
+
+from orchestrator.core.effects import Finish
+from orchestrator.core.graph import Interrupt
+from orchestrator.core.state import Halting, State
+from orchestrator.core.step import Refused, Step, View, say
+from orchestrator.core.terminal import ENDINGS, TerminalCode, final_status
+from traces.core.chain import Said
+from traces.core.events import BreakerTripped, ReservationRefused, RunFinished
+from traces.core.phases import Phase
+
+CODE_OF: dict[Interrupt, TerminalCode] = {
+    Interrupt.CANCELLED: TerminalCode.USER_CANCEL,
+    Interrupt.BUDGET_EXHAUSTED: TerminalCode.BUDGET_EXHAUSTED,
+    Interrupt.TIMEOUT: TerminalCode.TIMEOUT,
+    Interrupt.EXPIRED: TerminalCode.TIMEOUT,
+    Interrupt.UNSAFE: TerminalCode.UNSAFE_DETECTION,
+    Interrupt.PERMISSION_DENIED: TerminalCode.PERMISSION_DENIED,
+    Interrupt.DEPENDENCY_UNAVAILABLE: TerminalCode.UNAVAILABLE_DEP,
+    Interrupt.REPEATED_FAILURE: TerminalCode.REPEATED_FAILURE,
+}
+
+
+def overdue(view: View) -> Halting | None:
+    """The interrupt that time or a bound has brought about, or None."""
+    state = view.state
+    deadline = view.manifest.goal.deadline
+    if deadline is not None and view.at >= deadline:
+        return Halting(interrupt=Interrupt.EXPIRED, reason="deadline_passed")
+    left = view.clock_left_ms()
+    if left is not None and left <= 0:
+        return Halting(interrupt=Interrupt.TIMEOUT, reason="wall_clock")
+    bound = state.limits.get("transitions")
+    if bound is not None and state.version >= bound:
+        return Halting(interrupt=Interrupt.BUDGET_EXHAUSTED, reason="transitions")
+    limit = view.graph.cycle_limits.get(state.position)
+    if limit is not None and state.visits.get(state.position, 0) > limit:
+        return Halting(interrupt=Interrupt.REPEATED_FAILURE, reason="cycle_limit")
+    return None
+
+
+def halting_for(refused: Refused) -> Halting:
+    """Running out of time is a timeout; of anything else, an exhausted budget."""
+    kind = Interrupt.TIMEOUT if refused.dimension == "wall_clock_seconds" else Interrupt.BUDGET_EXHAUSTED
+    return Halting(interrupt=kind, reason=refused.dimension)
+
+
+def refusal_said(refused: Refused) -> tuple[Said, ...]:
+    """The events of a refused reservation: the refusal and the budget gate's breaker (R-BUDGET-12)."""
+    body = ReservationRefused(
+        dimension=refused.dimension, limit=refused.limit, wanted=refused.wanted, left=refused.left,
+        account=refused.account,
+    )  # fmt: skip
+    tripped = BreakerTripped(
+        breaker="budget_gate", reason=refused.dimension, limit=refused.left, actual=refused.wanted
+    )
+    return (say(Phase.TERMINATION_CHECK, body), say(Phase.TERMINATION_CHECK, tripped))
+
+
+def overdue_said(halting: Halting, limit: Decimal | None) -> Said:
+    """The wall clock's breaker."""
+    return say(
+        Phase.TERMINATION_CHECK, BreakerTripped(breaker="wall_clock", reason=halting.reason, limit=limit)
+    )
+
+
+def forced_end(state: State, halting: Halting, view: View) -> Step:
+    """End the run where it stands: the graph's own way out was itself interrupted."""
+    code = CODE_OF[halting.interrupt]
+    status = final_status(code, expired=state.expired)
+    body = RunFinished(
+        terminal_code=code.value, terminal_class=ENDINGS[code].terminal_class.value, status=status.value,
+        reason=halting.reason, result=state.result,
+    )  # fmt: skip
+    finish = Finish(id=view.effect_id(0, 0), code=code, status=status, reason=halting.reason, result=state.result)
+    ended = state.evolve(outcome=code, reason=halting.reason, status=status, gates={}, timer=None, held=False)
+    return Step(state=ended, said=(say(Phase.TRACE_LOGGING, body),), effects=(finish,))

@@ -1,0 +1,296 @@
+"""The machine: one event in, the transitions it causes out. Pure; same input, same bytes (R-LOOP-1).
+
+`advance` gives the event to the node where the run stands, follows the first edge of its outcome whose guard holds,
+enters the next node, and goes on until a node waits or the run ends. Interrupts come before nodes; an interrupt asked
+for while an effect is in flight is noted and taken once its outcome is recorded, so that no result is thrown away.
+"""
+
+from orchestrator.core import afterwards, signals
+from orchestrator.core.desk import Desk
+from orchestrator.core.effects import Effect
+from orchestrator.core.errors import Corrupt
+from orchestrator.core.events import AnyEvent, Headroom, Started, TimerFired
+from orchestrator.core.graph import CompiledGraph, Edge, Interrupt, Node
+from orchestrator.core.guards import holds
+from orchestrator.core.interrupts import forced_end, halting_for, overdue, refusal_said
+from orchestrator.core.invariants import check
+from orchestrator.core.manifest import Manifest
+from orchestrator.core.nodes import kind_of
+from orchestrator.core.settling import settle, settles, wall_clock
+from orchestrator.core.spending import shortfall
+from orchestrator.core.state import Halting, State
+from orchestrator.core.step import NodeKind, Settlement, Step, Transition, View, Walk, say
+from orchestrator.core.turning import turned
+from traces.core.chain import Said
+from traces.core.events import InterruptTaken
+from traces.core.phases import Phase
+
+CORE_VERSION = 1
+STAY = "."
+
+
+def advance(
+    graph: CompiledGraph, manifest: Manifest, state: State, event: AnyEvent, headroom: Headroom, desk: Desk
+) -> Walk:
+    """Answer `event`. Raises ContentMissing for content not on the desk and Corrupt for a broken invariant."""
+    walker = _Walker(graph, manifest, state, event, headroom, desk)
+    walker.answer(event)
+    return walker.finished()
+
+
+class _Walker:
+    """One walk in the making; nothing of it outlives `advance`.
+
+    `recorded` is the state after the last transition, `state` the one being worked on.
+    """
+
+    def __init__(
+        self,
+        graph: CompiledGraph,
+        manifest: Manifest,
+        state: State,
+        event: AnyEvent,
+        headroom: Headroom,
+        desk: Desk,
+    ) -> None:
+        self.graph = graph
+        self.manifest = manifest
+        self.headroom = headroom
+        self.desk = desk
+        self.at = event.at
+        self.initial = self.recorded = self.state = state
+        self.transitions: list[Transition] = []
+        self.effects: list[Effect] = []
+        self.settlements: list[Settlement] = []
+
+    # -- the event -----------------------------------------------------------------------------------------------
+
+    def answer(self, event: AnyEvent) -> None:
+        """Route the event: to the ended run, to the signals, or to the node that waits for it."""
+        if self.state.outcome is not None:
+            self._stay(self.state, afterwards.heard(self.state, event))
+        elif isinstance(event, Started):
+            self._stay(self.state, signals.started())
+            self._enter()
+        elif isinstance(event, TimerFired) and not self._timely():
+            return
+        elif settles(event) and event.effect not in self.state.pending:
+            self._stay(self.state, afterwards.late(event))
+        else:
+            self._hear(event)
+
+    def _hear(self, event: AnyEvent) -> None:
+        said: tuple[Said, ...] = ()
+        if settles(event):
+            self.state, settlement, said = settle(self.manifest, self.state, event)
+            self.settlements.append(settlement)
+        heard = signals.hear(self.state, event)
+        if heard is not None:
+            self._stay(heard.state, said + heard.said)
+            self._obey(reenter=heard.reenter)
+        elif isinstance(event, TimerFired) and (late := self._overdue()) is not None:
+            self._interrupt(late, said)
+        elif isinstance(event, TimerFired) and self.state.held:
+            self._stay(self.state, ())
+            self._obey(reenter=not self.state.paused)
+        else:
+            step = self._kind().on(self._view(self.recorded.version + 1), event)
+            self._follow(step, said, entering=False)
+
+    def _timely(self) -> bool:
+        """Whether the time that came is one the run waits for; any other leaves no trace."""
+        due = self.state.timer is not None and self.at >= self.state.timer
+        waits = not self.state.pending
+        return due or (self.state.held and not self.state.paused) or (waits and self._overdue() is not None)
+
+    def _obey(self, *, reenter: bool) -> None:
+        """After a signal: take an asked interrupt if nothing is in flight, or enter again where the run was held."""
+        if self.state.pending:
+            return
+        if self.state.halting is not None:
+            self._interrupt(self.state.halting, ())
+        elif reenter:
+            self._enter()
+
+    # -- walking -------------------------------------------------------------------------------------------------
+
+    def _enter(self) -> None:
+        """Enter the node at the current position, unless the run is to be interrupted or held before it."""
+        kind = self._kind()
+        if kind.starts_work and self.state.interrupt is None and not self.state.pending:
+            halting = self.state.halting or self._overdue()
+            if halting is not None:
+                self._interrupt(halting, ())
+                return
+            if self.state.paused or self.headroom.slice_over:
+                self._wait(Step(state=self.state.evolve(held=True)), (), entering=True)
+                return
+        if self.state.held:
+            self.state = self.state.evolve(held=False)
+        self._follow(kind.enter(self._view(self.recorded.version)), (), entering=True)
+
+    def _follow(self, step: Step, said: tuple[Said, ...], *, entering: bool) -> None:
+        """Carry out a step: a refusal, an interrupt, a wait, or an edge."""
+        if self._blocked(step):
+            return
+        if step.interrupt is not None:
+            self.state = step.state
+            self._interrupt(step.interrupt, said + step.said)
+            return
+        if not entering and self._held_back(step, said):
+            return
+        self.effects.extend(step.effects)
+        if step.outcome is None:
+            self._wait(step, said, entering=entering)
+            return
+        edge = self._edge(step.outcome, step.state)
+        guard = edge.guard.name if edge.guard is not None else None
+        phase = self._kind().phases[step.outcome]
+        self._move(step, guard, edge.target, phase, said + step.said)
+        self._enter()
+
+    def _blocked(self, step: Step) -> bool:
+        """Whether the step's effects may not be asked for: an emergency stop, or a budget whose rest does not do."""
+        spending = [effect.reserve for effect in step.effects if effect.kind in ("call_model", "call_tool")]
+        if not spending:
+            return False
+        halting = self.state.halting
+        if halting is not None and halting.stop and not self.state.pending:
+            self._interrupt(halting, ())
+            return True
+        refused = shortfall(self.state, spending, self.headroom)
+        if refused is None:
+            return False
+        self._interrupt(halting_for(refused), refusal_said(refused))
+        return True
+
+    def _held_back(self, step: Step, said: tuple[Said, ...]) -> bool:
+        """Whether a waiting node wants to start work anew although the run is paused, halting or to be given back.
+
+        The node is then entered again later, which asks for the same thing.
+        """
+        starts = any(effect.kind == "call_model" for effect in step.effects)
+        hold = self.state.paused or self.state.halting is not None or self.headroom.slice_over
+        if not (starts and hold):
+            return False
+        self._stay(self.state.evolve(held=True), said)
+        self._obey(reenter=False)
+        return True
+
+    def _interrupt(self, halting: Halting, said: tuple[Said, ...]) -> None:
+        """Leave the node by the graph's interrupt edge; a second interrupt ends the run where it stands."""
+        if self.state.interrupt is not None:
+            self._end_here(halting, said)
+            return
+        source, target = self.state.position, self.graph.interrupts[halting.interrupt]
+        body = InterruptTaken(
+            interrupt=halting.interrupt.value, reason=halting.reason, node=source, target=target
+        )
+        state = self.state.evolve(
+            interrupt=halting.interrupt, reason=halting.reason, gates={}, timer=None, queue=(), batch=(),
+            held=False, expired=self.state.expired or halting.interrupt is Interrupt.EXPIRED,
+        )  # fmt: skip
+        outcome = f"!{halting.interrupt.value}"
+        all_said = (*said, say(Phase.ESCALATION_CHECK, body))
+        self._move(Step(state=state, outcome=outcome), None, target, Phase.ESCALATION_CHECK, all_said)
+        self._enter()
+
+    def _end_here(self, halting: Halting, said: tuple[Said, ...]) -> None:
+        step = forced_end(self.state, halting, self._view(self.recorded.version + 1))
+        self.effects.extend(step.effects)
+        self._stay(step.state, said + step.said, step.effects)
+
+    def _edge(self, outcome: str, state: State) -> Edge:
+        """The first edge of the outcome whose guard holds; compilation saw to it that the last one does."""
+        for edge in self.graph.edges_of(state.position, outcome):
+            if edge.guard is None or holds(edge.guard, state):
+                return edge
+        raise Corrupt(rule=f"no edge of {state.position}.{outcome} holds")
+
+    # -- recording -----------------------------------------------------------------------------------------------
+
+    def _move(
+        self, step: Step, guard: str | None, target: str, phase: Phase, said: tuple[Said, ...]
+    ) -> None:
+        state = step.state.evolve(position=target)
+        if target in self.graph.cycle_limits:
+            state = state.evolve(visits={**state.visits, target: state.visits.get(target, 0) + 1})
+        self._record(step.outcome or STAY, guard, phase, said, state, step.effects)
+
+    def _stay(self, state: State, said: tuple[Said, ...], effects: tuple[Effect, ...] = ()) -> None:
+        """Record that the run stays where it is, and why."""
+        phase = Phase(said[0].phase) if said else Phase.TRACE_LOGGING
+        self._record(STAY, None, phase, said, state, effects)
+
+    def _wait(self, step: Step, said: tuple[Said, ...], *, entering: bool) -> None:
+        """A node waits. What it asked on being entered belongs to the transition that led to it."""
+        if not entering:
+            self._stay(step.state, said + step.said, step.effects)
+            return
+        last = self.transitions.pop()
+        self._replace(last, step.state, said + step.said, step.effects)
+
+    def _record(
+        self,
+        outcome: str,
+        guard: str | None,
+        phase: Phase,
+        said: tuple[Said, ...],
+        state: State,
+        effects: tuple[Effect, ...],
+    ) -> None:
+        before = self.recorded
+        self.recorded = self.state = state.evolve(version=before.version + 1)
+        self.transitions.append(
+            Transition(
+                number=self.state.version, source=before.position, outcome=outcome, guard=guard,
+                target=self.state.position, phase=int(phase), said=said, before=before, after=self.state,
+                effects=tuple(effect.id for effect in effects),
+            )
+        )  # fmt: skip
+
+    def _replace(
+        self, last: Transition, state: State, said: tuple[Said, ...], effects: tuple[Effect, ...] = ()
+    ) -> None:
+        """Put the last transition anew with a later state and more said."""
+        self.recorded = self.state = state.evolve(version=last.number)
+        self.transitions.append(
+            Transition(
+                number=last.number, source=last.source, outcome=last.outcome, guard=last.guard,
+                target=self.state.position, phase=last.phase, said=last.said + said, before=last.before,
+                after=self.state, effects=last.effects + tuple(effect.id for effect in effects),
+            )
+        )  # fmt: skip
+
+    def finished(self) -> Walk:
+        """Set status and clock, check the invariants, hand the walk over."""
+        if not self.transitions:
+            return Walk(transitions=(), state=self.initial, effects=())
+        state, said = turned(self.initial, self.state, self.at)
+        clock = wall_clock(self.initial, state, self.at)
+        if clock is not None:
+            state, settlement = clock
+            self.settlements.append(settlement)
+        self._replace(self.transitions.pop(), state, said)
+        check(self.initial, self.state)
+        return Walk(
+            transitions=tuple(self.transitions), state=self.state, effects=tuple(self.effects),
+            settlements=tuple(self.settlements), made=self.desk.made,
+        )  # fmt: skip
+
+    # -- looking -------------------------------------------------------------------------------------------------
+
+    def _node(self) -> Node:
+        return self.graph.nodes[self.state.position]
+
+    def _kind(self) -> NodeKind:
+        return kind_of(self._node().kind)
+
+    def _overdue(self) -> Halting | None:
+        return overdue(self._view(self.recorded.version))
+
+    def _view(self, number: int) -> View:
+        return View(
+            graph=self.graph, manifest=self.manifest, node=self._node(), state=self.state, headroom=self.headroom,
+            desk=self.desk, at=self.at, number=number,
+        )  # fmt: skip

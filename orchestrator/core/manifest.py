@@ -1,0 +1,60 @@
+"""What a run is pinned to when it is admitted (R-GRAPH-12)."""
+
+from datetime import datetime
+from decimal import Decimal
+from functools import cached_property
+from uuid import UUID
+
+from orchestrator.core.boundary import Boundary
+from orchestrator.core.goal import Goal
+from orchestrator.core.profile import ModelProfile, Role
+from orchestrator.core.tool import ToolSpec
+from orchestrator.core.value import Hex, Value
+
+
+class Pins(Value):
+    """The versions in force, content-addressed and shared by all runs admitted under them."""
+
+    boundary: Boundary
+    boundary_digest: Hex
+    tools: tuple[ToolSpec, ...]
+    tool_digests: dict[str, Hex]
+    registry_digest: Hex
+    profiles: tuple[ModelProfile, ...]
+    prompts: dict[str, str]
+    prompt_versions: dict[str, int]
+    price_book: str
+
+    @cached_property
+    def by_name(self) -> dict[str, ToolSpec]:
+        """The pinned tools by name."""
+        return {tool.name: tool for tool in self.tools}
+
+    def profile_for(self, role: Role) -> ModelProfile:
+        """The profile that plays `role`, or the first one."""
+        return next((p for p in self.profiles if role in p.roles), self.profiles[0])
+
+
+class Manifest(Value):
+    """One run's pins. `limits` is the budget vector (dimension → amount, absent: unlimited)."""
+
+    run: UUID
+    task: UUID
+    tenant: UUID
+    principal: UUID
+    owner: UUID
+    scopes: tuple[str, ...]
+    goal: Goal
+    goal_digest: Hex
+    graph: Hex
+    pins: Pins
+    pins_digest: Hex
+    limits: dict[str, Decimal]
+    workflow: str
+    workflow_version: int
+    context_pack: str = "none"
+    knowledge_snapshot: str = "none"
+    code_version: str
+    core_version: int
+    scripted: bool
+    admitted_at: datetime

@@ -1,0 +1,187 @@
+"""capture_observation: what came back is kept as it came, failures too (phase 10, rung 3; R-LOOP-7).
+
+Safe calls that failed in passing are tried again; a mutating call of which nobody knows whether it happened is never
+repeated but put before a person (R-TOOL-9, R-TOOL-10).
+"""
+
+from datetime import timedelta
+from typing import ClassVar
+
+from orchestrator.core.backoff import delay_ms
+from orchestrator.core.calling import launch, may_repeat, replaced
+from orchestrator.core.doubt import ask_reconciliation, reconciled
+from orchestrator.core.effects import Effect, SetTimer
+from orchestrator.core.errors import Misfit
+from orchestrator.core.events import (
+    AnyEvent,
+    GateDecided,
+    GateExpired,
+    Recovered,
+    TimerFired,
+    ToolAnswered,
+    ToolFailed,
+)
+from orchestrator.core.graph import Interrupt
+from orchestrator.core.nodes.base import Plain
+from orchestrator.core.state import Call, State
+from orchestrator.core.step import Step, View, interrupted, say
+from orchestrator.core.value import Value, without
+from traces.core.chain import Said
+from traces.core.events import ApprovalExpired, BreakerTripped, CallObserved, CallRecovered, RetryScheduled
+from traces.core.phases import Phase
+
+SETTLED = ("observed", "failed")
+
+
+class Config(Value):
+    """Nothing to set."""
+
+
+class CaptureObservation(Plain):
+    kind: ClassVar[str] = "capture_observation"
+    outcomes: ClassVar[tuple[str, ...]] = ("captured",)
+    phases: ClassVar[dict[str, Phase]] = dict.fromkeys(outcomes, Phase.OBSERVATION_GROUNDING)
+    artifact: ClassVar[str] = "raw tool output payload"
+    config: ClassVar[type[Value]] = Config
+
+    def enter(self, view: View) -> Step:
+        """Wait for every call of the batch. A run that was held here goes on with the calls that wait for an attempt."""
+        if not view.state.pending and any(_waits(call) for call in view.state.batch):
+            return self._launch_waiting(view)
+        return Step(state=view.state)
+
+    def on(self, view: View, event: AnyEvent) -> Step:
+        """A result, a failure, a recovery, a person's word on what happened, or the time to try again."""
+        if isinstance(event, ToolAnswered):
+            return self._answered(view, event)
+        if isinstance(event, ToolFailed):
+            return self._failed(view, event)
+        if isinstance(event, Recovered):
+            return self._recovered(view, event)
+        if isinstance(event, TimerFired):
+            return self._try_again(view)
+        if isinstance(event, GateDecided):
+            return self._decided(view, event)
+        if isinstance(event, GateExpired):
+            said = (say(Phase.ESCALATION_CHECK, ApprovalExpired(request=event.request)),)
+            state = view.state.evolve(gates=without(view.state.gates, event.request), expired=True)
+            return interrupted(state, Interrupt.EXPIRED, "reconciliation_expired", said)
+        raise Misfit(node=view.node.id, event=event.kind)
+
+    # -- what came back ------------------------------------------------------------------------------------------
+
+    def _answered(self, view: View, event: ToolAnswered) -> Step:
+        call = self._call(view, event.effect)
+        body = CallObserved(
+            call=call.id, effect=event.effect, status="ok", observation=event.observation, size=event.size,
+            request_id=event.request_id[:200], truncated=event.truncated,
+        )  # fmt: skip
+        observed = call.evolve(rung="observed", observation=event.observation, error=None)
+        return self._go_on(view, self._with(view.state, observed), (self._said(body),))
+
+    def _failed(self, view: View, event: ToolFailed) -> Step:
+        call = self._call(view, event.effect)
+        body = CallObserved(
+            call=call.id, effect=event.effect, status=event.error, observation=event.detail, size=0
+        )
+        said = (self._said(body),)
+        if may_repeat(view, call, transient=event.transient, sent=event.sent):
+            # effect None marks a call that waits for its next attempt.
+            waiting = call.evolve(effect=None, error=event.error, observation=event.detail)
+            return self._go_on(view, self._with(view.state, waiting), said, event.retry_after_ms)
+        if event.transient and call.attempt > 1:
+            tripped = BreakerTripped(breaker="retry_storm", reason=event.error, subject=call.tool)
+            said += (say(Phase.ESCALATION_CHECK, tripped),)
+        failed = call.evolve(rung="failed", error=event.error, observation=event.detail, sent=event.sent)
+        return self._go_on(view, self._with(view.state, failed), said)
+
+    def _recovered(self, view: View, event: Recovered) -> Step:
+        call = self._call(view, event.effect)
+        body = CallRecovered(effect=event.effect, resolution=event.resolution)
+        said = (self._said(body),)
+        if event.resolution == "found":
+            seen = CallObserved(
+                call=call.id, effect=event.effect, status="found", observation=event.observation, size=event.size
+            )
+            observed = call.evolve(rung="observed", observation=event.observation, error=None)
+            return self._go_on(view, self._with(view.state, observed), (*said, self._said(seen)))
+        if event.resolution == "abandoned":
+            waiting = self._with(view.state, call.evolve(effect=None, error="abandoned"))
+            return self._go_on(view, waiting, said, 0)
+        asked = ask_reconciliation(view, call, event.effect)
+        return Step(state=asked.state, said=said + asked.said, effects=asked.effects)
+
+    def _decided(self, view: View, event: GateDecided) -> Step:
+        gate = view.state.gates[event.request]
+        call = next(held for held in view.state.batch if held.id == gate.call)
+        settled, said = reconciled(view, call, event)
+        state = self._with(view.state, settled).evolve(gates=without(view.state.gates, event.request))
+        if event.decision == "cancel":
+            return interrupted(state, Interrupt.CANCELLED, "cancelled_in_doubt", said)
+        return self._go_on(view, state, said)
+
+    # -- going on ------------------------------------------------------------------------------------------------
+
+    def _go_on(self, view: View, state: State, said: tuple[Said, ...], wish_ms: int | None = None) -> Step:
+        """Wait for what is still out, schedule what must be tried again, or go on when everything is in."""
+        if state.pending or state.gates:
+            return Step(state=state, said=said)
+        if state.halting is not None:
+            state = state.evolve(batch=tuple(_dropped(call) for call in state.batch))
+        waiting = [call for call in state.batch if call.rung not in SETTLED]
+        if not waiting:
+            return Step(state=state.evolve(timer=None), outcome="captured", said=said)
+        if state.paused:
+            return Step(state=state.evolve(held=True), said=said)
+        wait = max(delay_ms(call.attempt, call.id + str(view.manifest.run), wish_ms) for call in waiting)
+        timer = SetTimer(id=view.effect_id(0, waiting[0].attempt), due=view.at + timedelta(milliseconds=wait))
+        scheduled = tuple(
+            self._said(
+                RetryScheduled(effect=call.id, attempt=call.attempt + 1, delay_ms=wait, cause=call.error or "")
+            )
+            for call in waiting
+        )
+        return Step(state=state.evolve(timer=timer.due), said=said + scheduled, effects=(timer,))
+
+    def _try_again(self, view: View) -> Step:
+        state = view.state
+        if state.timer is None or view.at < state.timer:
+            return Step(state=state)
+        if state.paused:
+            return Step(state=state.evolve(held=True, timer=None))
+        return self._launch_waiting(view)
+
+    def _launch_waiting(self, view: View) -> Step:
+        state = view.state
+        said: list[Said] = []
+        effects: list[Effect] = []
+        for ordinal, call in enumerate(state.batch):
+            if not _waits(call):
+                continue
+            started = launch(view, state, call.evolve(attempt=call.attempt + 1), ordinal)
+            state = started.state
+            said.extend(started.said)
+            effects.extend(started.effects)
+        return Step(state=state.evolve(timer=None), said=tuple(said), effects=tuple(effects))
+
+    def _call(self, view: View, effect: str) -> Call:
+        return next(call for call in view.state.batch if call.effect == effect)
+
+    def _with(self, state: State, call: Call) -> State:
+        return state.evolve(batch=replaced(state, call))
+
+    def _said(self, body: CallObserved | CallRecovered | RetryScheduled) -> Said:
+        return say(Phase.OBSERVATION_GROUNDING, body)
+
+
+def _waits(call: Call) -> bool:
+    """Whether the call waits for its next attempt."""
+    return call.rung not in SETTLED and call.rung != "in_doubt" and call.effect is None
+
+
+def _dropped(call: Call) -> Call:
+    """A call that waited for another attempt in a run that is to be stopped: it stays failed."""
+    return call.evolve(rung="failed") if _waits(call) else call
+
+
+KIND = CaptureObservation()

@@ -1,0 +1,115 @@
+"""check_tool: every call passes the eligibility chain before anything happens (phase 7).
+
+It looks at the front of the queue. A leading run of eligible read-only calls becomes one batch; any other eligible call
+goes alone (R-GRAPH-19). A call that may not run gets its one structured result and leaves the queue.
+"""
+
+from typing import ClassVar
+
+from orchestrator.core.eligibility import Chain, Examined, action_key
+from orchestrator.core.interrupts import refusal_said
+from orchestrator.core.nodes.act import not_run
+from orchestrator.core.nodes.base import Plain
+from orchestrator.core.state import Counters, State
+from orchestrator.core.step import Step, View
+from orchestrator.core.tool import ToolSpec
+from orchestrator.core.value import Value
+from traces.core.chain import Said
+from traces.core.phases import Phase
+
+
+class Config(Value):
+    """`unverified`: what a mutating result without a verifier means here (R-TOOL-12)."""
+
+    unverified: str = "refused"
+
+
+class CheckTool(Plain):
+    kind: ClassVar[str] = "check_tool"
+    outcomes: ClassVar[tuple[str, ...]] = (
+        "eligible", "malformed", "missing_info", "unregistered", "needs_approval", "denied", "over_budget",
+    )  # fmt: skip
+    phases: ClassVar[dict[str, Phase]] = dict.fromkeys(outcomes, Phase.TOOL_ELIGIBILITY)
+    artifact: ClassVar[str] = "authorized call"
+    starts_work: ClassVar[bool] = True
+    config: ClassVar[type[Value]] = Config
+
+    def enter(self, view: View) -> Step:
+        """Examine the front call; fill the batch while the next ones are as harmless."""
+        front = Chain(view, view.state.queue[0], first=True).ask()
+        if front.verdict != "eligible":
+            return self._refused(view, front)
+        batch, said = [front], list(front.said)
+        limit = view.pins.boundary.max_parallel_tool_calls
+        if _harmless(front.spec):
+            batch.extend(self._companions(view, limit - 1, front))
+            said.extend(word for examined in batch[1:] for word in examined.said)
+        calls = tuple(examined.call for examined in batch)
+        state = view.state.evolve(batch=calls, queue=view.state.queue[len(calls) :])
+        return Step(state=state, outcome="eligible", said=tuple(said))
+
+    def _companions(self, view: View, room: int, front: Examined) -> list[Examined]:
+        """The calls after the first that may run at the same time: read-only, safe, eligible, and not the same call."""
+        found: list[Examined] = []
+        seen = {action_key(front.call)}
+        held = view.state
+        for call in view.state.queue[1 : room + 1]:
+            held = _with_room_taken(held)
+            examined = Chain(_with_state(view, held), call, first=False).ask()
+            key = action_key(examined.call)
+            if examined.verdict != "eligible" or not _harmless(examined.spec) or key in seen:
+                break
+            seen.add(key)
+            found.append(examined)
+        return found
+
+    def _refused(self, view: View, examined: Examined) -> Step:
+        state, said = view.state, examined.said
+        if examined.verdict == "over_budget":
+            assert examined.refused is not None
+            reason = examined.refused.dimension
+            said += refusal_said(examined.refused)
+            return Step(state=state.evolve(reason=reason), outcome="over_budget", said=said)
+        if examined.verdict == "needs_approval":
+            queue = (examined.call, *state.queue[1:])
+            return Step(state=state.evolve(queue=queue), outcome="needs_approval", said=said)
+        return self._answered(view, examined, said)
+
+    def _answered(self, view: View, examined: Examined, said: tuple[Said, ...]) -> Step:
+        """Give the call its structured result and take it off the queue."""
+        result, why = not_run(view, examined.call, examined.verdict, examined.detail)
+        state = view.state.evolve(
+            queue=view.state.queue[1:], results=(*view.state.results, result),
+            counters=_counted(view.state.counters, examined.verdict), reason=f"{examined.verdict}:{examined.call.tool}",
+            asked=examined.missing, last_askers=(examined.call.by,),
+        )  # fmt: skip
+        return Step(state=state, outcome=examined.verdict, said=(*said, why))
+
+
+def _harmless(spec: ToolSpec | None) -> bool:
+    return spec is not None and spec.parallel_safe and not spec.mutating
+
+
+def _counted(counters: Counters, verdict: str) -> Counters:
+    if verdict in ("malformed", "missing_info"):
+        return counters.evolve(malformed=counters.malformed + 1, unchanged=counters.unchanged + 1)
+    return counters.evolve(denials=counters.denials + 1, unchanged=counters.unchanged + 1)
+
+
+def _with_room_taken(state: State) -> State:
+    """The state as if one more call were in flight, so that a batch cannot pass a limit together."""
+    limits = dict(state.limits)
+    for dimension in ("tool_calls", "external_calls"):
+        if dimension in limits:
+            limits[dimension] = limits[dimension] - 1
+    return state.evolve(limits=limits)
+
+
+def _with_state(view: View, state: State) -> View:
+    return View(
+        graph=view.graph, manifest=view.manifest, node=view.node, state=state, headroom=view.headroom,
+        desk=view.desk, at=view.at, number=view.number,
+    )  # fmt: skip
+
+
+KIND = CheckTool()

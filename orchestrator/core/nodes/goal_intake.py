@@ -1,0 +1,49 @@
+"""goal_intake: is the goal readable, within policy, and safe to work on? (phase 1)"""
+
+from typing import ClassVar
+
+from orchestrator.core.nodes.base import Plain
+from orchestrator.core.safety import unsafe
+from orchestrator.core.step import Step, View, say
+from orchestrator.core.validators import known_validators
+from orchestrator.core.value import Value
+from traces.core.events import BreakerTripped, PhaseNoted
+from traces.core.phases import Phase
+
+
+class Config(Value):
+    """Nothing to set."""
+
+
+class GoalIntake(Plain):
+    kind: ClassVar[str] = "goal_intake"
+    outcomes: ClassVar[tuple[str, ...]] = ("accepted", "unparseable", "against_policy", "unsafe")
+    phases: ClassVar[dict[str, Phase]] = dict.fromkeys(outcomes, Phase.GOAL_INTAKE)
+    artifact: ClassVar[str] = "goal object"
+    config: ClassVar[type[Value]] = Config
+
+    def enter(self, view: View) -> Step:
+        """Judge the goal object; the reason stands in the state."""
+        outcome, detail = self._judge(view)
+        body = PhaseNoted(artifact=self.artifact, detail=detail, digest=view.manifest.goal_digest)
+        said = [say(Phase.GOAL_INTAKE, body)]
+        if outcome == "unsafe":
+            said.append(say(Phase.GOAL_INTAKE, BreakerTripped(breaker="safety", reason=detail, subject="goal")))
+        return Step(state=view.state.evolve(reason=detail), outcome=outcome, said=tuple(said))
+
+    def _judge(self, view: View) -> tuple[str, str]:
+        goal = view.manifest.goal
+        if not goal.objective.strip():
+            return "unparseable", "empty_objective"
+        unknown = [c.validator for c in goal.acceptance if c.validator not in known_validators()]
+        if unknown:
+            return "unparseable", f"unknown_validator:{unknown[0]}"
+        found = unsafe(goal.objective)
+        if found is not None:
+            return "unsafe", found
+        text = goal.objective.casefold()
+        denied = next((word for word in view.pins.boundary.denied_words if word.casefold() in text), None)
+        return ("against_policy", f"denied_word:{denied}") if denied else ("accepted", "")
+
+
+KIND = GoalIntake()

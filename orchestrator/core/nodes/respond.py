@@ -1,0 +1,76 @@
+"""respond: one model call without tools, whose text is the draft (tiers 1 to 4; phase 16)."""
+
+from typing import ClassVar
+
+from orchestrator.core.asking import Asking, again, ask, failed, gave_up
+from orchestrator.core.errors import Misfit
+from orchestrator.core.events import AnyEvent, ModelFailed, ModelReplied, Recovered, TimerFired
+from orchestrator.core.nodes.act import replied_said
+from orchestrator.core.nodes.base import Plain
+from orchestrator.core.state import State
+from orchestrator.core.step import Step, View, say
+from orchestrator.core.value import Value
+from traces.core.chain import Said
+from traces.core.events import OutputDrafted
+from traces.core.phases import Phase
+
+
+class Respond(Plain):
+    kind: ClassVar[str] = "respond"
+    outcomes: ClassVar[tuple[str, ...]] = ("drafted", "refused", "empty", "model_unavailable")
+    phases: ClassVar[dict[str, Phase]] = dict.fromkeys(outcomes, Phase.FINAL_RESPONSE)
+    artifact: ClassVar[str] = "draft"
+    starts_work: ClassVar[bool] = True
+    config: ClassVar[type[Value]] = Asking
+
+    def enter(self, view: View) -> Step:
+        """Ask for the text."""
+        return ask(view, view.state, view.node.config, ())
+
+    def on(self, view: View, event: AnyEvent) -> Step:
+        """A reply, a failure, or the time to try again."""
+        if isinstance(event, ModelReplied):
+            return self._replied(view, event)
+        if isinstance(event, Recovered):
+            lost = ask(view, view.state, view.node.config, ())
+            return Step(state=lost.state, said=(failed(event), *lost.said), effects=lost.effects)
+        if isinstance(event, ModelFailed):
+            return self._failed(view, event)
+        if isinstance(event, TimerFired):
+            due = view.state.timer
+            return Step(state=view.state) if due is None or view.at < due else self.enter(view)
+        raise Misfit(node=view.node.id, event=event.kind)
+
+    def _failed(self, view: View, event: ModelFailed) -> Step:
+        retry = again(view, event, view.node.config)
+        if retry is not None:
+            return retry
+        tripped = gave_up(event, view.state.counters.model_attempts)
+        said = (failed(event),) + ((say(Phase.ESCALATION_CHECK, tripped),) if tripped else ())
+        over = view.state.evolve(counters=view.state.counters.evolve(model_attempts=0), reason=event.error)
+        return Step(state=over, outcome="model_unavailable", said=said)
+
+    def _replied(self, view: View, event: ModelReplied) -> Step:
+        said = (replied_said(event),)
+        state = view.state.evolve(
+            counters=view.state.counters.evolve(model_attempts=0), feedback=None, reply=None
+        )
+        if event.refusal:
+            return Step(state=state.evolve(reason="model_refused"), outcome="refused", said=said)
+        if event.answer is None:
+            return self._empty(view, state, said)
+        drafted = say(Phase.FINAL_RESPONSE, OutputDrafted(draft=event.answer))
+        return Step(state=state.evolve(draft=event.answer), outcome="drafted", said=(*said, drafted))
+
+    def _empty(self, view: View, state: State, said: tuple[Said, ...]) -> Step:
+        config: Asking = view.node.config
+        tries = state.counters.empty + 1
+        counted = state.evolve(counters=state.counters.evolve(empty=tries, model_attempts=tries))
+        if tries > config.empty_retries:
+            over = counted.evolve(counters=counted.counters.evolve(model_attempts=0), reason="empty_reply")
+            return Step(state=over, outcome="empty", said=said)
+        once_more = ask(view, counted, config, ())
+        return Step(state=once_more.state, said=said + once_more.said, effects=once_more.effects)
+
+
+KIND = Respond()

@@ -1,0 +1,122 @@
+"""update_state: verified results become facts, verified failures error states (phase 11, rung 5)."""
+
+from typing import ClassVar
+
+from orchestrator.core.eligibility import action_key
+from orchestrator.core.inputs import small_values
+from orchestrator.core.nodes.base import Plain
+from orchestrator.core.state import Call, Counters, Fact, Failure, Result, State
+from orchestrator.core.step import Step, View, say
+from orchestrator.core.value import Value, with_entry
+from traces.core.canonical import canonical
+from traces.core.chain import Said
+from traces.core.events import FactCommitted, FailureCommitted
+from traces.core.phases import Phase
+
+SHOWN_FAILURES = 8
+GOOD = ("verified", "observed_only")
+
+
+class Config(Value):
+    """Nothing to set."""
+
+
+class UpdateState(Plain):
+    kind: ClassVar[str] = "update_state"
+    outcomes: ClassVar[tuple[str, ...]] = ("committed",)
+    phases: ClassVar[dict[str, Phase]] = dict.fromkeys(outcomes, Phase.STATE_UPDATE)
+    artifact: ClassVar[str] = "updated task state"
+    config: ClassVar[type[Value]] = Config
+
+    def enter(self, view: View) -> Step:
+        """Commit every call of the batch and give each its one result."""
+        view.desk.require(c.observation for c in view.state.batch if c.observation is not None)
+        state, said = view.state, []
+        for call in view.state.batch:
+            committed = _commit if call.verdict in GOOD else _fail
+            state, word = committed(view, state, call)
+            said.append(word)
+        learnt = len(state.facts) > len(view.state.facts) or _changed(view.state, state)
+        done = state.evolve(
+            batch=(), last_askers=tuple(call.by for call in view.state.batch),
+            counters=_counted(state.counters, view.state.batch, learnt=learnt),
+        )  # fmt: skip
+        return Step(state=done, outcome="committed", said=tuple(said))
+
+
+def _commit(view: View, state: State, call: Call) -> tuple[State, Said]:
+    spec = view.pins.by_name[call.tool]
+    assert call.observation is not None
+    name = _fact_name(view, state, call)
+    former = state.facts.get(name)
+    validator = spec.verifier.name if spec.verifier is not None else "schema"
+    values = small_values(view.desk.json(call.observation), spec.facts) if call.verdict else {}
+    fact = Fact(
+        version=1 if former is None else former.version + 1, digest=call.observation, tool=call.tool, call=call.id,
+        node=call.by, validator=validator, trust=spec.trust, record=view.number + 1, at=view.at, values=values,
+    )  # fmt: skip
+    text = _told(view, call, {"status": "ok", "fact": name, "trust": spec.trust, "verified": call.verdict == "verified"})
+    confirmed = state.confirmed
+    if spec.mutating:
+        key = action_key(call)
+        confirmed = with_entry(confirmed, key, confirmed.get(key, 0) + 1)
+    committed = state.evolve(
+        facts=with_entry(state.facts, name, fact), confirmed=confirmed,
+        failures=tuple(f for f in state.failures if f.tool != call.tool),
+        results=(*state.results, _result(view, call, "ok", text)),
+        counters=state.counters.evolve(facts=state.counters.facts + 1),
+    )  # fmt: skip
+    body = FactCommitted(
+        fact=name, version=fact.version, digest=fact.digest, call=call.id, observation=call.observation,
+        validator=validator, trust=spec.trust,
+    )  # fmt: skip
+    return committed, say(Phase.STATE_UPDATE, body)
+
+
+def _fail(view: View, state: State, call: Call) -> tuple[State, Said]:
+    error = call.error or call.verdict or "failed"
+    failure = Failure(tool=call.tool, error=error, attempt=call.attempt, observation=call.observation)
+    text = _told(view, call, {"status": "error", "error": error})
+    failed = state.evolve(
+        failures=(*state.failures, failure)[-SHOWN_FAILURES:],
+        results=(*state.results, _result(view, call, "error", text)),
+    )
+    body = FailureCommitted(
+        call=call.id, tool=call.tool, error=error, attempt=call.attempt, observation=call.observation
+    )
+    return failed, say(Phase.STATE_UPDATE, body)
+
+
+def _told(view: View, call: Call, head: dict[str, object]) -> bytes:
+    """What the model is told: a fixed head and the bounded payload as quoted data (R-LOOP-12)."""
+    limit = view.pins.by_name[call.tool].max_result_chars
+    data = view.desk.text(call.observation, limit) if call.observation is not None else ""
+    if call.edited and call.arguments is not None:
+        head = {**head, "note": "a person edited the arguments", "arguments": view.desk.text(call.arguments, 4_000)}
+    return canonical({**head, "data": data})
+
+
+def _result(view: View, call: Call, status: str, text: bytes) -> Result:
+    content = view.desk.put(text)
+    return Result(call=call.id, provider_id=call.provider_id, tool=call.tool, status=status, content=content)
+
+
+def _fact_name(view: View, state: State, call: Call) -> str:
+    """The name the fixed node declares, else the next free number."""
+    if call.by != "model":
+        return str(view.graph.nodes[call.by].config.fact)
+    return f"f{state.counters.facts + 1}"
+
+
+def _changed(before: State, after: State) -> bool:
+    return any(after.facts[name].digest != fact.digest for name, fact in before.facts.items())
+
+
+def _counted(counters: Counters, batch: tuple[Call, ...], *, learnt: bool) -> Counters:
+    failed = any(call.verdict not in GOOD for call in batch)
+    return counters.evolve(
+        errors=counters.errors + 1 if failed else 0, unchanged=0 if learnt else counters.unchanged + 1
+    )
+
+
+KIND = UpdateState()

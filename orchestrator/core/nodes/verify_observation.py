@@ -1,0 +1,141 @@
+"""verify_observation: does the payload show what was expected? Only a yes may update state (phase 10, rung 4).
+
+A result must fit its output schema (a misfit is parser drift, R-TOOL-14), satisfy the tool's predicate, and, where the
+tool names a reader, stand when read back from the system that was changed (R-TOOL-12).
+"""
+
+import re
+from typing import Any, ClassVar
+
+import orjson
+
+from orchestrator.core.calling import replaced
+from orchestrator.core.errors import Misfit
+from orchestrator.core.events import AnyEvent, TimerFired, ToolAnswered, ToolFailed
+from orchestrator.core.inputs import MISSING, pointed
+from orchestrator.core.nodes.base import Plain
+from orchestrator.core.parsing import fits
+from orchestrator.core.reading_back import agrees, read_back
+from orchestrator.core.state import Call, State
+from orchestrator.core.step import Step, View, say
+from orchestrator.core.value import Value
+from traces.core.chain import Said
+from traces.core.events import CallObserved, CallVerified
+from traces.core.phases import Phase
+
+WORST_FIRST = ("unsafe", "conflict", "failed", "low_confidence")
+
+
+class Config(Value):
+    """`unsafe`: patterns whose presence in a result closes the run (fail closed)."""
+
+    unsafe: tuple[str, ...] = ()
+
+
+class VerifyObservation(Plain):
+    kind: ClassVar[str] = "verify_observation"
+    outcomes: ClassVar[tuple[str, ...]] = ("verified", "failed", "conflict", "low_confidence", "unsafe")
+    phases: ClassVar[dict[str, Phase]] = dict.fromkeys(outcomes, Phase.OBSERVATION_GROUNDING)
+    artifact: ClassVar[str] = "grounded observation"
+    config: ClassVar[type[Value]] = Config
+
+    def enter(self, view: View) -> Step:
+        """Judge every call of the batch; read back where the tool asks for it."""
+        view.desk.require(c.observation for c in view.state.batch if c.observation is not None)
+        view.desk.require(c.arguments for c in view.state.batch if c.arguments is not None)
+        state, said = view.state, []
+        for call in view.state.batch:
+            judged, words = self._judged(view, call)
+            state = state.evolve(batch=replaced(state, judged))
+            said.extend(words)
+        waiting = next((call for call in state.batch if call.verdict is None), None)
+        if waiting is not None:
+            asked = read_back(view, state, waiting, 1)
+            return Step(state=asked.state, said=(*said, *asked.said), effects=asked.effects)
+        return self._answer(state, tuple(said))
+
+    def on(self, view: View, event: AnyEvent) -> Step:
+        """The reader's answer or failure."""
+        state = view.state
+        if isinstance(event, TimerFired):
+            return Step(state=state)
+        if not isinstance(event, ToolAnswered | ToolFailed):
+            raise Misfit(node=view.node.id, event=event.kind)
+        call = next(held for held in state.batch if held.verdict is None)
+        if isinstance(event, ToolAnswered):
+            body = CallObserved(
+                call=call.id, effect=event.effect, status="read_back", observation=event.observation,
+                size=event.size,
+            )  # fmt: skip
+            verdict, detail = agrees(view, call, event.observation)
+            judged, words = self._mark(view, call.evolve(read_back=event.observation), verdict, detail)
+            said = (say(Phase.OBSERVATION_GROUNDING, body), *words)
+            return self._answer(state.evolve(batch=replaced(state, judged)), said)
+        return self._unreadable(view, call, event)
+
+    def _unreadable(self, view: View, call: Call, event: ToolFailed) -> Step:
+        body = CallObserved(call=call.id, effect=event.effect, status=event.error, observation=event.detail, size=0)
+        said = (say(Phase.OBSERVATION_GROUNDING, body),)
+        tries = call.attempt + 1
+        if event.transient and tries <= 1 + view.pins.by_name[call.tool].max_retries:
+            asked = read_back(view, view.state, call.evolve(attempt=tries), tries)
+            return Step(state=asked.state, said=said + asked.said, effects=asked.effects)
+        judged, words = self._mark(view, call, "low_confidence", f"the reader failed: {event.error}")
+        return self._answer(view.state.evolve(batch=replaced(view.state, judged)), said + words)
+
+    def _judged(self, view: View, call: Call) -> tuple[Call, tuple[Said, ...]]:
+        """The call with its verdict, or without one where it must be read back first."""
+        if call.rung == "failed":
+            return self._mark(view, call, "failed", call.error or "")
+        if call.verdict == "reconciled":
+            return self._mark(view, call, "verified", "a person's word")
+        assert call.observation is not None
+        fault, value = self._parsed(view, call)
+        if fault is not None:
+            return self._mark(view, call.evolve(error="malformed"), *fault)
+        spec = view.pins.by_name[call.tool]
+        if spec.verifier is not None:
+            document = {"arguments": view.desk.json(call.arguments or ""), "result": value}
+            wrong = [a for a, b in spec.verifier.equal.items() if not _equal(document, a, b)]
+            if wrong:
+                return self._mark(view, call.evolve(error="post_condition"), "failed", f"differs: {wrong[0]}")
+            if spec.verifier.read_back is not None:
+                return call.evolve(attempt=1), ()
+        elif spec.mutating:
+            return self._mark(view, call, "observed_only", "the tool names no verifier")
+        return self._mark(view, call, "verified", "")
+
+    def _parsed(self, view: View, call: Call) -> tuple[tuple[str, str] | None, Any]:
+        config: Config = view.node.config
+        body = view.desk.read(call.observation or "")
+        text = body.decode("utf-8", "backslashreplace")
+        if any(re.search(pattern, text) for pattern in config.unsafe):
+            return ("unsafe", "an unsafe pattern stands in the result"), None
+        try:
+            value = orjson.loads(body)
+        except orjson.JSONDecodeError:
+            return ("failed", "the result is not JSON"), None
+        fault = fits(view.pins.by_name[call.tool].output_schema, value)
+        return (("failed", f"parser drift: {fault.detail}"[:300]), None) if fault else (None, value)
+
+    def _mark(self, view: View, call: Call, verdict: str, detail: str) -> tuple[Call, tuple[Said, ...]]:
+        spec = view.pins.by_name[call.tool]
+        validator = spec.verifier.name if spec.verifier is not None else "schema"
+        body = CallVerified(call=call.id, validator=validator, verdict=verdict, detail=detail[:300])  # type: ignore[arg-type]
+        rung = "verified" if verdict in ("verified", "observed_only") else "failed"
+        marked = call.evolve(verdict=verdict, rung=rung, error=call.error or (None if rung == "verified" else verdict))
+        return marked, (say(Phase.OBSERVATION_GROUNDING, body),)
+
+    def _answer(self, state: State, said: tuple[Said, ...]) -> Step:
+        verdicts = {call.verdict: call for call in state.batch}
+        worst = next((verdict for verdict in WORST_FIRST if verdict in verdicts), "verified")
+        reason = state.reason if worst == "verified" else f"{worst}:{verdicts[worst].tool}"
+        return Step(state=state.evolve(reason=reason), outcome=worst, said=said)
+
+
+def _equal(document: Any, left: str, right: str) -> bool:
+    a, b = pointed(document, left), pointed(document, right)
+    return a is not MISSING and a == b
+
+
+KIND = VerifyObservation()

@@ -1,0 +1,86 @@
+"""verify_output: the draft against schema, evidence and criteria (phase 12). Hard checks first, each with its level."""
+
+from typing import ClassVar
+
+from orchestrator.core.grounding import violations
+from orchestrator.core.nodes.base import Plain
+from orchestrator.core.output import read_output
+from orchestrator.core.parsing import fits
+from orchestrator.core.step import Step, View, say
+from orchestrator.core.validators import unmet
+from orchestrator.core.value import Value
+from traces.core.chain import Said
+from traces.core.events import GroundingViolation, OutputVerified
+from traces.core.phases import Phase
+
+
+class Config(Value):
+    """`figures`: whether every figure must stand in a fact or in the goal (R-LOOP-31).
+
+    `criteria`: whether the goal's schema, criteria and review are asked for here; a draft that is only material for the
+    next step is checked for its evidence alone.
+    """
+
+    figures: bool = True
+    criteria: bool = True
+
+
+class VerifyOutput(Plain):
+    kind: ClassVar[str] = "verify_output"
+    outcomes: ClassVar[tuple[str, ...]] = ("passed", "failed", "needs_review", "rejected")
+    phases: ClassVar[dict[str, Phase]] = dict.fromkeys(outcomes, Phase.VALIDATION)
+    artifact: ClassVar[str] = "validation score card"
+    config: ClassVar[type[Value]] = Config
+
+    def enter(self, view: View) -> Step:
+        """Schema, then grounding, then the goal's own criteria; the first failing level decides."""
+        config: Config = view.node.config
+        draft = view.state.draft
+        if draft is None:
+            return Step(state=view.state.evolve(reason="no_draft"), outcome="failed")
+        text = view.desk.text(draft, 200_000)
+        for level, validator, faults in self._levels(view, text):
+            if faults:
+                return self._failed(view, draft, level, validator, faults)
+        if config.criteria and view.manifest.goal.requires_human_approval:
+            said = (self._said(draft, 3, "human_review", "needs_review", "the goal asks for a person's review"),)
+            return Step(state=view.state.evolve(best=draft), outcome="needs_review", said=said)
+        said = (self._said(draft, 2, "schema_grounding_criteria", "passed", ""),)
+        return Step(state=view.state.evolve(best=draft, reason=""), outcome="passed", said=said)
+
+    def _levels(self, view: View, text: str) -> list[tuple[int, str, list[str]]]:
+        config: Config = view.node.config
+        schema = view.manifest.goal.output_schema
+        levels: list[tuple[int, str, list[str]]] = []
+        if config.criteria and schema is not None:
+            value = read_output(text)
+            fault = fits(schema, value)
+            levels.append((1, "output_schema", [fault.detail] if fault else []))
+        levels.append((2, "grounding", violations(view, text, figures=config.figures)))
+        if config.criteria:
+            levels.append((2, "acceptance", unmet(view, text)))
+        return levels
+
+    def _failed(self, view: View, draft: str, level: int, validator: str, faults: list[str]) -> Step:
+        detail = "; ".join(faults)[:2_000]
+        said: list[Said] = [self._said(draft, level, validator, "failed", detail[:300])]
+        if validator == "grounding":
+            said.extend(self._violation(draft, fault) for fault in faults)
+        counters = view.state.counters
+        state = view.state.evolve(
+            feedback=view.desk.put(detail.encode()), counters=counters.evolve(repairs=counters.repairs + 1),
+            reason=f"{validator}:{faults[0]}"[:200],
+        )  # fmt: skip
+        return Step(state=state, outcome="failed", said=tuple(said))
+
+    def _violation(self, draft: str, fault: str) -> Said:
+        return say(Phase.VALIDATION, GroundingViolation(claim=fault[:200], where="answer", source=draft))
+
+    def _said(self, draft: str, level: int, validator: str, verdict: str, detail: str) -> Said:
+        body = OutputVerified(
+            draft=draft, level=level, validator=validator, method="deterministic", verdict=verdict, detail=detail  # type: ignore[arg-type]
+        )
+        return say(Phase.VALIDATION, body)
+
+
+KIND = VerifyOutput()

@@ -1,0 +1,147 @@
+"""What a reviewer gets to see, frozen and hashed when the request is made (R-APPR-2)."""
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from approvals.core.packet import ArgumentOrigin, Costs, Evidence, Packet, ToolShown, WhoMayDecide, packet_bytes
+from orchestrator.core.approvers import amount_of, approvers
+from orchestrator.core.provenance import trace_arguments
+from orchestrator.core.spending import ZERO, call_reserve
+from orchestrator.core.state import Call
+from orchestrator.core.step import View
+from orchestrator.core.tool import ToolSpec
+
+SHOWN = 4_000
+SHOWN_FACTS = 20
+
+
+def approvers_for(view: View, call: Call, spec: ToolSpec) -> tuple[Decimal | None, int]:
+    """The amount at stake and how many distinct people must say yes."""
+    amount = amount_of(spec, view.desk.json(call.arguments or ""))
+    return amount, approvers(spec, amount)
+
+
+def action_packet(
+    view: View,
+    call: Call,
+    spec: ToolSpec,
+    *,
+    request: UUID,
+    action: str,
+    queue: str,
+    quorum: int,
+    expires_at: datetime,
+) -> bytes:
+    """The packet of a call that needs a person's yes."""
+    return _packet(
+        view, call, spec, request=request, kind="action", action=action, queue=queue, quorum=quorum,
+        expires_at=expires_at, why=_why(view, call), trigger=f"risk:{spec.risk.value}",
+        recommended="Approve only if every argument is what the goal needs.",
+    )  # fmt: skip
+
+
+def reconciliation_packet(
+    view: View, call: Call, spec: ToolSpec, *, request: UUID, effect: str, queue: str, expires_at: datetime
+) -> bytes:
+    """The packet of a call of which nobody knows whether it happened (R-TOOL-9)."""
+    return _packet(
+        view, call, spec, request=request, kind="reconciliation", action="", queue=queue, quorum=1,
+        expires_at=expires_at, trigger=f"in_doubt:{effect}",
+        why=f"The call was sent under key {call.key} and no answer came. It will not be repeated by itself.",
+        recommended="Look at the other system: did it happen, or not?",
+    )  # fmt: skip
+
+
+def question_packet(
+    view: View, *, text: str, candidates: tuple[str, ...], request: UUID, expires_at: datetime
+) -> bytes:
+    """The packet of a question to the submitter."""
+    packet = Packet(
+        request=str(request), run=str(view.manifest.run), kind="clarification", goal=_goal(view),
+        step=view.node.id, why=text, candidates=candidates, trigger=f"missing:{','.join(view.state.asked)}",
+        costs=_costs(view, ZERO), boundary=view.pins.boundary_digest, expires_at=expires_at,
+        recommended_action="Answer, or cancel the run.",
+        who=WhoMayDecide(roles=("submitter",), queue="submitter", quorum=1),
+    )  # fmt: skip
+    return packet_bytes(packet)
+
+
+def _packet(
+    view: View,
+    call: Call,
+    spec: ToolSpec,
+    *,
+    request: UUID,
+    kind: str,
+    action: str,
+    queue: str,
+    quorum: int,
+    expires_at: datetime,
+    why: str,
+    trigger: str,
+    recommended: str,
+) -> bytes:
+    value = view.desk.json(call.arguments or "")
+    cost = call_reserve(spec, granted=True, step=False).get("cost_usd", ZERO)
+    packet = Packet(
+        request=str(request), run=str(view.manifest.run), kind=kind, goal=_goal(view), step=call.by, call=call.id,
+        tool=_tool(view, spec, value), arguments=view.desk.read(call.arguments or "").decode(),
+        arguments_digest=call.argument_digest or "", provenance=_origins(view, call, value), why=why,
+        evidence=_evidence(view), costs=_costs(view, cost), recommended_action=recommended, trigger=trigger,
+        boundary=view.pins.boundary_digest, action_digest=action, expires_at=expires_at,
+        who=WhoMayDecide(roles=("reviewer", "admin"), queue=queue, quorum=quorum),
+    )  # fmt: skip
+    return packet_bytes(packet)
+
+
+def _goal(view: View) -> str:
+    return view.manifest.goal.objective[:SHOWN]
+
+
+def _why(view: View, call: Call) -> str:
+    if call.by != "model":
+        return f"The workflow's step {call.by} asks for this call."
+    return "The model asked for this call; its reasons are not evidence."
+
+
+def _tool(view: View, spec: ToolSpec, arguments: Any) -> ToolShown:
+    return ToolShown(
+        name=spec.name, version=spec.version, digest=view.pins.tool_digests[spec.name],
+        description=spec.description, risk=spec.risk.value, reversibility=spec.reversibility.value,
+        effect=_filled(spec.effect_sentence or spec.side_effects, arguments),
+        blast_radius=_filled(spec.blast_radius, arguments),
+        rollback=spec.compensation or "There is no way back by itself.",
+    )  # fmt: skip
+
+
+def _filled(template: str, arguments: Any) -> str:
+    """The template with {argument} put in; built from the bytes that would be sent, never from a model's words."""
+    text = template
+    for name, value in arguments.items() if isinstance(arguments, dict) else ():
+        text = text.replace("{" + name + "}", str(value)[:200])
+    return text
+
+
+def _origins(view: View, call: Call, value: Any) -> tuple[ArgumentOrigin, ...]:
+    sources = trace_arguments(view, call, value)
+    return tuple(
+        ArgumentOrigin(pointer=pointer, origin=source.origin, reference=source.reference)
+        for pointer, source in sources.items()
+    )
+
+
+def _evidence(view: View) -> tuple[Evidence, ...]:
+    facts = view.state.facts_in_order()[-SHOWN_FACTS:]
+    return tuple(
+        Evidence(
+            fact=name, digest=fact.digest, source=fact.tool, trust=fact.trust,
+            value=view.desk.text(fact.digest, SHOWN),
+        )
+        for name, fact in facts
+    )  # fmt: skip
+
+
+def _costs(view: View, this: Decimal) -> Costs:
+    return Costs(so_far=view.state.usage.get("cost_usd", ZERO), this=this, left=view.state.left("cost_usd"))

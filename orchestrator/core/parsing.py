@@ -1,0 +1,79 @@
+"""Arguments as a model writes them, made into the one form that is shown, hashed, approved and sent (G2, M6)."""
+
+from functools import lru_cache
+from typing import Any
+
+import jsonschema_rs
+import orjson
+
+from orchestrator.core.value import Value
+from traces.core.canonical import canonical_outside
+
+MAX_BYTES = 65_536
+MAX_DEPTH = 32
+
+
+class Malformed(Value):
+    """Why the text is no argument object; `detail` goes to the model as it is."""
+
+    detail: str
+    missing: tuple[str, ...] = ()
+
+
+class Arguments(Value):
+    """The normalised bytes and the value they stand for."""
+
+    body: bytes
+    value: dict[str, Any]
+
+
+def parse(raw: bytes) -> Arguments | Malformed:
+    """Read one JSON object, unwrapping one layer of JSON-in-a-string; bounded in size and depth."""
+    if len(raw) > MAX_BYTES:
+        return Malformed(detail=f"the arguments are larger than {MAX_BYTES} bytes")
+    try:
+        value = orjson.loads(raw or b"{}")
+        if isinstance(value, str):
+            value = orjson.loads(value)
+    except orjson.JSONDecodeError as error:
+        return Malformed(detail=f"the arguments are not JSON: {error}"[:300])
+    if not isinstance(value, dict):
+        return Malformed(detail="the arguments must be one JSON object")
+    if _depth(value) > MAX_DEPTH:
+        return Malformed(detail=f"the arguments are nested deeper than {MAX_DEPTH}")
+    try:
+        return Arguments(body=canonical_outside(value), value=value)
+    except ValueError as error:
+        return Malformed(detail=f"the arguments cannot be kept exactly: {error}"[:300])
+
+
+def _depth(value: Any) -> int:
+    """Nesting depth, measured without recursion: hostile input must not exhaust the stack."""
+    level, depth = [value], 0
+    while level:
+        depth += 1
+        if depth > MAX_DEPTH:
+            return depth
+        level = [
+            child
+            for item in level
+            if isinstance(item, dict | list)
+            for child in (item.values() if isinstance(item, dict) else item)
+        ]
+    return depth
+
+
+def fits(schema: dict[str, Any], value: Any) -> Malformed | None:
+    """Check a value against a JSON Schema; every fault with its pointer, bounded."""
+    errors = list(_validator(orjson.dumps(schema, option=orjson.OPT_SORT_KEYS)).iter_errors(value))
+    if not errors:
+        return None
+    lines = [f"{'/'.join(['', *map(str, error.instance_path)]) or '/'}: {error.message}"[:300] for error in errors[:8]]
+    required = schema.get("required", ())
+    missing = tuple(name for name in required if isinstance(value, dict) and name not in value)
+    return Malformed(detail="; ".join(lines), missing=missing)
+
+
+@lru_cache(maxsize=512)
+def _validator(schema: bytes) -> jsonschema_rs.Validator:
+    return jsonschema_rs.validator_for(orjson.loads(schema))

@@ -1,0 +1,34 @@
+"""A model profile: who answers, how much, at which price (R-TOOL-22)."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from budgets.core.pricing import ModelPrice
+from orchestrator.core.value import Value
+
+Role = Literal["planner", "executor", "critic", "router", "writer", "specialist", "cheaper"]
+Provider = Literal["openai", "anthropic", "scripted"]
+
+
+class ModelProfile(Value):
+    """One model for one or more roles. Limits are tokens, times milliseconds.
+
+    `price` None means unknown: the call is refused unless `worst_case` declares what to charge (R-BUDGET-15).
+    """
+
+    name: str
+    version: int = 1
+    provider: Provider
+    model: str
+    base_url: str | None = None
+    roles: tuple[Role, ...] = ("executor",)
+    context_tokens: int = 128_000
+    max_output_tokens: int = 2_000
+    timeout_ms: int = 60_000
+    max_retries: int = Field(default=2, ge=0, le=10)
+    overhead_per_message: int = 16
+    overhead_per_tool: int = 64
+    price: ModelPrice | None = None
+    cheaper: str | None = None
+    scenario: str | None = None

@@ -1,0 +1,105 @@
+"""Exact replay: the recorded events through the core again; every record must come out the same (R-TRACE-6)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from orchestrator.core.desk import Desk
+from orchestrator.core.errors import ContentMissing, OrchestratorError
+from orchestrator.core.events import EVENT, Headroom
+from orchestrator.core.graph import CompiledGraph
+from orchestrator.core.machine import CORE_VERSION, advance
+from orchestrator.core.manifest import Manifest
+from orchestrator.core.state import State
+from orchestrator.core.value import Value
+from traces.core.canonical import canonical
+from traces.core.chain import Move
+from traces.core.patch import diff
+
+
+class Report(Value):
+    """What came of a replay. `first_difference` is the number of the first record that came out otherwise.
+
+    `what_if`: the run was recorded under another version of the core, so a difference is no corruption.
+    """
+
+    matches: bool
+    records: int
+    first_difference: int | None = None
+    detail: str = ""
+    what_if: bool = False
+
+
+@dataclass(slots=True)
+class _Group:
+    """The records of one walk: the event stands in the first."""
+
+    first: dict[str, Any]
+    records: list[dict[str, Any]] = field(default_factory=list)
+
+
+def replayed(
+    graph: CompiledGraph,
+    manifest: Manifest,
+    state: State,
+    records: Sequence[bytes],
+    salt: bytes,
+    contents: Mapping[str, bytes],
+) -> Report:
+    """Replay records (canonical bytes, in order, without record 0's submission) from the opening state."""
+    number = 0
+    for group in _groups(records):
+        other = group.first["core"] != CORE_VERSION
+        try:
+            event = EVENT.validate_json(contents[group.first["event"]])
+            room = Headroom.model_validate(group.first["headroom"] or {})
+            walk = advance(graph, manifest, state, event, room, Desk(salt, contents))
+        except (KeyError, ContentMissing):
+            return _report(False, number, group.first["number"], "content was erased", what_if=other)
+        except OrchestratorError as error:
+            return _report(False, number, group.first["number"], str(error), what_if=other)
+        for made, held in zip(walk.transitions, group.records, strict=False):
+            difference = _difference(made, held)
+            if difference:
+                return _report(False, number, held["number"], difference, what_if=other)
+            number += 1
+        if len(walk.transitions) != len(group.records):
+            return _report(False, number, group.first["number"], "another number of transitions", what_if=other)
+        state = walk.state
+    return Report(matches=True, records=number)
+
+
+def _report(matches: bool, records: int, at: int, detail: str, *, what_if: bool) -> Report:
+    return Report(matches=matches, records=records, first_difference=at, detail=detail, what_if=what_if)
+
+
+def _groups(records: Sequence[bytes]) -> list[_Group]:
+    groups: list[_Group] = []
+    for body in records:
+        record = orjson.loads(body)
+        if record["event"]:
+            groups.append(_Group(record))
+        if groups:
+            groups[-1].records.append(record)
+    return groups
+
+
+def _difference(made: Any, held: Mapping[str, Any]) -> str:
+    """Which part of the record came out otherwise; empty where all is the same."""
+    move = Move(
+        source=made.source, outcome=made.outcome, guard=made.guard, target=made.target, phase=made.phase,
+        patch=diff(made.before, made.after), said=made.said, effects=made.effects,
+    )  # fmt: skip
+    parts = {
+        "source": move.source, "outcome": move.outcome, "guard": move.guard, "target": move.target,
+        "phase": move.phase, "effects": list(move.effects),
+    }  # fmt: skip
+    for name, value in parts.items():
+        if held[name] != value:
+            return f"{name}: recorded {held[name]!r}, replayed {value!r}"
+    if canonical(held["patch"]) != canonical(move.patch):
+        return "the patch of the state differs"
+    return "" if len(held["said"]) == len(move.said) else "another number of events"
+

@@ -1,0 +1,91 @@
+"""What comes off the budget when an effect is over, and the working clock (spec 3)."""
+
+from datetime import datetime
+from decimal import Decimal
+from typing import TypeGuard
+
+from orchestrator.core.effects import Amounts
+from orchestrator.core.events import AnyEvent, ModelFailed, ModelReplied, Recovered, ToolAnswered, ToolFailed
+from orchestrator.core.manifest import Manifest
+from orchestrator.core.profile import ModelProfile
+from orchestrator.core.spending import ONE, ZERO, add, model_actual
+from orchestrator.core.state import Pending, State
+from orchestrator.core.step import Settlement, clock_ms, say
+from orchestrator.core.value import without
+from traces.core.chain import Said
+from traces.core.events import BudgetSettled
+from traces.core.phases import Phase
+
+Outcome = ModelReplied | ModelFailed | ToolAnswered | ToolFailed | Recovered
+
+
+def settles(event: AnyEvent) -> TypeGuard[Outcome]:
+    """Whether the event is what became of an effect. (A repeated effect stays in flight.)"""
+    if isinstance(event, Recovered):
+        return event.resolution != "repeated"
+    return isinstance(event, ModelReplied | ModelFailed | ToolAnswered | ToolFailed)
+
+
+def settle(manifest: Manifest, state: State, event: Outcome) -> tuple[State, Settlement, tuple[Said, ...]]:
+    """Take the effect out of flight: its actual amounts are used, the rest of its reservation is free again."""
+    pending = state.pending[event.effect]
+    actual, unknown = _actual(manifest, pending, event)
+    over = _overrun(pending.reserve, actual)
+    next_state = state.evolve(pending=without(state.pending, event.effect), usage=add(state.usage, actual))
+    said = say(
+        Phase.BUDGET_ASSIGNMENT,
+        BudgetSettled(effect=event.effect, amounts=actual, unknown=unknown, overrun=over),
+    )
+    settlement = Settlement(effect=event.effect, reserved=pending.reserve, actual=actual, unknown=unknown)
+    return next_state, settlement, (said,)
+
+
+def _actual(manifest: Manifest, pending: Pending, event: Outcome) -> tuple[Amounts, bool]:
+    if isinstance(event, ModelReplied):
+        return model_actual(_profile(manifest, pending), event.usage), False
+    if isinstance(event, ToolAnswered):
+        return pending.reserve, False
+    if isinstance(event, ModelFailed):
+        return _failed_model(manifest, pending, event)
+    if isinstance(event, ToolFailed):
+        return (pending.reserve if event.sent else _counted(pending.reserve)), False
+    if event.resolution == "abandoned":
+        return {}, False
+    return pending.reserve, event.resolution != "found"
+
+
+def _failed_model(manifest: Manifest, pending: Pending, event: ModelFailed) -> tuple[Amounts, bool]:
+    """A turn is counted in any case; tokens as reported, none when nothing was sent, else as reserved and unknown."""
+    if event.usage:
+        return model_actual(_profile(manifest, pending), event.usage), False
+    if event.error in ("timeout", "malformed", "server_error"):
+        return pending.reserve, True
+    return {"model_turns": ONE}, False
+
+
+def _counted(reserve: Amounts) -> Amounts:
+    """A call that surely never reached its tool counts as a call and a step, and as no effect."""
+    return {name: amount for name, amount in reserve.items() if name in ("tool_calls", "steps")}
+
+
+def _overrun(reserved: Amounts, actual: Amounts) -> Amounts:
+    return {
+        name: amount - reserved.get(name, ZERO)
+        for name, amount in actual.items()
+        if amount > reserved.get(name, ZERO)
+    }
+
+
+def _profile(manifest: Manifest, pending: Pending) -> ModelProfile:
+    return next(p for p in manifest.pins.profiles if p.name == pending.profile)
+
+
+def wall_clock(before: State, state: State, at: datetime) -> tuple[State, Settlement] | None:
+    """Book the working time since the last commit; None where none passed."""
+    used = Decimal(clock_ms(before, at)) / 1000
+    delta = used - before.usage.get("wall_clock_seconds", ZERO)
+    if delta <= 0:
+        return None
+    amounts = {"wall_clock_seconds": delta}
+    booked = state.evolve(usage=add(state.usage, amounts))
+    return booked, Settlement(effect="", reserved={}, actual=amounts)

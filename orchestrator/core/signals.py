@@ -1,0 +1,119 @@
+"""What people and the system want of a run, apart from answering its questions: pause, cancel, stop, extend, tighten."""
+
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import Any
+
+from orchestrator.core.events import (
+    AnyEvent,
+    BudgetExtended,
+    CancelAsked,
+    GateDecided,
+    GateExpired,
+    LateAnswer,
+    Paused,
+    PolicyTightened,
+    QuestionAnswered,
+    Recovered,
+    Resumed,
+    StopAsked,
+)
+from orchestrator.core.graph import Interrupt
+from orchestrator.core.spending import add
+from orchestrator.core.state import Halting, State
+from orchestrator.core.step import say
+from traces.core import events as trace
+from traces.core.chain import Said
+from traces.core.phases import Phase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """A signal's mark on the state; `reenter` where the run was held before its node."""
+
+    state: State
+    said: tuple[Said, ...]
+    reenter: bool = False
+
+
+def started() -> tuple[Said, ...]:
+    """A worker took the run up for the first time."""
+    return (say(Phase.GOAL_INTAKE, trace.RunStarted()),)
+
+
+def hear(state: State, event: AnyEvent) -> Heard | None:
+    """The mark of a signal, or None for an event that is the node's to answer."""
+    if isinstance(event, GateDecided | GateExpired | QuestionAnswered):
+        return _moved_on(state, event)
+    return _mark(event, state)
+
+
+def _moved_on(state: State, event: GateDecided | GateExpired | QuestionAnswered) -> Heard | None:
+    if event.request in state.gates:
+        return None
+    by = getattr(event, "by", "")
+    body = trace.DecisionRefused(request=event.request, by=by, reason="run_moved_on")
+    return Heard(state=state, said=(say(Phase.ESCALATION_CHECK, body),))
+
+
+@singledispatch
+def _mark(event: Any, state: State) -> Heard | None:
+    return None
+
+
+@_mark.register
+def _(event: CancelAsked, state: State) -> Heard:
+    halting = state.halting or Halting(interrupt=Interrupt.CANCELLED, reason="cancelled")
+    body = trace.CancelAsked(by=event.by, reason=event.reason)
+    return Heard(state=state.evolve(halting=halting), said=(say(Phase.ESCALATION_CHECK, body),))
+
+
+@_mark.register
+def _(event: StopAsked, state: State) -> Heard:
+    halting = Halting(interrupt=Interrupt.CANCELLED, reason=f"emergency_stop_{event.scope}", stop=True)
+    body = trace.StopAsked(scope=event.scope, target=event.target, reason=event.reason)
+    return Heard(state=state.evolve(halting=halting), said=(say(Phase.ESCALATION_CHECK, body),))
+
+
+@_mark.register
+def _(event: Paused, state: State) -> Heard:
+    body = trace.RunPaused(reason=event.reason, by=event.by)
+    return Heard(state=state.evolve(paused=True), said=(say(Phase.TERMINATION_CHECK, body),))
+
+
+@_mark.register
+def _(event: Resumed, state: State) -> Heard:
+    body = trace.RunResumed(cause=f"resumed by {event.by}")
+    return Heard(
+        state=state.evolve(paused=False), said=(say(Phase.TERMINATION_CHECK, body),), reenter=state.held
+    )
+
+
+@_mark.register
+def _(event: BudgetExtended, state: State) -> Heard:
+    known = {name: amount for name, amount in event.amounts.items() if name in state.limits}
+    body = trace.BudgetExtended(amounts=known, by=event.by)
+    return Heard(
+        state=state.evolve(limits=add(state.limits, known)), said=(say(Phase.BUDGET_ASSIGNMENT, body),)
+    )
+
+
+@_mark.register
+def _(event: PolicyTightened, state: State) -> Heard:
+    tools = tuple(sorted({*state.stopped_tools, event.tool})) if event.disabled else state.stopped_tools
+    body = trace.PolicyDecided(rule=f"tightened:{event.tool}", decision="deny", boundary="", detail=event.risk or "disabled")
+    return Heard(state=state.evolve(stopped_tools=tools), said=(say(Phase.POLICY_CHECK, body),))
+
+
+@_mark.register
+def _(event: LateAnswer, state: State) -> Heard:
+    body = trace.LateOutcome(effect=event.effect, status=event.status, observation=event.observation)
+    return Heard(state=state, said=(say(Phase.OBSERVATION_GROUNDING, body),))
+
+
+@_mark.register
+def _(event: Recovered, state: State) -> Heard | None:
+    if event.resolution != "repeated":
+        return None
+    body = trace.CallRecovered(effect=event.effect, resolution="repeated")
+    return Heard(state=state, said=(say(Phase.OBSERVATION_GROUNDING, body),))

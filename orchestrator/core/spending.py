@@ -1,0 +1,90 @@
+"""What effects may cost and did cost, as vectors (spec 3). Pure arithmetic over pinned prices."""
+
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+
+from budgets.core.pricing import actual_cost, worst_cost
+from orchestrator.core.effects import Amounts
+from orchestrator.core.events import Headroom
+from orchestrator.core.profile import ModelProfile
+from orchestrator.core.state import State
+from orchestrator.core.step import Refused
+from orchestrator.core.tool import ToolSpec
+
+ONE = Decimal(1)
+ZERO = Decimal(0)
+
+
+def model_reserve(profile: ModelProfile, request: bytes, messages: int, tools: int, max_output: int) -> Amounts:
+    """The worst case of a model call: every byte of the request a token, plus the profile's overheads (R-BUDGET-2)."""
+    tokens_in = Decimal(
+        len(request) + messages * profile.overhead_per_message + tools * profile.overhead_per_tool
+    )
+    tokens_out = Decimal(max_output)
+    return {
+        "model_turns": ONE,
+        "input_tokens": tokens_in,
+        "output_tokens": tokens_out,
+        "total_tokens": tokens_in + tokens_out,
+        "cost_usd": worst_cost(profile.price, tokens_in, tokens_out),
+    }
+
+
+def model_actual(profile: ModelProfile, usage: Mapping[str, Decimal]) -> Amounts:
+    """What a reply took: the figures the gateway made sane, at the pinned price."""
+    tokens_in, tokens_out = usage.get("input_tokens", ZERO), usage.get("output_tokens", ZERO)
+    return {
+        "model_turns": ONE,
+        "input_tokens": tokens_in,
+        "output_tokens": tokens_out,
+        "total_tokens": tokens_in + tokens_out,
+        "cost_usd": actual_cost(profile.price, usage),
+    }
+
+
+def call_reserve(spec: ToolSpec, *, granted: bool, step: bool) -> Amounts:
+    """The worst case of a tool call; `step` for the one call of a batch that stands for its update_state commit."""
+    amounts: Amounts = {"tool_calls": ONE}
+    if step:
+        amounts["steps"] = ONE
+    if spec.external:
+        amounts["external_calls"] = ONE
+    if spec.price_usd:
+        amounts["cost_usd"] = spec.price_usd
+    if spec.mutating:
+        amounts["granted_side_effects" if granted else "side_effects"] = ONE
+    return amounts
+
+
+def shortfall(state: State, wanted: Iterable[Amounts], headroom: Headroom) -> Refused | None:
+    """The first dimension whose rest does not suffice for all of `wanted` together, or None (R-BUDGET-16)."""
+    total: Amounts = {}
+    for amounts in wanted:
+        for dimension, amount in amounts.items():
+            total[dimension] = total.get(dimension, ZERO) + amount
+    refused = {entry.dimension: entry for entry in headroom.refused}
+    for dimension, amount in total.items():
+        if amount <= 0:
+            continue
+        left = state.left(dimension)
+        if left is not None and amount > left:
+            return Refused(dimension=dimension, limit=state.limits[dimension], wanted=amount, left=left)
+        if (told := refused.get(dimension)) is not None and amount > told.left:
+            return Refused(
+                dimension=dimension, limit=told.limit, wanted=amount, left=told.left, account=told.account
+            )
+    cost = total.get("cost_usd", ZERO)
+    if headroom.tenant_cost is not None and cost > headroom.tenant_cost:
+        return Refused(
+            dimension="cost_usd", limit=None, wanted=cost, left=headroom.tenant_cost, account="tenant"
+        )
+    return None
+
+
+def add(left: Amounts, right: Amounts) -> Amounts:
+    """The sum of two vectors; dimensions that stay at zero are left out of the answer when new."""
+    result = dict(left)
+    for dimension, amount in right.items():
+        if amount:
+            result[dimension] = result.get(dimension, ZERO) + amount
+    return result

@@ -1,0 +1,187 @@
+"""The state of a run: only what guards and nodes read (THE-RING). Content stands in payloads, named by digest."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from decimal import Decimal
+from typing import Literal
+
+from orchestrator.core.effects import Amounts
+from orchestrator.core.graph import Interrupt
+from orchestrator.core.terminal import Status, TerminalCode
+from orchestrator.core.value import Hex, Small, Value
+
+RungName = Literal["intended", "attempted", "observed", "verified", "failed", "in_doubt"]
+
+
+class Grant(Value):
+    """A person's yes to one exact action, not yet used; `arguments` are the bytes it is for."""
+
+    request: str
+    arguments: Hex
+    argument_digest: Hex
+    by: str
+
+
+class Call(Value):
+    """One requested call with its rung. It leaves the state once its result is in the conversation and its fact kept.
+
+    `provider_id` is the id under which its result goes back to the model; `raw` the arguments as they came, `arguments`
+    the normalised bytes. `observation` is None where nothing came back.
+    """
+
+    id: str
+    by: str
+    provider_id: str
+    tool: str
+    ordinal: int
+    raw: Hex
+    rung: RungName = "intended"
+    arguments: Hex | None = None
+    argument_digest: Hex | None = None
+    key: str | None = None
+    attempt: int = 0
+    effect: str | None = None
+    observation: Hex | None = None
+    error: str | None = None
+    sent: bool = True
+    request: str | None = None
+    grant: Grant | None = None
+    edited: bool = False
+    read_back: Hex | None = None
+    verdict: str | None = None
+    used_grant: bool = False
+
+
+class Result(Value):
+    """The one result of a call for the model; `content` is the digest of the bounded text."""
+
+    call: str
+    provider_id: str
+    tool: str
+    status: str
+    content: Hex
+
+
+class Fact(Value):
+    """A committed fact (R-LOOP-5): where it came from, who checked it, how far it is trusted; small closed values only."""
+
+    version: int
+    digest: Hex
+    tool: str
+    call: str
+    node: str
+    validator: str
+    trust: Literal["trusted", "untrusted"]
+    record: int
+    at: datetime
+    values: Mapping[str, Small]
+
+
+class Failure(Value):
+    """An error state: shown to the model until a later success of the same tool supersedes it (R-LOOP-7)."""
+
+    tool: str
+    error: str
+    attempt: int
+    observation: Hex | None
+
+
+class Pending(Value):
+    """An effect in flight, with what was reserved for it."""
+
+    kind: Literal["call_model", "call_tool"]
+    call: str | None
+    attempt: int
+    reserve: Amounts
+    mutating: bool = False
+    purpose: Literal["act", "call", "read_back"] = "act"
+    profile: str = ""
+
+
+class Gate(Value):
+    """An open request to people."""
+
+    call: str
+    kind: Literal["action", "reconciliation", "question"]
+    packet_digest: Hex
+    action_digest: str
+    expires_at: datetime
+
+
+class Halting(Value):
+    """An interrupt that was asked for and is taken as soon as nothing is in flight."""
+
+    interrupt: Interrupt
+    reason: str
+    stop: bool = False
+
+
+class Counters(Value):
+    """How often; gauges and bounds read them."""
+
+    denials: int = 0
+    malformed: int = 0
+    refusals: int = 0
+    repairs: int = 0
+    empty: int = 0
+    errors: int = 0
+    unchanged: int = 0
+    calls: int = 0
+    facts: int = 0
+    model_attempts: int = 0
+
+
+class State(Value):
+    """See the module. `exchanges` is a bounded window of links of the conversation; older ones live in the trace."""
+
+    version: int = 0
+    position: str
+    status: Status = Status.QUEUED
+    intent: str = ""
+    limits: Amounts
+    usage: Amounts = {}
+    pending: Mapping[str, Pending] = {}
+    queue: tuple[Call, ...] = ()
+    batch: tuple[Call, ...] = ()
+    results: tuple[Result, ...] = ()
+    reply: Hex | None = None
+    exchanges: tuple[Hex, ...] = ()
+    facts: Mapping[str, Fact] = {}
+    failures: tuple[Failure, ...] = ()
+    gates: Mapping[str, Gate] = {}
+    answers: tuple[Hex, ...] = ()
+    asked: tuple[str, ...] = ()
+    repeats: Mapping[str, int] = {}
+    confirmed: Mapping[str, int] = {}
+    refused: Mapping[str, int] = {}
+    visits: Mapping[str, int] = {}
+    counters: Counters = Counters()
+    draft: Hex | None = None
+    best: Hex | None = None
+    feedback: Hex | None = None
+    stopped_tools: tuple[str, ...] = ()
+    paused: bool = False
+    held: bool = False
+    last_askers: tuple[str, ...] = ()
+    halting: Halting | None = None
+    timer: datetime | None = None
+    clock_since: datetime | None = None
+    clock_ms: int = 0
+    interrupt: Interrupt | None = None
+    reason: str = ""
+    result: Hex | None = None
+    partial: bool = False
+    expired: bool = False
+    outcome: TerminalCode | None = None
+
+    def facts_in_order(self) -> list[tuple[str, Fact]]:
+        """The facts as they were committed, oldest first: a stored mapping keeps no order of its own."""
+        return sorted(self.facts.items(), key=lambda item: (item[1].record, item[0]))
+
+    def left(self, dimension: str) -> Decimal | None:
+        """What is left of a dimension: limit − used − reserved by what is in flight; None without a limit."""
+        limit = self.limits.get(dimension)
+        if limit is None:
+            return None
+        held = sum((p.reserve.get(dimension, Decimal(0)) for p in self.pending.values()), Decimal(0))
+        return limit - self.usage.get(dimension, Decimal(0)) - held

@@ -1,0 +1,160 @@
+"""How a node speaks with the machine: it gets a View, it answers with a Step."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from typing import ClassVar, Protocol
+
+from orchestrator.core.desk import Desk
+from orchestrator.core.effects import Amounts, Effect, effect_id
+from orchestrator.core.events import AnyEvent, Headroom
+from orchestrator.core.graph import CompiledGraph, Interrupt, Node
+from orchestrator.core.manifest import Manifest, Pins
+from orchestrator.core.state import Halting, State
+from orchestrator.core.value import Value
+from traces.core.chain import Said
+from traces.core.events import Body
+from traces.core.phases import Phase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """All a node may look at. `at` is the commit's database time, `number` the transition about to be made."""
+
+    graph: CompiledGraph
+    manifest: Manifest
+    node: Node
+    state: State
+    headroom: Headroom
+    desk: Desk
+    at: datetime
+    number: int
+
+    @property
+    def pins(self) -> Pins:
+        """The versions the run is pinned to."""
+        return self.manifest.pins
+
+    def effect_id(self, ordinal: int, attempt: int) -> str:
+        """The id of an effect asked for in this transition."""
+        return effect_id(self.manifest.run, self.number, ordinal, attempt)
+
+    def clock_left_ms(self) -> int | None:
+        """Working time left at `at`, in ms; None without a limit."""
+        limit = self.state.limits.get("wall_clock_seconds")
+        if limit is None:
+            return None
+        return int(limit * 1000) - clock_ms(self.state, self.at)
+
+    def deadline_ms(self, timeout_ms: int) -> int:
+        """What an effect may take: its own timeout, the working time left, the goal's deadline; never below 1."""
+        bounds = [timeout_ms]
+        if (left := self.clock_left_ms()) is not None:
+            bounds.append(left)
+        if (deadline := self.manifest.goal.deadline) is not None:
+            bounds.append(int((deadline - self.at).total_seconds() * 1000))
+        return max(1, min(bounds))
+
+
+def clock_ms(state: State, at: datetime) -> int:
+    """Working time used at `at`, in ms: the clock runs only while the run is in progress (spec 3)."""
+    if state.clock_since is None:
+        return state.clock_ms
+    return state.clock_ms + max(0, int((at - state.clock_since).total_seconds() * 1000))
+
+
+def say(phase: Phase, body: Body, actor: str = "interlock") -> Said:
+    """One event for the trace."""
+    return Said(phase=int(phase), actor=actor, body=body)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What a node answers.
+
+    `outcome`: one of its kind's outcomes, or None while it waits for an event. `interrupt`: instead of an outcome, one
+    of the interrupts with its reason. `state` is the next state. `effects` are asked of the world.
+    """
+
+    state: State
+    outcome: str | None = None
+    interrupt: Halting | None = None
+    said: tuple[Said, ...] = ()
+    effects: tuple[Effect, ...] = ()
+
+
+class NodeKind(Protocol):
+    """One kind of node: one file in core/nodes, found by itself.
+
+    `outcomes` is the closed set; `phases` gives each outcome its phase, `artifact` what it hands on. `starts_work` marks
+    kinds before which a pause or an asked interrupt is obeyed. `transient` outcomes lists none for terminate.
+    """
+
+    kind: ClassVar[str]
+    outcomes: ClassVar[tuple[str, ...]]
+    phases: ClassVar[Mapping[str, Phase]]
+    artifact: ClassVar[str]
+    starts_work: ClassVar[bool]
+    config: ClassVar[type[Value]]
+
+    def enter(self, view: View) -> Step:
+        """The run arrives here. Pure: a held run enters again."""
+        ...
+
+    def on(self, view: View, event: AnyEvent) -> Step:
+        """An event for a waiting node. Raises Misfit for one it cannot answer."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """Why an effect may not be asked for: a dimension whose rest does not suffice."""
+
+    dimension: str
+    limit: Decimal | None
+    wanted: Decimal
+    left: Decimal
+    account: str = "run"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transition:
+    """One move of a walk (THE-RING): an edge taken, or a stay (outcome ``.``) while a node goes on waiting."""
+
+    number: int
+    source: str
+    outcome: str
+    guard: str | None
+    target: str
+    phase: int
+    said: tuple[Said, ...]
+    before: State
+    after: State
+    effects: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settlement:
+    """What an effect really took, against what was held for it; `unknown` where nobody can say (a lost reply)."""
+
+    effect: str
+    reserved: Amounts
+    actual: Amounts
+    unknown: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Walk:
+    """What `advance` answers: the transitions in order, the state after them, and the effects to perform."""
+
+    transitions: tuple[Transition, ...]
+    state: State
+    effects: tuple[Effect, ...]
+    settlements: tuple[Settlement, ...] = ()
+    made: Mapping[str, bytes] = field(default_factory=dict)
+
+
+def interrupted(state: State, kind: Interrupt, reason: str, said: tuple[Said, ...] = ()) -> Step:
+    """A step that takes an interrupt."""
+    return Step(state=state, interrupt=Halting(interrupt=kind, reason=reason), said=said)

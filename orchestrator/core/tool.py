@@ -1,0 +1,127 @@
+"""One immutable tool version, as it is pinned by a run (R-TOOL-1 to 3)."""
+
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any, Literal
+
+from pydantic import Field
+
+from orchestrator.core.value import Value
+
+
+class Risk(StrEnum):
+    """Risk classes, least first (R-TOOL-2)."""
+
+    READ_ONLY = "read_only"
+    LOCAL_WRITE = "local_write"
+    NETWORK = "network"
+    DELEGATED = "delegated"
+    DESTRUCTIVE = "destructive"
+
+    @property
+    def rank(self) -> int:
+        """0 for the least risk, 4 for the greatest."""
+        return tuple(Risk).index(self)
+
+    @property
+    def gated(self) -> bool:
+        """Whether a call is split into propose, approve, execute."""
+        return self.rank >= Risk.NETWORK.rank
+
+
+class Reversibility(StrEnum):
+    """How an effect can be taken back (R-TOOL-3)."""
+
+    PURE = "pure"
+    REVERSIBLE = "reversible"
+    COMPENSABLE = "compensable"
+    IRREVERSIBLE = "irreversible"
+
+
+class QuorumStep(Value):
+    """`approvers` distinct people decide while the amount is at most `up_to` (None: any amount)."""
+
+    up_to: Decimal | None = None
+    approvers: int = Field(ge=1, le=5)
+
+
+class ReadBack(Value):
+    """A verifier that calls another, read-only tool and compares (R-TOOL-12).
+
+    `arguments` maps the reader's argument to a JSON pointer into {"arguments": …, "result": …} of the verified call;
+    `equal` maps a pointer into the reader's result to a pointer into the same document.
+    """
+
+    tool: str
+    arguments: dict[str, str]
+    equal: dict[str, str] = Field(default_factory=dict)
+
+
+class Verifier(Value):
+    """How a result is verified: its schema, a predicate over the payload, or a read-back call."""
+
+    name: str
+    equal: dict[str, str] = Field(default_factory=dict)
+    read_back: ReadBack | None = None
+
+
+class ToolSpec(Value):
+    """A tool version. Times are milliseconds, prices US$ per call; pointers are RFC 6901.
+
+    `facts` maps the name of a small closed value of the committed fact to a pointer into the result.
+    `lookup` says that the tool's gateway can find an effect by its key after a crash; `conclusive` that not finding it
+    proves that it did not happen.
+    """
+
+    name: str = Field(pattern=r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*$", max_length=64)
+    version: int = Field(ge=1)
+    description: str = Field(max_length=4_000)
+    category: str
+    capability: str
+    input_schema: dict[str, Any]
+    output_schema: dict[str, Any]
+    risk: Risk
+    reversibility: Reversibility
+    side_effects: str = ""
+    approval: Literal["by_risk", "always", "never"] = "by_risk"
+    scopes: tuple[str, ...] = ()
+    timeout_ms: int = Field(default=10_000, ge=1, le=600_000)
+    max_retries: int = Field(default=2, ge=0, le=10)
+    honours_keys: bool = False
+    lookup: bool = False
+    conclusive: bool = False
+    price_usd: Decimal = Decimal(0)
+    rate_per_minute: int = Field(default=20, ge=1)
+    max_result_chars: int = Field(default=20_000, ge=100)
+    verifier: Verifier | None = None
+    parser_version: int = 1
+    trust: Literal["trusted", "untrusted"] = "untrusted"
+    sensitive: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
+    compensation: str | None = None
+    parallel_safe: bool = False
+    external: bool = False
+    local: bool = False
+    equivalents: tuple[str, ...] = ()
+    preconditions: tuple[str, ...] = ()
+    effects: tuple[str, ...] = ()
+    effect_sentence: str = ""
+    blast_radius: str = ""
+    conflict_keys: tuple[str, ...] = ()
+    claims: tuple[str, ...] = ()
+    facts: dict[str, str] = Field(default_factory=dict)
+    amount: str | None = None
+    quorum: tuple[QuorumStep, ...] = (QuorumStep(approvers=1),)
+    queue: str = "operations"
+
+    @property
+    def mutating(self) -> bool:
+        """Whether a call changes anything."""
+        return self.reversibility is not Reversibility.PURE or self.risk is not Risk.READ_ONLY
+
+    @property
+    def needs_gate(self) -> bool:
+        """Whether a call needs a person's approval: by its class, as declared, and always when it cannot be taken back."""
+        if self.reversibility is Reversibility.IRREVERSIBLE or self.approval == "always":
+            return True
+        return self.approval == "by_risk" and self.risk.gated

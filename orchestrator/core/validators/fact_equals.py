@@ -1,0 +1,15 @@
+"""A small value of a committed fact equals what is wanted."""
+
+from collections.abc import Mapping
+
+from orchestrator.core.step import View
+from orchestrator.core.value import Small
+
+NAME = "fact_equals"
+PARAMETERS = ("fact", "field", "equals")
+
+
+def holds(view: View, text: str, parameters: Mapping[str, Small]) -> bool:
+    """Whether the field is exactly that value."""
+    fact = view.state.facts.get(str(parameters.get("fact", "")))
+    return fact is not None and fact.values.get(str(parameters.get("field", ""))) == parameters.get("equals")

@@ -1,0 +1,40 @@
+"""The base of every value of the core: frozen, closed, changed only by making another."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict, StringConstraints
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+Hex = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+Slug = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_.-]{0,63}$")]
+Text = Annotated[str, StringConstraints(max_length=20_000)]
+Small = str | int | bool | None
+
+
+class Value(BaseModel):
+    """A frozen value. Unknown fields are refused; `evolve` makes a changed copy without validating again."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def evolve(self, **changes: Any) -> Self:
+        """A copy with `changes`; the caller passes values of the declared types (checked by mypy at the call sites)."""
+        changed = object.__new__(type(self))
+        # What pydantic's own model_copy does, without copying twice: states are made several times a transition.
+        object.__setattr__(changed, "__dict__", {**self.__dict__, **changes})
+        object.__setattr__(changed, "__pydantic_fields_set__", self.__pydantic_fields_set__ | changes.keys())
+        object.__setattr__(changed, "__pydantic_extra__", None)
+        object.__setattr__(changed, "__pydantic_private__", None)
+        return changed
+
+
+def with_entry(mapping: Mapping[K, V], key: K, value: V) -> Mapping[K, V]:
+    """The mapping with one entry set."""
+    return {**mapping, key: value}
+
+
+def without(mapping: Mapping[K, V], *keys: K) -> Mapping[K, V]:
+    """The mapping without `keys`."""
+    return {key: value for key, value in mapping.items() if key not in keys}

@@ -1,0 +1,1 @@
+"""The outward ports: models, tools, the queue, time and chance. Nothing here writes a table."""

@@ -1,0 +1,26 @@
+"""Time that this process measures by itself: for deadlines and cooldowns only. Times that are kept are the database's."""
+
+from datetime import UTC, date, datetime
+from time import monotonic
+from typing import Protocol
+
+
+class Monotonic(Protocol):
+    """Seconds since some moment; never goes back."""
+
+    def __call__(self) -> float: ...
+
+
+def steady() -> float:
+    """Monotonic seconds."""
+    return monotonic()
+
+
+def wall_now() -> datetime:
+    """The process's idea of now, aware, UTC: for a tool whose answer is the time, never for a ledger."""
+    return datetime.now(UTC)
+
+
+def today() -> date:
+    """Today in UTC: which listed price is in force."""
+    return wall_now().date()

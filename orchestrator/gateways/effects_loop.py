@@ -1,0 +1,113 @@
+"""One asyncio loop thread per process, on which every waiting effect is performed (ARCHITECTURE 10).
+
+Celery's thread pool enforces no time limits, and a provider's connection pool belongs to the loop that opened it: so
+there is one loop, its deadlines are asyncio's, and its clients live and die with it.
+"""
+
+import asyncio
+import os
+import threading
+import weakref
+from collections.abc import Awaitable, Callable, Coroutine, Hashable
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any, TypeVar
+
+import structlog
+
+T = TypeVar("T")
+log = structlog.get_logger(__name__)
+STOP_SECONDS = 5.0
+Close = Callable[[], Awaitable[None]]
+
+
+class EffectLoop:
+    """The loop and its thread, started at first use. Thread-safe; after a fork the child starts its own."""
+
+    def __init__(self) -> None:
+        self._forget()
+        itself = weakref.ref(self)
+        os.register_at_fork(after_in_child=lambda: _forget_in_child(itself))
+
+    def _forget(self) -> None:
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._clients: dict[Hashable, Any] = {}
+        self._closers: list[Close] = []
+
+    def start(self) -> None:
+        """Start the thread; does nothing when it runs."""
+        self._running()
+
+    def submit(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
+        """Perform `work` on the loop. Cancelling the future cancels the work."""
+        return asyncio.run_coroutine_threadsafe(work, self._running())
+
+    def run(self, work: Coroutine[Any, Any, T], timeout_ms: int) -> T:
+        """Perform and wait. Raises TimeoutError after `timeout_ms`; the work is then cancelled."""
+        return self.submit(_within(work, timeout_ms)).result()
+
+    def client(self, key: Hashable, make: Callable[[], tuple[T, Close]]) -> T:
+        """The client kept under `key`, made at first use with what closes it. Only to be called on the loop."""
+        if key not in self._clients:
+            client, close = make()
+            self._clients[key] = client
+            self._closers.append(close)
+        kept: T = self._clients[key]
+        return kept
+
+    def stop(self) -> None:
+        """Cancel what is under way, close every client, end the thread. It may be started again."""
+        with self._lock:
+            loop, thread = self._loop, self._thread
+            self._loop = self._thread = None
+        if loop is None or thread is None:
+            return
+        with suppress(TimeoutError):
+            asyncio.run_coroutine_threadsafe(self._wind_up(), loop).result(STOP_SECONDS)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(STOP_SECONDS)
+
+    async def _wind_up(self) -> None:
+        others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        closers, self._closers = self._closers, []
+        self._clients = {}
+        for close in closers:
+            try:
+                await close()
+            except Exception as error:  # noqa: BLE001 - a client that will not close must not keep the next one open
+                log.warning("effects_loop.client_not_closed", error=type(error).__name__)
+
+    def _running(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(
+                    target=_serve, args=(self._loop,), name="effects", daemon=True
+                )
+                self._thread.start()
+            return self._loop
+
+
+async def _within(work: Coroutine[Any, Any, T], timeout_ms: int) -> T:
+    async with asyncio.timeout(timeout_ms / 1000):
+        return await work
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_forever()
+    finally:
+        loop.close()
+
+
+def _forget_in_child(itself: "weakref.ref[EffectLoop]") -> None:
+    """The thread did not survive the fork and its connections are the parent's: leave them alone."""
+    found = itself()
+    if found is not None:
+        found._forget()  # noqa: SLF001 - a function of this class, called by the interpreter

@@ -1,0 +1,1 @@
+"""Models of any provider behind one gateway (R-LOOP-9)."""

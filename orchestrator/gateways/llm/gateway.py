@@ -1,0 +1,105 @@
+"""The one way to a model, whoever provides it. Never raises: what goes wrong is an outcome (R-LOOP-9, R-BUDGET-17)."""
+
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from functools import cache
+from importlib import import_module
+from typing import Any, Protocol
+
+from orchestrator.core.effects import CallModel
+from orchestrator.core.profile import ModelProfile
+from orchestrator.gateways.breaker import Breakers
+from orchestrator.gateways.effects_loop import EffectLoop
+from orchestrator.gateways.llm.profiles import ModelEnvironment
+from orchestrator.gateways.llm.reply import failed
+from orchestrator.gateways.llm.scripted import play
+from orchestrator.gateways.outcome import BeforeWait, Performed, done, nothing
+from orchestrator.gateways.tally import TALLY
+from orchestrator.gateways.wall import Permit, ask
+
+UNHEALTHY = ("timeout", "server_error", "unreachable", "malformed")
+
+
+class Remote(Protocol):
+    """What llm/remote.py offers."""
+
+    def __call__(
+        self,
+        loop: EffectLoop,
+        environment: ModelEnvironment,
+        effect: CallModel,
+        request: bytes,
+        profile: ModelProfile,
+        salt: bytes,
+    ) -> Coroutine[Any, Any, Performed]: ...
+
+
+@cache
+def _remote() -> Remote:
+    """The provider libraries take seconds to import; a house that only plays scenarios never loads them."""
+    found: Remote = import_module("orchestrator.gateways.llm.remote").perform
+    return found
+
+
+class ModelGateway:
+    """Performs CallModel. `environment` is asked at each call, so that a new key is used at once."""
+
+    def __init__(self, environment: Callable[[], ModelEnvironment] = ModelEnvironment.from_settings) -> None:
+        self._environment = environment
+        self._breakers = Breakers()
+
+    def start(
+        self,
+        loop: EffectLoop,
+        effect: CallModel,
+        request: bytes,
+        profile: ModelProfile,
+        salt: bytes,
+        permit: Permit,
+        *,
+        before_wait: BeforeWait = nothing,
+    ) -> "Future[Performed]":
+        """Start one call; a future of its outcome (ModelReplied or ModelFailed).
+
+        `request` is the neutral request's bytes. `before_wait` is called once it is sure that the caller will wait for
+        the network: there it gives its database connection back. A scripted reply is there at once.
+        """
+        refused = ask(permit)
+        if refused is not None:
+            detail = f"the second wall refused: {refused.reason}"
+            return self._ended(effect, failed(effect, salt, "refused_by_wall", transient=refused.transient, detail=detail))
+        if profile.provider == "scripted":
+            return self._ended(effect, play(effect, request, profile, salt))
+        subject = _subject(profile)
+        if not self._breakers.admit(subject):
+            return self._ended(effect, failed(effect, salt, "circuit_open", transient=True, detail=subject))
+        before_wait()
+        return loop.submit(self._call(loop, effect, request, profile, salt))
+
+    def open_circuits(self, profiles: tuple[ModelProfile, ...]) -> tuple[str, ...]:
+        """The names of the profiles whose provider takes no calls for the moment."""
+        return tuple(profile.name for profile in profiles if self._breakers.is_open(_subject(profile)))
+
+    async def _call(
+        self, loop: EffectLoop, effect: CallModel, request: bytes, profile: ModelProfile, salt: bytes
+    ) -> Performed:
+        subject = _subject(profile)
+        try:
+            performed = await _remote()(loop, self._environment(), effect, request, profile, salt)
+        except BaseException:
+            self._breakers.release(subject)
+            raise
+        self._breakers.report(subject, healthy=performed.fields.get("error") not in UNHEALTHY)
+        self._count(effect, performed)
+        return performed
+
+    def _ended(self, effect: CallModel, performed: Performed) -> "Future[Performed]":
+        self._count(effect, performed)
+        return done(performed)
+
+    def _count(self, effect: CallModel, performed: Performed) -> None:
+        TALLY.add("model", effect.profile, str(performed.fields.get("error", "replied")))
+
+
+def _subject(profile: ModelProfile) -> str:
+    return f"{profile.provider} {profile.base_url or ''}".strip()

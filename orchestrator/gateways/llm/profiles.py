@@ -1,0 +1,138 @@
+"""Which models can be asked now, at which price (R-TOOL-22, R-TOOL-23, R-BUDGET-15). Keys never leave this house's memory."""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, time
+from decimal import Decimal
+from functools import lru_cache
+from typing import Literal, Self, get_args
+
+import structlog
+from django.conf import settings
+
+from budgets.core.errors import PriceUnknown
+from budgets.core.pricing import ModelPrice
+from budgets.gateways import from_genai_prices
+from orchestrator.core.profile import ModelProfile, Role
+from orchestrator.gateways.clock import today
+
+log = structlog.get_logger(__name__)
+OPENAI_URL = "https://api.openai.com/v1"
+ANTHROPIC_URL = "https://api.anthropic.com"
+DEFAULT_MODELS = {"openai": "gpt-5.4-mini", "anthropic": "claude-haiku-4-5"}
+# What servers with one model answer to; those with more need INTERLOCK_MODEL.
+ANY_MODEL = "default"
+ROLES: tuple[Role, ...] = get_args(Role)
+SCRIPTED = "scripted"
+SCRIPTED_PRICE = ModelPrice(
+    provider=SCRIPTED, model=SCRIPTED, input=Decimal("0.000001"), output=Decimal("0.000004"), source="scripted",
+    version="scripted-1",
+)  # fmt: skip
+MILLION = Decimal(1_000_000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelEnvironment:
+    """What the outside said about models. Keys are not shown by `repr` (R-SEC-8)."""
+
+    model: str | None = None
+    openai_base_url: str | None = None
+    openai_api_key: str | None = field(default=None, repr=False)
+    anthropic_base_url: str | None = None
+    anthropic_api_key: str | None = field(default=None, repr=False)
+    unknown_price: Literal["worst", "free"] = "worst"
+    worst_case_usd_per_mtok: Decimal = Decimal(20)
+
+    @classmethod
+    def from_settings(cls) -> Self:
+        """As this process's settings say."""
+        return cls(
+            model=settings.INTERLOCK_MODEL, openai_base_url=settings.OPENAI_BASE_URL,
+            openai_api_key=settings.OPENAI_API_KEY,
+            anthropic_base_url=getattr(settings, "ANTHROPIC_BASE_URL", None),
+            anthropic_api_key=settings.ANTHROPIC_API_KEY, unknown_price=settings.INTERLOCK_UNKNOWN_PRICE,
+            worst_case_usd_per_mtok=settings.INTERLOCK_WORST_CASE_USD_PER_MTOK,
+        )  # fmt: skip
+
+
+def profiles_for(scenario: str | None, environment: ModelEnvironment | None = None) -> tuple[ModelProfile, ...]:
+    """The profiles a new run is pinned to: the configured models, else the workflow's scripted scenario, else none."""
+    environment = environment or ModelEnvironment.from_settings()
+    configured = available_profiles(environment)
+    if configured:
+        return configured
+    return (scripted_profile(scenario),) if scenario is not None else ()
+
+
+def available_profiles(environment: ModelEnvironment) -> tuple[ModelProfile, ...]:
+    """The models that can be asked: the first plays every role, others stand by. Empty without a key or base URL."""
+    wanted, _, named = (environment.model or "").partition(":")
+    if wanted == SCRIPTED:
+        return ()
+    found = [(provider, named if provider == wanted and named else None) for provider in _reachable(environment)]
+    found.sort(key=lambda pair: pair[0] != wanted)
+    if wanted and (not found or found[0][0] != wanted):
+        log.warning("models.not_available", wanted=wanted, available=[provider for provider, _ in found])
+    return tuple(
+        _profile(environment, provider, model, roles=ROLES if first == 0 else ())
+        for first, (provider, model) in enumerate(found)
+    )
+
+
+def scripted_profile(scenario: str) -> ModelProfile:
+    """The profile that plays a scenario; its runs are marked wherever a person sees them (R-LOOP-10)."""
+    return ModelProfile(
+        name=SCRIPTED, provider="scripted", model=f"{SCRIPTED}:{scenario}", roles=ROLES, scenario=scenario,
+        price=SCRIPTED_PRICE,
+    )  # fmt: skip
+
+
+def key_for(environment: ModelEnvironment, profile: ModelProfile) -> str | None:
+    """The key for the profile's address, or None: a key only ever goes to the address it was configured with (P9)."""
+    if profile.provider == "anthropic":
+        given, address, configured = environment.anthropic_api_key, profile.base_url, environment.anthropic_base_url
+    else:
+        given, address, configured = environment.openai_api_key, profile.base_url, environment.openai_base_url
+    if address != configured:
+        return None
+    # A compatible server on one's own machine often wants none; the library insists on a header.
+    return given or ("no-key" if address is not None and profile.provider == "openai" else None)
+
+
+def _reachable(environment: ModelEnvironment) -> list[Literal["openai", "anthropic"]]:
+    found: list[Literal["openai", "anthropic"]] = []
+    if environment.openai_api_key or environment.openai_base_url:
+        found.append("openai")
+    if environment.anthropic_api_key:
+        found.append("anthropic")
+    return found
+
+
+def _profile(
+    environment: ModelEnvironment, provider: Literal["openai", "anthropic"], model: str | None, *, roles: tuple[Role, ...]
+) -> ModelProfile:
+    base_url = environment.openai_base_url if provider == "openai" else environment.anthropic_base_url
+    name = model or (ANY_MODEL if provider == "openai" and base_url else DEFAULT_MODELS[provider])
+    price = _price(provider, name, environment.unknown_price, environment.worst_case_usd_per_mtok)
+    return ModelProfile(
+        name=f"{provider}:{name}", provider=provider, model=name, base_url=base_url, roles=roles, price=price
+    )
+
+
+def _price(provider: str, model: str, policy: str, worst: Decimal) -> ModelPrice:
+    """The listed price, else what the policy declares: free only where a person said so, never by accident."""
+    try:
+        return _listed(provider, model, datetime.combine(today(), time(), UTC))
+    except PriceUnknown:
+        pass
+    if policy == "free":
+        return ModelPrice.free(provider, model, version="declared-free").evolve(source="declared")
+    rate = worst / MILLION
+    return ModelPrice(
+        provider=provider, model=model, input=rate, output=rate, source="declared", version=f"declared-worst-{worst}"
+    )
+
+
+@lru_cache(maxsize=64)
+def _listed(provider: str, model: str, day: datetime) -> ModelPrice:
+    # The day is left out of the version: the same price must give the same pins tomorrow.
+    return from_genai_prices(provider, model, day).evolve(valid_from=None)

@@ -1,0 +1,147 @@
+"""Calling a model over HTTP, through pydantic_ai.direct alone (R-LOOP-9). Every failure becomes an outcome."""
+
+import asyncio
+import warnings
+from math import isfinite
+
+from anthropic import AsyncAnthropic
+from openai import AsyncOpenAI
+from pydantic import ValidationError
+from pydantic_ai.direct import model_request
+from pydantic_ai.exceptions import (
+    ModelAPIError,
+    ModelAuthenticationError,
+    ModelConnectionError,
+    ModelHTTPError,
+    ModelRateLimitError,
+    ModelTimeoutError,
+)
+from pydantic_ai.models import Model
+from pydantic_ai.models.anthropic import AnthropicModel
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.profiles.openai import OpenAIModelProfile
+from pydantic_ai.providers.anthropic import AnthropicProvider
+from pydantic_ai.providers.openai import OpenAIProvider
+from pydantic_ai.settings import ModelSettings
+
+from orchestrator.core.effects import CallModel
+from orchestrator.core.profile import ModelProfile
+from orchestrator.gateways.effects_loop import Close, EffectLoop
+from orchestrator.gateways.llm.dialects import Capture, clean_anthropic, clean_openai
+from orchestrator.gateways.llm.profiles import ANTHROPIC_URL, OPENAI_URL, ModelEnvironment, key_for
+from orchestrator.gateways.llm.reply import Reply, failed, replied
+from orchestrator.gateways.llm.request import NeutralRequest, WireNames, read_request
+from orchestrator.gateways.llm.translate import messages_of, parameters_of, reply_of
+from orchestrator.gateways.llm.transport import CAPTURE, http_client
+from orchestrator.gateways.outcome import Performed
+
+NO_KEY = "no-key"
+
+
+async def perform(
+    loop: EffectLoop, environment: ModelEnvironment, effect: CallModel, request: bytes, profile: ModelProfile, salt: bytes
+) -> Performed:
+    """Call the model and normalise what comes back. Raises nothing but cancellation."""
+    key = key_for(environment, profile)
+    if key is None:
+        return failed(effect, salt, "unauthorized", transient=False, detail="no key is configured for this address")
+    try:
+        asked = read_request(request)
+    except ValidationError as error:
+        return failed(effect, salt, "rejected", transient=False, detail=f"the request is not neutral: {error}")
+    capture = Capture(clean=clean_anthropic if profile.provider == "anthropic" else clean_openai)
+    CAPTURE.set(capture)
+    try:
+        async with asyncio.timeout(effect.timeout_ms / 1000):
+            reply = await _exchange(loop, key, effect, asked, profile, capture)
+    except TimeoutError:
+        return failed(effect, salt, "timeout", transient=True, detail=f"no reply within {effect.timeout_ms} ms")
+    except ModelAPIError as error:
+        return _refused(effect, salt, error, capture)
+    except Exception as error:  # noqa: BLE001 - whatever a library does with a reply must not steer a run
+        detail = capture.fault or f"{type(error).__name__}: {error}"
+        return failed(effect, salt, "malformed", transient=capture.fault is not None, detail=detail)
+    if capture.fault is not None:
+        return failed(effect, salt, "malformed", transient=True, detail=capture.fault)
+    return replied(effect, request, reply, salt)
+
+
+async def _exchange(
+    loop: EffectLoop, key: str, effect: CallModel, asked: NeutralRequest, profile: ModelProfile, capture: Capture
+) -> Reply:
+    names = WireNames(tool.name for tool in asked.tools)
+    model = _model(loop, key, profile)
+    limit = min(effect.max_output_tokens, profile.max_output_tokens)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        response = await model_request(
+            model,
+            messages_of(asked, names, strict_ids=profile.provider == "anthropic"),
+            model_settings=ModelSettings(max_tokens=limit, timeout=effect.timeout_ms / 1000),
+            model_request_parameters=parameters_of(asked, names),
+            instrument=False,
+        )
+    return reply_of(response, capture, names)
+
+
+def _model(loop: EffectLoop, key: str, profile: ModelProfile) -> Model:
+    """The library's model over the client that this loop keeps for the provider, address and key."""
+    if profile.provider == "anthropic":
+        url = profile.base_url or ANTHROPIC_URL
+        anthropic = loop.client(("anthropic", url, key), lambda: _anthropic(url, key))
+        return AnthropicModel(profile.model, provider=AnthropicProvider(anthropic_client=anthropic))
+    url = profile.base_url or OPENAI_URL
+    openai = loop.client(("openai", url, key), lambda: _openai(url, key))
+    # Compatible servers know the older name of the output limit; only OpenAI itself insists on the newer one.
+    official = url.rstrip("/") == OPENAI_URL
+    known = OpenAIModelProfile(
+        openai_chat_supports_max_completion_tokens=official, openai_supports_strict_tool_definition=False
+    )
+    return OpenAIChatModel(profile.model, provider=OpenAIProvider(openai_client=openai), profile=known)
+
+
+def _openai(url: str, key: str) -> tuple[AsyncOpenAI, Close]:
+    # A retry inside the library would be a call that nobody reserved or recorded.
+    client = AsyncOpenAI(base_url=url, api_key=key, max_retries=0, http_client=http_client(url))
+    return client, client.close
+
+
+def _anthropic(url: str, key: str) -> tuple[AsyncAnthropic, Close]:
+    client = AsyncAnthropic(base_url=url, api_key=key, max_retries=0, http_client=http_client(url))
+    return client, client.close
+
+
+def _refused(effect: CallModel, salt: bytes, error: ModelAPIError, capture: Capture) -> Performed:
+    """The library's failure in our closed words."""
+    if capture.fault is not None and (capture.status or 0) < 400:
+        return failed(effect, salt, "malformed", transient=True, detail=capture.fault)
+    word, transient = _word(error, capture.status)
+    wish = error.retry_after
+    after = int(min(wish, 86_400.0) * 1000) if wish is not None and isfinite(wish) else None
+    return failed(effect, salt, word, transient=transient, detail=str(error), retry_after_ms=after)
+
+
+def _word(error: ModelAPIError, status: int | None) -> tuple[str, bool]:
+    if isinstance(error, ModelTimeoutError):
+        return ("unreachable", True) if _never_connected(error) else ("timeout", True)
+    if isinstance(error, ModelConnectionError):
+        # A status was seen: the request arrived, and the reply broke off.
+        return ("unreachable", True) if status is None else ("malformed", True)
+    if isinstance(error, ModelRateLimitError) or status == 429:
+        return "rate_limited", isinstance(error, ModelRateLimitError)
+    if isinstance(error, ModelAuthenticationError) or status in (401, 403):
+        return "unauthorized", False
+    code = error.status_code if isinstance(error, ModelHTTPError) else status
+    if code is not None and (code >= 500 or code in (408, 409, 425)):
+        return "server_error", True
+    return "rejected", False
+
+
+def _never_connected(error: BaseException) -> bool:
+    """Whether the time ran out before anything could be sent."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if type(cause).__name__ in ("ConnectTimeout", "PoolTimeout"):
+            return True
+        cause = cause.__cause__
+    return False

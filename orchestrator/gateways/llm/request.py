@@ -1,0 +1,101 @@
+"""The neutral request, as the core compiles it: one canonical JSON document for every provider (R-LOOP-11)."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from orchestrator.core.value import Value
+
+WIRE_NAME = 64
+UNSAFE = re.compile(r"[^a-zA-Z0-9_-]")
+
+
+class AskedCall(Value):
+    """A call of an earlier reply; `arguments` is the text as the model wrote it."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+class UserTurn(Value):
+    role: Literal["user"]
+    text: str
+
+
+class AssistantTurn(Value):
+    role: Literal["assistant"]
+    text: str = ""
+    calls: tuple[AskedCall, ...] = ()
+
+
+class ToolTurn(Value):
+    role: Literal["tool"]
+    call: str
+    name: str
+    text: str
+
+
+Turn = Annotated[UserTurn | AssistantTurn | ToolTurn, Field(discriminator="role")]
+
+
+class OfferedTool(Value):
+    name: str
+    description: str
+    input_schema: dict[str, Any] = Field(alias="schema")
+
+
+class NeutralRequest(Value):
+    """What a model is asked. `max_output_tokens` is the wish; the effect's limit binds."""
+
+    v: Literal[1]
+    role: str
+    profile: str
+    system: str
+    messages: tuple[Turn, ...]
+    tools: tuple[OfferedTool, ...] = ()
+    output_schema: dict[str, Any] | None = None
+    max_output_tokens: int
+
+
+def read_request(body: bytes) -> NeutralRequest:
+    """The request in the core's bytes. Raises ValidationError for anything else."""
+    return NeutralRequest.model_validate_json(body)
+
+
+class WireNames:
+    """Tool names as providers take them ([a-zA-Z0-9_-]{1,64}) and back. One-to-one among the offered tools."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._out: dict[str, str] = {}
+        self._back: dict[str, str] = {}
+        for name in sorted(dict.fromkeys(names)):
+            wire = self._free(_safe(name))
+            self._out[name] = wire
+            self._back[wire] = name
+
+    def _free(self, wanted: str) -> str:
+        candidate, number = wanted, 1
+        while candidate in self._back:
+            number += 1
+            suffix = f"_{number}"
+            candidate = wanted[: WIRE_NAME - len(suffix)] + suffix
+        return candidate
+
+    def out(self, name: str) -> str:
+        """The name on the wire; a name that is not offered (any more) is only made harmless."""
+        return self._out.get(name) or _safe(name)
+
+    def back(self, wire: str) -> str:
+        """Our name of it; a name nobody offered stays as it is, for the core to refuse."""
+        return self._back.get(wire, wire)
+
+    def mapping(self) -> Mapping[str, str]:
+        """Our names to the wire's."""
+        return dict(self._out)
+
+
+def _safe(name: str) -> str:
+    return UNSAFE.sub("_", name)[:WIRE_NAME] or "unnamed"

@@ -1,0 +1,263 @@
+"""The scripted provider: plays a named scenario, the same way every time (R-LOOP-10).
+
+A line says what must stand in the compiled prompt, takes its arguments from there, and is used once. Nothing is keyed
+by turn number: a line that demands nothing of the prompt is refused when the scenario is read.
+"""
+
+import re
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import orjson
+import yaml
+from pydantic import Field, ValidationError, field_validator, model_validator
+
+from orchestrator.core.effects import CallModel
+from orchestrator.core.errors import OrchestratorError
+from orchestrator.core.profile import ModelProfile
+from orchestrator.core.value import Slug, Value
+from orchestrator.gateways.llm.reply import Reply, WrittenCall, failed, replied
+from orchestrator.gateways.llm.request import AssistantTurn, NeutralRequest, read_request
+from orchestrator.gateways.outcome import Performed
+
+FOLDER = Path(__file__).resolve().parents[2] / "scenarios"
+ERRORS = Literal[
+    "timeout", "rate_limited", "server_error", "unreachable", "malformed", "rejected", "unauthorized"
+]
+PASSING = ("timeout", "rate_limited", "server_error", "unreachable", "malformed")
+PLACE = re.compile(r"\{\{\s*([a-z][a-z0-9_]*)\s*\}\}")
+BYTES_PER_TOKEN = 4
+
+
+class ScenarioInvalid(OrchestratorError):
+    """The scenario {name} cannot be played: {detail}"""
+
+    code = "scenario-invalid"
+
+
+class When(Value):
+    """What must hold: every pattern of `contains` is found in the prompt, none of `absent` is.
+
+    A pattern is a plain text, or a regular expression between slashes.
+    """
+
+    role: str | None = None
+    node: str | None = None
+    contains: tuple[str, ...] = Field(min_length=1)
+    absent: tuple[str, ...] = ()
+
+    @field_validator("contains", "absent")
+    @classmethod
+    def _readable(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        for pattern in patterns:
+            if len(pattern.strip()) < 3:  # noqa: PLR2004 - shorter ones are in every prompt
+                raise ValueError(f"{pattern!r} says nothing about the prompt")
+            if compiled(pattern).search(""):
+                raise ValueError(f"{pattern!r} is found in every prompt")
+        return patterns
+
+
+class ScriptedCall(Value):
+    """A call to ask for; texts may hold {{name}} of what was taken."""
+
+    name: str
+    arguments: dict[str, Any] | str = Field(default_factory=dict)
+
+
+class ScriptedUsage(Value):
+    input_tokens: int = Field(ge=0)
+    output_tokens: int = Field(ge=0)
+
+
+class Says(Value):
+    """The reply of a line: a text, calls, a refusal; or none of them, for an empty reply."""
+
+    text: str = ""
+    calls: tuple[ScriptedCall, ...] = ()
+    refuse: str | None = None
+    usage: ScriptedUsage | None = None
+    finish: str = "stop"
+
+
+class Fails(Value):
+    """The failure of a line, for demonstrations of faults: at every attempt, or at the first `times` of them."""
+
+    error: ERRORS
+    times: int | None = Field(default=None, ge=1)
+    retry_after_ms: int | None = Field(default=None, ge=0)
+
+
+class Line(Value):
+    """One line: when it may be played, what it takes from the prompt, what it then says. Exactly one of reply and fail."""
+
+    when: When
+    take: dict[Slug, str] = Field(default_factory=dict)
+    reply: Says | None = None
+    fail: Fails | None = None
+
+    @field_validator("take")
+    @classmethod
+    def _one_group(cls, take: dict[str, str]) -> dict[str, str]:
+        for name, pattern in take.items():
+            if re.compile(pattern, re.DOTALL).groups != 1:
+                raise ValueError(f"take {name}: exactly one group is needed")
+        return take
+
+    @model_validator(mode="after")
+    def _one_end(self) -> Self:
+        if (self.reply is None) == (self.fail is None):
+            raise ValueError("a line replies or fails, one of the two")
+        unknown = [name for name in PLACE.findall(_spoken(self.reply)) if name not in self.take]
+        if unknown:
+            raise ValueError(f"{unknown[0]} is used and never taken from the prompt")
+        return self
+
+
+class Scenario(Value):
+    """A scenario file."""
+
+    title: str = ""
+    lines: tuple[Line, ...] = Field(min_length=1)
+
+
+def compiled(pattern: str) -> re.Pattern[str]:
+    """A pattern as it is searched for."""
+    is_expression = len(pattern) > 2 and pattern.startswith("/") and pattern.endswith("/")  # noqa: PLR2004
+    return re.compile(pattern[1:-1] if is_expression else re.escape(pattern), re.DOTALL | re.MULTILINE)
+
+
+def scenario_names() -> tuple[str, ...]:
+    """The scenarios that ship."""
+    return tuple(sorted(path.stem for path in FOLDER.glob("*.yaml")))
+
+
+@lru_cache(maxsize=64)
+def load(name: str, folder: Path = FOLDER) -> Scenario:
+    """Read and check a scenario. Raises ScenarioInvalid."""
+    if not re.fullmatch(r"[a-z][a-z0-9_-]{0,63}", name):
+        raise ScenarioInvalid(name=name[:64], detail="not a name")
+    try:
+        text = (folder / f"{name}.yaml").read_text("utf-8")
+        return Scenario.model_validate(yaml.safe_load(text))
+    except FileNotFoundError:
+        raise ScenarioInvalid(name=name, detail="there is no such file") from None
+    except (yaml.YAMLError, ValidationError, re.error) as error:
+        raise ScenarioInvalid(name=name, detail=str(error)[:2_000]) from error
+
+
+def play(effect: CallModel, request: bytes, profile: ModelProfile, salt: bytes, folder: Path = FOLDER) -> Performed:
+    """The outcome of the first line that holds and was not used up. Raises nothing."""
+    try:
+        scenario = load(profile.scenario or "", folder)
+        asked = read_request(request)
+    except (ScenarioInvalid, ValidationError) as error:
+        return failed(effect, salt, "rejected", transient=False, detail=str(error))
+    found = choose(scenario, effect, asked)
+    if found is None:
+        detail = f"no line of {profile.scenario} fits the prompt of {effect.node} ({effect.role})"
+        return failed(effect, salt, "script_mismatch", transient=False, detail=detail)
+    line, taken = found
+    if line.fail is not None:
+        wish = line.fail.retry_after_ms
+        error = line.fail.error
+        return failed(effect, salt, error, transient=error in PASSING, retry_after_ms=wish, detail="scripted")
+    assert line.reply is not None
+    return replied(effect, request, _reply(line.reply, taken, effect, request, profile), salt)
+
+
+def choose(scenario: Scenario, effect: CallModel, asked: NeutralRequest) -> tuple[Line, dict[str, str]] | None:
+    """The line to play and what it took.
+
+    A line is used up when its reply stands in the conversation already: the prompt alone decides, nothing is kept
+    between calls, so a retry, a crash or a replay plays the same line again.
+    """
+    prompt = prompt_text(asked)
+    for line in scenario.lines:
+        if not _holds(line.when, effect, prompt):
+            continue
+        taken = _taken(line, prompt)
+        if taken is not None and not _used_up(line, taken, effect, asked):
+            return line, taken
+    return None
+
+
+def prompt_text(asked: NeutralRequest) -> str:
+    """What a line may look at: the system text and every message but the model's own words."""
+    said = [turn.text for turn in asked.messages if not isinstance(turn, AssistantTurn)]
+    return "\n\n".join([asked.system, *said])
+
+
+def _holds(when: When, effect: CallModel, prompt: str) -> bool:
+    if when.role not in (None, effect.role) or when.node not in (None, effect.node):
+        return False
+    if any(compiled(pattern).search(prompt) for pattern in when.absent):
+        return False
+    return all(compiled(pattern).search(prompt) for pattern in when.contains)
+
+
+def _taken(line: Line, prompt: str) -> dict[str, str] | None:
+    taken: dict[str, str] = {}
+    for name, pattern in line.take.items():
+        found = re.findall(pattern, prompt, re.DOTALL | re.MULTILINE)
+        if not found:
+            return None
+        # The newest stands last.
+        taken[name] = found[-1]
+    return taken
+
+
+def _used_up(line: Line, taken: dict[str, str], effect: CallModel, asked: NeutralRequest) -> bool:
+    """Whether the line was played: its calls stand in the conversation, or its failures were had."""
+    if line.reply is None:
+        return line.fail is not None and line.fail.times is not None and effect.attempt > line.fail.times
+    calls = [(call.name, call.arguments) for call in _calls(line.reply, taken)]
+    turns = [turn for turn in asked.messages if isinstance(turn, AssistantTurn)]
+    return bool(calls) and any([(call.name, call.arguments) for call in turn.calls] == calls for turn in turns)
+
+
+def _reply(says: Says, taken: dict[str, str], effect: CallModel, request: bytes, profile: ModelProfile) -> Reply:
+    text = _filled(says.text, taken)
+    calls = _calls(says, taken)
+    written = len(text.encode()) + sum(len(call.name) + len(call.arguments.encode()) for call in calls)
+    counted = {
+        "input_tokens": -(-len(request) // BYTES_PER_TOKEN),
+        "output_tokens": min(effect.max_output_tokens, -(-written // BYTES_PER_TOKEN)),
+    }
+    usage = says.usage.model_dump() if says.usage is not None else counted
+    numbered = tuple(
+        WrittenCall(id=f"s{effect.id[:12]}_{number}", name=call.name, arguments=call.arguments)
+        for number, call in enumerate(calls, start=1)
+    )
+    return Reply(
+        text=text, calls=numbered, refusal=says.refuse, finish=says.finish, usage=usage, model=profile.model
+    )
+
+
+def _calls(says: Says, taken: dict[str, str]) -> list[WrittenCall]:
+    return [
+        WrittenCall(id="", name=_filled(call.name, taken), arguments=_argument_text(call.arguments, taken))
+        for call in says.calls
+    ]
+
+
+def _argument_text(arguments: dict[str, Any] | str, taken: dict[str, str]) -> str:
+    if isinstance(arguments, str):
+        return _filled(arguments, taken)
+    return orjson.dumps(_filled_in(arguments, taken), option=orjson.OPT_SORT_KEYS).decode()
+
+
+def _filled_in(value: Any, taken: dict[str, str]) -> Any:
+    if isinstance(value, str):
+        return _filled(value, taken)
+    if isinstance(value, dict):
+        return {name: _filled_in(inner, taken) for name, inner in value.items()}
+    return [_filled_in(inner, taken) for inner in value] if isinstance(value, list) else value
+
+
+def _filled(text: str, taken: dict[str, str]) -> str:
+    return PLACE.sub(lambda place: taken[place.group(1)], text)
+
+
+def _spoken(says: Says | None) -> str:
+    return "" if says is None else says.model_dump_json()

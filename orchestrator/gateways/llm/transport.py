@@ -1,0 +1,86 @@
+"""The HTTP layer under the provider libraries: bounded bodies, cleaned replies, no redirects (M8, M9)."""
+
+from contextvars import ContextVar
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import httpx2
+import orjson
+
+from orchestrator.gateways.llm.dialects import BrokenReply, Capture, document_of
+
+# A reply of 2 MB is cut to size and used; one beyond this is not even read.
+MAX_BODY = 4 * 1024 * 1024
+MAX_ERROR_BODY = 64 * 1024
+CAPTURE: ContextVar[Capture] = ContextVar("interlock_model_exchange")
+KEPT_HEADERS = ("retry-after", "retry-after-ms", "request-id", "x-request-id")
+CONNECT_SECONDS = 5.0
+
+
+class CleaningTransport(httpx2.AsyncBaseTransport):
+    """Reads each reply whole within its bound and hands on a conformant document, or notes what is wrong with it."""
+
+    def __init__(self, inner: httpx2.AsyncBaseTransport) -> None:
+        self._inner = inner
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """One exchange; the capture of the current task learns what was seen."""
+        capture = CAPTURE.get()
+        capture.fault = None
+        response = await self._inner.handle_async_request(request)
+        capture.status = response.status_code
+        try:
+            body = await self._read(response, capture)
+        finally:
+            await response.aclose()
+        if response.is_success:
+            body = _cleaned(body, capture)
+        kept = {name: response.headers[name] for name in KEPT_HEADERS if name in response.headers}
+        headers = {**kept, "content-type": "application/json"}
+        return httpx2.Response(response.status_code, headers=headers, content=body, request=request)
+
+    async def _read(self, response: httpx2.Response, capture: Capture) -> bytes:
+        limit = MAX_BODY if response.is_success else MAX_ERROR_BODY
+        body = bytearray()
+        try:
+            async for chunk in response.aiter_bytes():
+                body += chunk
+                if len(body) > limit:
+                    capture.fault = f"the reply is larger than {limit} bytes"
+                    break
+        except httpx2.TimeoutException:
+            raise
+        except httpx2.HTTPError as error:
+            capture.fault = f"the reply broke off: {type(error).__name__}"
+        return bytes(body[:limit])
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._inner.aclose()
+
+
+def _cleaned(body: bytes, capture: Capture) -> bytes:
+    """A document the library can read; with a fault noted, any: the gateway looks at the fault first."""
+    if capture.fault is not None:
+        return b"{}"
+    try:
+        return orjson.dumps(capture.clean(document_of(body), capture))
+    except (BrokenReply, orjson.JSONEncodeError) as error:
+        capture.fault = str(error)[:300]
+        return b"{}"
+
+
+def http_client(base_url: str, *, connections: int = 64) -> httpx2.AsyncClient:
+    """A client for one provider. A proxy of the environment is used, except towards this very machine."""
+    parts = urlsplit(base_url)
+    proxy = None if proxy_bypass(parts.hostname or "") or _loopback(parts.hostname) else getproxies().get(parts.scheme)
+    limits = httpx2.Limits(max_connections=connections, max_keepalive_connections=16, keepalive_expiry=30)
+    inner = httpx2.AsyncHTTPTransport(trust_env=False, limits=limits, proxy=proxy)
+    return httpx2.AsyncClient(
+        transport=CleaningTransport(inner), follow_redirects=False, trust_env=False,
+        headers={"accept-encoding": "identity"}, timeout=httpx2.Timeout(60, connect=CONNECT_SECONDS),
+    )  # fmt: skip
+
+
+def _loopback(host: str | None) -> bool:
+    return host in ("localhost", "127.0.0.1", "::1")

@@ -1,0 +1,74 @@
+"""What gateways return: an event that still wants its time, and the content it names. Never an exception."""
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from orchestrator.core.events import ModelFailed, ModelReplied, ToolAnswered, ToolFailed
+from traces.core.canonical import canonical_outside, payload_digest
+from traces.core.redaction import redact
+
+Outcome = ModelReplied | ModelFailed | ToolAnswered | ToolFailed
+KEPT_DETAIL = 20_000
+
+
+def nothing() -> None:
+    """Does nothing: the default of `before_wait`."""
+
+
+BeforeWait = Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Performed:
+    """One effect's outcome. `fields` are the event's, all but its time; `bodies` hold what its digests name."""
+
+    kind: type[Outcome]
+    fields: Mapping[str, Any]
+    bodies: Mapping[str, bytes] = field(default_factory=dict)
+
+    def event(self, at: datetime) -> Outcome:
+        """The event, as of the commit's one time."""
+        return self.kind(at=at, **self.fields)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What a look-up brought. `answered` False: nobody knows. `observation` None with `answered`: it is not there."""
+
+    answered: bool
+    observation: str | None = None
+    size: int = 0
+    bodies: Mapping[str, bytes] = field(default_factory=dict)
+
+
+class Keeper:
+    """Collects content under the run's salted digests, redacted before it is hashed (BYTES.md)."""
+
+    def __init__(self, salt: bytes) -> None:
+        self._salt = salt
+        self.bodies: dict[str, bytes] = {}
+
+    def keep(self, body: bytes) -> str:
+        """Keep `body`; its digest (hex)."""
+        cleaned, _ = redact(body)
+        digest = payload_digest(self._salt, cleaned)
+        self.bodies[digest] = cleaned
+        return digest
+
+    def keep_json(self, value: Any) -> str:
+        """Keep the canonical bytes of a JSON value; its digest."""
+        return self.keep(canonical_outside(value))
+
+    def keep_text(self, text: str, limit: int = KEPT_DETAIL) -> str | None:
+        """Keep a text that explains; None where there is none."""
+        return self.keep(text[:limit].encode("utf-8", "backslashreplace")) if text else None
+
+
+def done(performed: Performed) -> "Future[Performed]":
+    """A future that is over already: for what needs no waiting."""
+    future: Future[Performed] = Future()
+    future.set_result(performed)
+    return future

@@ -1,0 +1,250 @@
+"""Calling a tool: bounded, under its deadline, with its one key. Never raises (R-TOOL-8 to 11, G5 to G9)."""
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from typing import Any
+
+import orjson
+import structlog
+from django.conf import settings
+from pydantic import BaseModel, ValidationError
+
+from orchestrator.core.effects import CallTool
+from orchestrator.core.events import ToolAnswered, ToolFailed
+from orchestrator.core.tool import ToolSpec
+from orchestrator.gateways.breaker import Breakers
+from orchestrator.gateways.clock import steady
+from orchestrator.gateways.effects_loop import EffectLoop
+from orchestrator.gateways.outcome import BeforeWait, Found, Keeper, Performed, done, nothing
+from orchestrator.gateways.tally import TALLY
+from orchestrator.gateways.tools.http import KEPT, Answer, CallFailed, Environment, ToolContext, origin_of
+from orchestrator.gateways.tools.registry import Tool, shipped
+from orchestrator.gateways.wall import Permit, ask
+
+log = structlog.get_logger(__name__)
+UNHEALTHY = ("timeout", "crashed", "unreachable")
+LOOK_UP_PAUSES = (0.2, 0.8, 0.0)
+AnyTool = Tool[Any, Any]
+
+
+def from_environment(name: str) -> str | None:
+    """A variable as it is at this moment, else as the settings have it."""
+    return os.environ.get(name) or getattr(settings, name, None)
+
+
+class ToolGateway:
+    """Performs CallTool. `tools` are what may be called at all; `env` is asked for a service's origin at each call."""
+
+    def __init__(
+        self, *, tools: Callable[[], Mapping[str, AnyTool]] = shipped, env: Environment = from_environment
+    ) -> None:
+        self._tools, self._env = tools, env
+        self._breakers = Breakers()
+
+    def start(
+        self,
+        loop: EffectLoop,
+        effect: CallTool,
+        arguments: bytes,
+        spec: ToolSpec,
+        salt: bytes,
+        permit: Permit,
+        *,
+        before_wait: BeforeWait = nothing,
+    ) -> "Future[Performed]":
+        """Start one call; a future of its outcome (ToolAnswered or ToolFailed).
+
+        `arguments` are the very bytes that were hashed and approved. A local tool's result is there at once;
+        `before_wait` is called before anything that waits.
+        """
+        refused = ask(permit)
+        if refused is not None:
+            detail = f"the second wall refused: {refused.reason}".encode()
+            return self._ended(
+                effect, salt, CallFailed("refused_by_wall", sent=False, transient=refused.transient, detail=detail)
+            )
+        try:
+            declared, values = self._prepared(effect, arguments, spec)
+            if not declared.waits:
+                return done(self._local(effect, declared, values, salt))
+            context = self._context(loop, effect, arguments, declared, mutating=spec.mutating)
+        except CallFailed as failure:
+            return self._ended(effect, salt, failure)
+        before_wait()
+        return loop.submit(self._waiting(effect, declared, values, context, salt))
+
+    def open_circuits(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Those of `names` that take no calls for the moment."""
+        return tuple(name for name in names if self._breakers.is_open(name))
+
+    def look_up(
+        self, loop: EffectLoop, effect: CallTool, arguments: bytes, spec: ToolSpec, salt: bytes
+    ) -> Found:
+        """Whether a call that was sent did happen, asked of the tool's own look-up by its key; three tries. Waits."""
+        declared = self._tools().get(spec.name)
+        if declared is None or declared.look_up is None:
+            return Found(answered=False)
+        try:
+            values = _read_arguments(declared, arguments)
+            context = self._context(loop, effect, arguments, declared, mutating=False)
+        except CallFailed:
+            return Found(answered=False)
+        found = loop.submit(_looked_up(declared, context, values, salt)).result()
+        TALLY.add("look_up", spec.name, "found" if found.observation else "absent" if found.answered else "unknown")
+        return found
+
+    # -- one call ------------------------------------------------------------------------------------------------
+
+    def _prepared(self, effect: CallTool, arguments: bytes, spec: ToolSpec) -> tuple[AnyTool, BaseModel]:
+        declared = self._tools().get(spec.name)
+        if declared is None or effect.tool != spec.name:
+            raise CallFailed("refused", sent=False, detail=f"there is no tool {spec.name} here".encode())
+        values = _read_arguments(declared, arguments)
+        if not self._breakers.admit(spec.name):
+            raise CallFailed("circuit_open", sent=False, transient=True, detail=spec.name.encode())
+        return declared, values
+
+    def _context(
+        self, loop: EffectLoop, effect: CallTool, arguments: bytes, declared: AnyTool, *, mutating: bool
+    ) -> ToolContext:
+        """Raises CallFailed where the tool's service is not configured: its origin is never in the arguments."""
+        address = (self._env(declared.service) if declared.service else "") or ""
+        origin = origin_of(address)
+        if declared.service and origin is None:
+            self._breakers.release(declared.spec.name)
+            raise CallFailed("unreachable", sent=False, detail=f"{declared.service} is no address".encode())
+        return ToolContext(
+            key=effect.key, arguments=arguments, env=self._env, origin=origin or "", loop=loop,
+            seconds=effect.timeout_ms / 1000, mutating=mutating,
+        )  # fmt: skip
+
+    def _local(self, effect: CallTool, declared: AnyTool, values: BaseModel, salt: bytes) -> Performed:
+        began = steady()
+        try:
+            result = declared.function(**_keywords(values))
+            if (steady() - began) * 1000 > effect.timeout_ms:
+                raise CallFailed("timeout", sent=True)
+            return self._answered(effect, _told(result), salt)
+        except CallFailed as failure:
+            return self._failed(effect, salt, failure)
+        except Exception as error:  # noqa: BLE001 - a tool's fault is an outcome
+            return self._failed(effect, salt, _crash(declared, error))
+
+    async def _waiting(
+        self, effect: CallTool, declared: AnyTool, values: BaseModel, context: ToolContext, salt: bytes
+    ) -> Performed:
+        try:
+            async with asyncio.timeout(context.seconds):
+                result = await _invoke(declared, context, values)
+            return self._answered(effect, _told(result), salt)
+        except TimeoutError:
+            sent = context.watch.sent
+            return self._failed(effect, salt, CallFailed("timeout" if sent else "unreachable", sent=sent, transient=True))
+        except CallFailed as failure:
+            return self._failed(effect, salt, failure)
+        except Exception as error:  # noqa: BLE001 - a tool's fault is an outcome
+            return self._failed(effect, salt, _crash(declared, error))
+        except BaseException:
+            self._breakers.release(effect.tool)
+            raise
+
+    # -- outcomes ------------------------------------------------------------------------------------------------
+
+    def _answered(self, effect: CallTool, answer: Answer[Any], salt: bytes) -> Performed:
+        """The observation as it came; what is no JSON is kept too, and malformed."""
+        if not answer.truncated and not _is_json(answer.body):
+            return self._failed(effect, salt, CallFailed("malformed", sent=True, detail=answer.body))
+        self._breakers.report(effect.tool, healthy=True)
+        TALLY.add("tool", effect.tool, "answered")
+        keeper = Keeper(salt)
+        # Of a result that was cut, the digest of the whole travels with its id (G7).
+        mark = f" sha256={answer.whole}" if answer.truncated else ""
+        fields = {
+            "effect": effect.id, "observation": keeper.keep(answer.body), "size": answer.size,
+            "request_id": f"{answer.request_id}{mark}".strip(), "truncated": answer.truncated,
+        }  # fmt: skip
+        return Performed(kind=ToolAnswered, fields=fields, bodies=keeper.bodies)
+
+    def _ended(self, effect: CallTool, salt: bytes, failure: CallFailed) -> "Future[Performed]":
+        return done(_failure(effect, salt, failure))
+
+    def _failed(self, effect: CallTool, salt: bytes, failure: CallFailed) -> Performed:
+        self._breakers.report(effect.tool, healthy=failure.error not in UNHEALTHY)
+        return _failure(effect, salt, failure)
+
+
+def _failure(effect: CallTool, salt: bytes, failure: CallFailed) -> Performed:
+    TALLY.add("tool", effect.tool, failure.error)
+    keeper = Keeper(salt)
+    fields = {
+        "effect": effect.id, "error": failure.error, "sent": failure.sent, "transient": failure.transient,
+        "detail": keeper.keep(failure.detail[:KEPT]) if failure.detail else None,
+        "retry_after_ms": failure.retry_after_ms,
+    }  # fmt: skip
+    return Performed(kind=ToolFailed, fields=fields, bodies=keeper.bodies)
+
+
+def _read_arguments(declared: AnyTool, arguments: bytes) -> BaseModel:
+    """The arguments, by the function's own types; nothing is coerced. Raises CallFailed."""
+    try:
+        return declared.arguments.model_validate_json(arguments, strict=True)
+    except ValidationError as error:
+        found = [f"{'/'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors(include_url=False)[:8]]
+        raise CallFailed("refused", sent=False, detail="; ".join(found).encode("utf-8", "backslashreplace")) from error
+
+
+def _keywords(values: BaseModel) -> dict[str, Any]:
+    return {name: getattr(values, name) for name in type(values).model_fields}
+
+
+async def _invoke(declared: AnyTool, context: ToolContext, values: BaseModel) -> Any:
+    if declared.takes_context:
+        return await declared.function(context, **_keywords(values))
+    return await declared.function(**_keywords(values))
+
+
+async def _looked_up(declared: AnyTool, context: ToolContext, values: BaseModel, salt: bytes) -> Found:
+    assert declared.look_up is not None
+    for pause in LOOK_UP_PAUSES:
+        try:
+            async with asyncio.timeout(context.seconds):
+                answer = await declared.look_up(context, values)
+            return _as_found(answer, salt)
+        except Exception as error:  # noqa: BLE001 - not knowing is an answer, and a person gets it
+            log.warning("tool.look_up_failed", tool=declared.spec.name, error=type(error).__name__)
+            await asyncio.sleep(pause)
+    return Found(answered=False)
+
+
+def _as_found(answer: Answer[Any] | None, salt: bytes) -> Found:
+    if answer is None:
+        return Found(answered=True)
+    keeper = Keeper(salt)
+    digest = keeper.keep(answer.body)
+    return Found(answered=True, observation=digest, size=answer.size or len(answer.body), bodies=keeper.bodies)
+
+
+def _told(result: Any) -> Answer[Any]:
+    """What a tool returned, as an answer within the bound."""
+    if isinstance(result, Answer):
+        return result
+    body = orjson.dumps(result.model_dump(mode="json") if isinstance(result, BaseModel) else result)
+    if len(body) > KEPT:
+        raise CallFailed("malformed", sent=True, detail=b"the result is larger than a result may be")
+    return Answer(body=body, size=len(body))
+
+
+def _is_json(body: bytes) -> bool:
+    try:
+        orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return False
+    return True
+
+
+def _crash(declared: AnyTool, error: Exception) -> CallFailed:
+    """A fault in the tool's own code: what it had sent, nobody knows."""
+    log.error("tool.crashed", tool=declared.spec.name, error=type(error).__name__)
+    return CallFailed("crashed", sent=True, detail=f"{type(error).__name__}: {error}"[:1_000].encode("utf-8", "backslashreplace"))

@@ -1,0 +1,196 @@
+"""How a tool reaches its one service: bounded, without redirects, to no other origin (R-TOOL-11, R-BUDGET-17, G7)."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from math import isfinite
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote, urlsplit
+
+import httpx2
+import orjson
+
+from orchestrator.gateways.effects_loop import Close, EffectLoop
+
+T = TypeVar("T")
+Environment = Callable[[str], str | None]
+KEPT = 256 * 1024
+READ = 16 * 1024 * 1024
+CONNECT_SECONDS = 5.0
+MAX_RETRY_AFTER_MS = 30_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer(Generic[T]):
+    """A service's answer as it came; T is what its JSON must fit. `whole` is the SHA-256 of all that was read.
+
+    `size` is in bytes; above 256 KiB the body is cut and `truncated`.
+    """
+
+    body: bytes
+    status: int = 200
+    request_id: str = ""
+    size: int = 0
+    whole: str = ""
+    truncated: bool = False
+
+    def json(self) -> Any:
+        """The body's JSON. Raises JSONDecodeError."""
+        return orjson.loads(self.body)
+
+
+class CallFailed(Exception):
+    """A call that brought no usable result, in the closed words of ToolFailed. Caught by the dispatcher."""
+
+    def __init__(
+        self, error: str, *, sent: bool, transient: bool = False, detail: bytes = b"", retry_after_ms: int | None = None
+    ) -> None:
+        super().__init__(error)
+        self.error, self.sent, self.transient = error, sent, transient
+        self.detail, self.retry_after_ms = detail, retry_after_ms
+
+
+@dataclass(slots=True, kw_only=True)
+class Watch:
+    """Whether the first byte of a request has left: from then on nobody knows what happened without an answer."""
+
+    sent: bool = False
+
+    async def __call__(self, event: str, _info: Mapping[str, Any]) -> None:
+        if event.endswith("send_request_headers.started"):
+            self.sent = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolContext:
+    """What a waiting tool may use: the call's key and exact argument bytes, its environment, and its one service."""
+
+    key: str
+    arguments: bytes
+    env: Environment
+    origin: str
+    loop: EffectLoop
+    seconds: float
+    mutating: bool
+    watch: Watch = field(default_factory=Watch)
+
+    async def get(self, path: str, *parts: str, query: Mapping[str, str] | None = None) -> Answer[Any]:
+        """GET below the service's origin; each `{}` of `path` is one quoted part. Raises CallFailed."""
+        return await self._request("GET", path.format(*(quote(part, safe="") for part in parts)), query=query)
+
+    async def post(self, path: str, body: bytes, *, keyed: bool = True) -> Answer[Any]:
+        """POST JSON bytes, under the call's idempotency key. Raises CallFailed."""
+        headers = {"content-type": "application/json"} | ({"idempotency-key": self.key} if keyed else {})
+        return await self._request("POST", path, body=body, headers=headers)
+
+    async def _request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer[Any]:
+        client = self.loop.client(("tools", self.mutating), lambda: _client(reuse=not self.mutating))
+        url = httpx2.URL(self.origin + path)
+        if origin_of(str(url)) != self.origin:
+            raise CallFailed("refused", sent=False, detail=b"the address is not the service's")
+        timeout = httpx2.Timeout(self.seconds, connect=min(CONNECT_SECONDS, self.seconds))
+        try:
+            request = client.build_request(
+                method, url, params=query, content=body, headers=headers, timeout=timeout,
+                extensions={"trace": self.watch},
+            )  # fmt: skip
+            async with _streaming(client, request) as response:
+                answer = await _read(response)
+                return _judged(answer, response)
+        except httpx2.TimeoutException as error:
+            raise self._unsent_or("timeout", error) from error
+        except httpx2.ConnectError as error:
+            raise CallFailed("unreachable", sent=False, transient=True, detail=_name(error)) from error
+        except httpx2.DecodingError as error:
+            raise CallFailed("malformed", sent=True, detail=_name(error)) from error
+        except httpx2.TransportError as error:
+            raise self._unsent_or("crashed", error) from error
+
+    def _unsent_or(self, word: str, error: Exception) -> CallFailed:
+        if not self.watch.sent:
+            return CallFailed("unreachable", sent=False, transient=True, detail=_name(error))
+        return CallFailed(word, sent=True, transient=True, detail=_name(error))
+
+
+def origin_of(url: str) -> str | None:
+    """scheme://host:port of an http address without credentials, or None."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return None
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username is not None:
+        return None
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    default = 443 if parts.scheme == "https" else 80
+    return f"{parts.scheme}://{host}" + (f":{port}" if port is not None and port != default else "")
+
+
+class _streaming:  # noqa: N801 - a context manager, used as a word
+    """The response, closed in any case; its body is not read yet."""
+
+    def __init__(self, client: httpx2.AsyncClient, request: httpx2.Request) -> None:
+        self._client, self._request = client, request
+        self._response: httpx2.Response | None = None
+
+    async def __aenter__(self) -> httpx2.Response:
+        self._response = await self._client.send(self._request, stream=True, follow_redirects=False)
+        return self._response
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._response is not None:
+            await self._response.aclose()
+
+
+async def _read(response: httpx2.Response) -> Answer[Any]:
+    kept, size, hashed = bytearray(), 0, sha256()
+    async for chunk in response.aiter_bytes():
+        size += len(chunk)
+        hashed.update(chunk)
+        kept += chunk[: max(0, KEPT - len(kept))]
+        if size > READ:
+            break
+    return Answer(
+        body=bytes(kept), status=response.status_code, request_id=response.headers.get("x-request-id", "")[:120],
+        size=size, whole=hashed.hexdigest(), truncated=size > len(kept),
+    )  # fmt: skip
+
+
+def _judged(answer: Answer[Any], response: httpx2.Response) -> Answer[Any]:
+    """The answer of a call that was done. A refusal is told apart from a failure that leaves everything open."""
+    if response.is_success:
+        return answer
+    if answer.status >= 500:  # noqa: PLR2004
+        raise CallFailed("crashed", sent=True, transient=True, detail=answer.body, retry_after_ms=_retry_after(response))
+    late = answer.status in (408, 425, 429)
+    wish = _retry_after(response) if late else None
+    raise CallFailed("refused", sent=True, transient=late, detail=answer.body, retry_after_ms=wish)
+
+
+def _retry_after(response: httpx2.Response) -> int | None:
+    try:
+        seconds = float(response.headers["retry-after"])
+    except (KeyError, ValueError):
+        return None
+    return int(min(seconds * 1000, MAX_RETRY_AFTER_MS)) if isfinite(seconds) and seconds >= 0 else None
+
+
+def _client(*, reuse: bool) -> tuple[httpx2.AsyncClient, Close]:
+    """A change goes out on a connection of its own: a stale one would leave it in doubt for nothing."""
+    limits = httpx2.Limits(max_connections=256, max_keepalive_connections=32 if reuse else 0, keepalive_expiry=2)
+    client = httpx2.AsyncClient(
+        trust_env=False, follow_redirects=False, limits=limits, headers={"accept-encoding": "identity"}
+    )
+    return client, client.aclose
+
+
+def _name(error: Exception) -> bytes:
+    return f"{type(error).__name__}: {error}"[:500].encode("utf-8", "backslashreplace")

@@ -1,0 +1,162 @@
+"""Declaring a tool: one decorated, typed function (R-TOOL-20). Its schemas are derived, its version is what it declares.
+
+    @tool(name="clock.now", category="lookup", capability="time", risk=Risk.READ_ONLY, reversibility=Reversibility.PURE)
+    def now(zone: Annotated[str, Field(max_length=64)] = "UTC") -> Now:
+        \"\"\"The current time in a named zone.\"\"\"
+
+A plain function is local: it waits for nobody and bounds its own work. An async function may take a ToolContext first and
+reach the one service it names by `service`; it returns `Answer[Model]`, the bytes as they came.
+"""
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from decimal import Decimal
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any, Generic, Literal, ParamSpec, Required, TypedDict, TypeVar, Unpack, get_args, get_origin, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, create_model
+
+from orchestrator.core.tool import QuorumStep, Reversibility, Risk, ToolSpec, Verifier
+from orchestrator.gateways.tools import builtin
+from orchestrator.gateways.tools.http import Answer, ToolContext
+
+P = ParamSpec("P")
+R = TypeVar("R")
+LookUp = Callable[[ToolContext, Any], Awaitable["Answer[Any] | None"]]
+
+
+class Told(BaseModel):
+    """Base of what tools return: frozen; a service may say more than we read."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class Declaration(TypedDict, total=False):
+    """What a tool declares of itself; see ToolSpec for the meaning of each. `service` names the variable of its origin."""
+
+    name: Required[str]
+    category: Required[str]
+    capability: Required[str]
+    risk: Required[Risk]
+    reversibility: Required[Reversibility]
+    service: str
+    version: int
+    side_effects: str
+    approval: Literal["by_risk", "always", "never"]
+    scopes: tuple[str, ...]
+    timeout_ms: int
+    max_retries: int
+    honours_keys: bool
+    conclusive: bool
+    price_usd: Decimal
+    rate_per_minute: int
+    max_result_chars: int
+    verifier: Verifier
+    trust: Literal["trusted", "untrusted"]
+    sensitive: tuple[str, ...]
+    secrets: tuple[str, ...]
+    parallel_safe: bool
+    external: bool
+    equivalents: tuple[str, ...]
+    preconditions: tuple[str, ...]
+    effects: tuple[str, ...]
+    effect_sentence: str
+    blast_radius: str
+    conflict_keys: tuple[str, ...]
+    claims: tuple[str, ...]
+    facts: dict[str, str]
+    amount: str
+    quorum: tuple[QuorumStep, ...]
+    queue: str
+
+
+class Tool(Generic[P, R]):
+    """A declared tool: its specification, and the function behind it, callable as before."""
+
+    def __init__(self, function: Callable[P, R], declared: Mapping[str, Any]) -> None:
+        self.function = function
+        self.waits = inspect.iscoroutinefunction(function)
+        self.service: str | None = declared.get("service")
+        hints = get_type_hints(function, include_extras=True)
+        result = hints.pop("return")
+        self.takes_context = next(iter(hints.values()), None) is ToolContext
+        self.arguments = _argument_model(function, hints)
+        self.look_up: LookUp | None = None
+        self.spec = ToolSpec.model_validate(
+            {
+                "version": 1, **{name: value for name, value in declared.items() if name != "service"},
+                "description": inspect.cleandoc(function.__doc__ or ""), "local": not self.waits,
+                "input_schema": input_schema(self.arguments), "output_schema": output_schema(result),
+            }
+        )  # fmt: skip
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """The function itself."""
+        return self.function(*args, **kwargs)
+
+    def lookup(self, function: LookUp) -> LookUp:
+        """Declare how an effect of this tool is found again: the answer it would have given, or None when it is not there."""
+        self.look_up = function
+        self.spec = self.spec.evolve(lookup=True)
+        return function
+
+
+def tool(**declared: Unpack[Declaration]) -> Callable[[Callable[P, R]], Tool[P, R]]:
+    """Make a tool of a function. The docstring is the description; raises pydantic's ValidationError for a bad declaration."""
+    return lambda function: Tool(function, declared)
+
+
+@cache
+def shipped() -> Mapping[str, Tool[Any, Any]]:
+    """The tools of `builtin`, by name. Raises ValueError where two have one name."""
+    found: dict[str, Tool[Any, Any]] = {}
+    for module in sorted(module.name for module in iter_modules(builtin.__path__)):
+        members = vars(import_module(f"{builtin.__name__}.{module}"))
+        for declared in [member for member in members.values() if isinstance(member, Tool)]:
+            if declared.spec.name in found and found[declared.spec.name] is not declared:
+                message = f"two tools are called {declared.spec.name}"
+                raise ValueError(message)
+            found[declared.spec.name] = declared
+    return dict(sorted(found.items()))
+
+
+def shipped_tools() -> tuple[ToolSpec, ...]:
+    """The specifications of all shipped tools, by name."""
+    return tuple(declared.spec for declared in shipped().values())
+
+
+def input_schema(arguments: type[BaseModel]) -> dict[str, Any]:
+    """The JSON Schema of a call's arguments: closed, strict types, no titles."""
+    return _plain(arguments.model_json_schema())
+
+
+def output_schema(result: Any) -> dict[str, Any]:
+    """The JSON Schema of a result: of the model inside `Answer[…]`, or of the returned type."""
+    told = get_args(result)[0] if get_origin(result) is Answer else result
+    return _plain(TypeAdapter(told).json_schema(mode="serialization"))
+
+
+def _argument_model(function: Callable[..., Any], hints: Mapping[str, Any]) -> type[BaseModel]:
+    parameters = inspect.signature(function).parameters
+    fields: dict[str, Any] = {
+        name: (hint, ... if parameters[name].default is inspect.Parameter.empty else parameters[name].default)
+        for name, hint in hints.items()
+        if hint is not ToolContext
+    }
+    config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    return create_model(function.__name__, __config__=config, **fields)
+
+
+def _plain(schema: Any, *, names: bool = False) -> Any:
+    """The schema without titles and null defaults; under `properties` and `$defs` the keys are names, not words."""
+    if isinstance(schema, list):
+        return [_plain(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: _plain(value, names=not names and key in ("properties", "$defs"))
+        for key, value in schema.items()
+        if names or (key != "title" and (key, value) != ("default", None))
+    }

@@ -1,0 +1,43 @@
+"""The second wall: what a gateway asks before it sends, whatever the machine claims (R-BUDGET-17).
+
+The first wall is the commit that wrote the intent with its reservation. This one asks the database again, at the
+moment of sending, and each gateway enforces output limit, deadline and egress by itself.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import structlog
+from django.db import Error
+
+log = structlog.get_logger(__name__)
+UNREACHABLE = "unreachable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PermitRefused:
+    """The effect must not be sent; `reason` is a closed word, such as `no_intent` or `stopped`."""
+
+    reason: str
+
+    @property
+    def transient(self) -> bool:
+        """Whether asking again later may help: only where nobody could be asked."""
+        return self.reason == UNREACHABLE
+
+
+class Permit(Protocol):
+    """The right to perform one effect once."""
+
+    def check(self) -> PermitRefused | None:
+        """None when the effect may be sent now: its intent is committed, unexpired, reserved, under the current fence."""
+        ...
+
+
+def ask(permit: Permit) -> PermitRefused | None:
+    """Ask the permit; a database that cannot answer has not permitted anything."""
+    try:
+        return permit.check()
+    except Error as error:
+        log.warning("permit.unreachable", error=type(error).__name__)
+        return PermitRefused(reason=UNREACHABLE)

@@ -1,0 +1,78 @@
+"""The shipped workflows, boundaries and prompts, read from the package's own files (R-GRAPH-7, R-GRAPH-11).
+
+What a database holds was published from here or by a tenant; nothing at run time reads these files.
+"""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import yaml
+
+from budgets.core.profiles import PROFILES
+from orchestrator.core.boundary import Boundary
+from orchestrator.core.graph import GraphSpec
+
+HERE = Path(__file__).parent
+
+
+@cache
+def workflows() -> Mapping[str, GraphSpec]:
+    """Every shipped workflow by its slug. Raises pydantic's ValidationError for a file that is none."""
+    found = (GraphSpec.model_validate(document) for document in _documents("workflows"))
+    return MappingProxyType({spec.slug: spec for spec in found})
+
+
+@cache
+def boundaries() -> Mapping[str, Boundary]:
+    """Every shipped boundary by its slug, each with the budget of the profile that its file names (spec
+    3).
+    """
+    found = (_boundary(document) for document in _documents("boundaries"))
+    return MappingProxyType({boundary.slug: boundary for boundary in found})
+
+
+@cache
+def prompts() -> Mapping[str, str]:
+    """Every shipped prompt template by its name."""
+    return MappingProxyType(
+        {path.stem: path.read_text(encoding="utf-8") for path in sorted((HERE / "prompts").glob("*.md"))}
+    )
+
+
+def workflow(slug: str) -> GraphSpec:
+    """The shipped workflow `slug`. Raises KeyError."""
+    return workflows()[slug]
+
+
+def boundary(slug: str) -> Boundary:
+    """The shipped boundary `slug`. Raises KeyError."""
+    return boundaries()[slug]
+
+
+def read_document(text: str) -> dict[str, Any]:
+    """A workflow or boundary document in YAML (JSON is YAML too). Raises yaml.YAMLError, TypeError for
+    no mapping.
+    """
+    document = yaml.safe_load(text)
+    if not isinstance(document, dict):
+        message = "the document is no mapping"
+        raise TypeError(message)
+    return document
+
+
+def _documents(folder: str) -> list[dict[str, Any]]:
+    return [
+        read_document(path.read_text(encoding="utf-8")) for path in sorted((HERE / folder).glob("*.yaml"))
+    ]
+
+
+def _boundary(document: dict[str, Any]) -> Boundary:
+    """`profile` names the vector that `budget` then amends; the boundary itself carries plain amounts."""
+    limits: dict[str, Decimal | None] = dict(PROFILES[document["profile"]])
+    limits.update(document.get("budget", {}))
+    plain = {name: value for name, value in document.items() if name not in ("profile", "budget")}
+    return Boundary.model_validate({**plain, "budget": limits})

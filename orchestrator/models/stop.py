@@ -1,0 +1,34 @@
+"""Emergency stops (R-SEC-9)."""
+
+from django.db import models
+from django.db.models import Q
+
+from tenancy.ids import fresh_id
+
+
+class EmergencyStop(models.Model):
+    """A stop in force until it is lifted. `tenant` None with scope `global` stops everything.
+
+    Not a tenant table: every run must see a global stop, and the row says nothing about any tenant's data.
+    """
+
+    id = models.UUIDField(primary_key=True, default=fresh_id)
+    scope = models.CharField(max_length=10)
+    tenant_id = models.UUIDField(null=True)
+    target = models.CharField(max_length=64, blank=True)
+    reason = models.CharField(max_length=500)
+    by = models.UUIDField(null=True)
+    at = models.DateTimeField()
+    lifted_at = models.DateTimeField(null=True)
+    lifted_by = models.UUIDField(null=True)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(scope__in=["global", "tenant", "workflow", "tool"]), name="stop_scope_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(scope="global", tenant_id__isnull=True) | Q(tenant_id__isnull=False), name="stop_of_whom"
+            ),
+        ]
+        indexes = [models.Index(fields=["scope", "tenant_id"], condition=Q(lifted_at__isnull=True), name="stop_in_force")]

@@ -1,0 +1,6 @@
+"""What the orchestrator lends to the floors below."""
+
+from approvals.ports import register_edit_check
+from orchestrator.actions.editing import judge_edit
+
+register_edit_check(judge_edit)

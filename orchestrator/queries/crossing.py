@@ -1,0 +1,27 @@
+"""The closed list of what crosses tenants: functions that return ids only (ROLES.md)."""
+
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+
+
+def _ids(call: str, parameters: tuple[Any, ...]) -> list[UUID]:
+    with connection.cursor() as cursor:
+        cursor.execute(call, parameters)
+        return [row[0] for row in cursor.fetchall() if row[0] is not None]
+
+
+def tenant_of_run(run_id: UUID) -> UUID | None:
+    """Whose run it is, or None where there is no such run."""
+    return next(iter(_ids("SELECT tenant_of_run(%s)", (run_id,))), None)
+
+
+def due_runs(limit: int) -> list[UUID]:
+    """Runs that wait for nobody and yet stand still: signals wait, the lease is dead, or their time has come."""
+    return _ids("SELECT due_runs(%s)", (limit,))
+
+
+def renew_leases(worker: str, seconds: int) -> list[UUID]:
+    """Prolong every lease of a worker; the runs it still holds."""
+    return _ids("SELECT renew_leases(%s, %s)", (worker, seconds))

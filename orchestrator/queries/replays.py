@@ -1,0 +1,32 @@
+"""Replaying a stored run."""
+
+from uuid import UUID
+
+import orjson
+
+from orchestrator.core.replay import Report, replayed
+from orchestrator.core.state import State
+from orchestrator.models import ManifestRow, Run
+from orchestrator.runtime.recall import graph_of, manifest_of, pins_of
+from tenancy.context import tenant
+from traces.core.errors import Erased
+from traces.models import Payload
+from traces.queries import records, salt, snapshots
+
+
+def replay(tenant_id: UUID, run_id: UUID) -> Report:
+    """Feed the recorded events to the core and compare every record. Opens the tenant's transaction itself."""
+    with tenant(tenant_id):
+        run = Run.objects.get(id=run_id)
+        row = ManifestRow.objects.get(id=run_id)
+        manifest = manifest_of(bytes(row.body), pins_of(tenant_id, row.pins_digest))
+        graph = graph_of(tenant_id, run.workflow_version_id)
+        opening = State.model_validate(orjson.loads(bytes(snapshots(run_id)[0].state)))
+        bodies = [bytes(record.body) for record in records(run_id)[1:]]
+        try:
+            run_salt = salt(run_id)
+        except Erased:
+            return Report(matches=False, records=0, first_difference=1, detail="content was erased")
+        held = Payload.objects.filter(run_id=run_id).exclude(body=None).values_list("digest", "body")
+        contents = {bytes(digest).hex(): bytes(body) for digest, body in held}
+    return replayed(graph, manifest, opening, bodies, run_salt, contents)

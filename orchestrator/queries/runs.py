@@ -1,0 +1,92 @@
+"""Reads of runs for doors and pages. All inside the tenant's context unless they say otherwise."""
+
+from typing import Any
+from uuid import UUID
+
+import orjson
+from django.db.models import QuerySet
+
+from budgets.core.dimension import Dimension
+from budgets.core.vector import ZERO
+from budgets.queries import usage
+from orchestrator.core.errors import RunNotFound
+from orchestrator.core.state import State
+from orchestrator.models import ManifestRow, Run
+from orchestrator.runtime.recall import state_of
+from traces.core.sentence import SentenceFacts, sentence
+from traces.models import Record
+from traces.queries import payloads, recall
+
+FILTERS = ("status", "workflow", "terminal_code")
+
+
+def runs(filters: dict[str, str]) -> QuerySet[Run]:
+    """Runs by status, workflow, terminal_code, created_after and q (a part of the id or the workflow)."""
+    found = Run.objects.all()
+    for name in FILTERS:
+        if name in filters:
+            found = found.filter(**{name: filters[name]})
+    if "created_after" in filters:
+        found = found.filter(created_at__gt=filters["created_after"])
+    if "q" in filters:
+        found = found.filter(workflow__icontains=filters["q"])
+    return found
+
+
+def run_of(run_id: UUID | None) -> Run:
+    """One run. Raises RunNotFound, also for another tenant's."""
+    run = Run.objects.select_related("workflow_version").filter(id=run_id).first() if run_id is not None else None
+    if run is None:
+        raise RunNotFound
+    return run
+
+
+def state_now(run_id: UUID) -> State:
+    """The run's state, recalled."""
+    found = recall(run_id)
+    return state_of(found.state, found.patches)[0]
+
+
+def result_of(run: Run) -> dict[str, Any] | None:
+    """The result or the report of an ended run; None while it is under way."""
+    if not run.result:
+        return None
+    body = payloads(run.id, (run.result,)).get(run.result)
+    document: dict[str, Any] = orjson.loads(body) if body is not None else {"erased": True}
+    return document
+
+
+def path_of(run_id: UUID) -> tuple[str, ...]:
+    """The nodes the run went through, neighbours once."""
+    targets = Record.objects.filter(run_id=run_id).order_by("number").values_list("target", flat=True)
+    path: list[str] = []
+    for target in targets:
+        if not path or path[-1] != target:
+            path.append(target)
+    return tuple(path)
+
+
+def sentence_of(run: Run) -> str:
+    """The run in one sentence (R-GRAPH-18)."""
+    state = state_now(run.id)
+    manifest = orjson.loads(bytes(ManifestRow.objects.values_list("body", flat=True).get(id=run.id)))
+    calls: dict[str, int] = {}
+    for fact in state.facts.values():
+        calls[fact.tool] = calls.get(fact.tool, 0) + fact.version
+    for failure in state.failures:
+        calls[failure.tool] = calls.get(failure.tool, 0) + 1
+    spent = usage(run.id)
+    return sentence(
+        SentenceFacts(
+            workflow=run.workflow, tools_allowed=tools_of(run), ceiling=manifest["limits"].get("cost_usd"),
+            path=path_of(run.id), calls=calls, spent=spent[Dimension.COST_USD].used if Dimension.COST_USD in spent else ZERO,
+            facts=tuple(name for name, _ in state.facts_in_order()), status=run.status,
+            terminal_code=run.terminal_code or None, reason=run.reason, waiting_for=min(state.gates, default=""),
+        )
+    )  # fmt: skip
+
+
+def tools_of(run: Run) -> tuple[str, ...]:
+    """The tools that the run's workflow names."""
+    spec = orjson.loads(bytes(run.workflow_version.body))
+    return tuple(spec.get("tools", ()))

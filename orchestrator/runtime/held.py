@@ -1,0 +1,69 @@
+"""The runs this process holds, and the thread that renews their leases while they are worked on (R-SESS-2)."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from uuid import UUID
+
+import structlog
+from django.conf import settings
+from django.db import Error, connection
+
+from orchestrator.actions.hand import Hand
+from orchestrator.queries.crossing import renew_leases
+
+log = structlog.get_logger(__name__)
+
+
+class Held:
+    """Names of the runs in hand. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._runs: dict[UUID, str] = {}
+
+    @contextmanager
+    def holding(self, hand: Hand) -> Iterator[None]:
+        """The run is in hand for the length of the block."""
+        with self._lock:
+            self._runs[hand.run] = hand.worker
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._runs.pop(hand.run, None)
+
+    def workers(self) -> tuple[str, ...]:
+        """The worker names that hold anything now."""
+        with self._lock:
+            return tuple(dict.fromkeys(self._runs.values()))
+
+
+HELD = Held()
+
+
+class Heartbeat(threading.Thread):
+    """Renews all leases of this process three times a lease. A failed beat is tried again at the next."""
+
+    def __init__(self) -> None:
+        super().__init__(name="heartbeat", daemon=True)
+        self._stop_asked = threading.Event()
+
+    def run(self) -> None:
+        """Beat until stopped."""
+        while not self._stop_asked.wait(settings.INTERLOCK_LEASE_SECONDS / 3):
+            self.beat()
+        connection.close()
+
+    def beat(self) -> None:
+        """One round over everything held."""
+        for worker in HELD.workers():
+            try:
+                renew_leases(worker, settings.INTERLOCK_LEASE_SECONDS)
+            except Error as error:
+                log.warning("heartbeat.failed", error=type(error).__name__)
+                connection.close()
+
+    def stop(self) -> None:
+        """Stop beating."""
+        self._stop_asked.set()

@@ -1,0 +1,75 @@
+"""Leases: who may write a run (R-SESS-2). Taken by a conditional update; a dead one is taken over and counted."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+
+from tenancy.context import raw_cursor, tenant
+
+CLAIM = """
+UPDATE orchestrator_run SET
+  fence = fence + 1, lease_owner = %(worker)s,
+  lease_until = clock_timestamp() + make_interval(secs => %(seconds)s),
+  takeovers = CASE WHEN lease_owner IS NULL THEN takeovers ELSE takeovers + 1 END
+WHERE id = %(run)s AND (lease_owner IS NULL OR lease_until < clock_timestamp())
+RETURNING fence, version, takeovers, status, workflow_version_id, record_number, record_hash, event_seq, event_hash,
+          snapshot_number, patch_bytes, clock_timestamp()"""
+RELEASE = """
+UPDATE orchestrator_run SET lease_owner = NULL, lease_until = NULL
+WHERE id = %(run)s AND fence = %(fence)s AND lease_owner = %(worker)s"""
+RENEW = """
+UPDATE orchestrator_run SET lease_until = clock_timestamp() + make_interval(secs => %(seconds)s)
+WHERE id = %(run)s AND fence = %(fence)s AND lease_owner = %(worker)s
+RETURNING id"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claimed:
+    """The run's row as it was when the lease was taken."""
+
+    fence: int
+    version: int
+    takeovers: int
+    status: str
+    workflow_version: UUID
+    record_number: int
+    record_hash: bytes
+    event_seq: int
+    event_hash: bytes
+    snapshot_number: int
+    patch_bytes: int
+    at: datetime
+
+
+def claim(tenant_id: UUID, run_id: UUID, worker: str) -> Claimed | None:
+    """Take the lease, in a commit of its own so that a crash right after still counts. None: somebody has it."""
+    values = {"run": run_id, "worker": worker, "seconds": settings.INTERLOCK_LEASE_SECONDS}
+    with tenant(tenant_id):
+        cursor = raw_cursor()
+        cursor.execute(CLAIM, values, prepare=True)
+        row: tuple[Any, ...] | None = cursor.fetchone()
+    if row is None:
+        return None
+    return Claimed(
+        fence=row[0], version=row[1], takeovers=row[2], status=row[3], workflow_version=row[4], record_number=row[5],
+        record_hash=bytes(row[6]), event_seq=row[7], event_hash=bytes(row[8]), snapshot_number=row[9],
+        patch_bytes=row[10], at=row[11],
+    )  # fmt: skip
+
+
+def release(tenant_id: UUID, run_id: UUID, worker: str, fence: int) -> None:
+    """Give the lease back; nothing happens where it was lost before."""
+    with tenant(tenant_id):
+        raw_cursor().execute(RELEASE, {"run": run_id, "fence": fence, "worker": worker})
+
+
+def renew(tenant_id: UUID, run_id: UUID, worker: str, fence: int) -> bool:
+    """Prolong the lease; whether it is still this worker's."""
+    values = {"run": run_id, "fence": fence, "worker": worker, "seconds": settings.INTERLOCK_LEASE_SECONDS}
+    with tenant(tenant_id):
+        cursor = raw_cursor()
+        cursor.execute(RENEW, values)
+        return cursor.fetchone() is not None

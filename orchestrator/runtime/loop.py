@@ -1,0 +1,114 @@
+"""THE RING: claim, recall, then commit and perform in turn until the run waits, ends, or the slice is over."""
+
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Protocol
+from uuid import UUID
+
+from django.conf import settings
+from django.db import OperationalError
+
+from orchestrator.actions.commit import CommitInDoubt, LeaseLost, commit
+from orchestrator.actions.hand import Hand
+from orchestrator.actions.signalling import has_untaken_signals, leave_late_outcomes, poison
+from orchestrator.actions.writing import Committed
+from orchestrator.core.events import TimerFired
+from orchestrator.core.terminal import TERMINAL_STATUSES, Status
+from orchestrator.gateways.queue import wake
+from orchestrator.queries.crossing import tenant_of_run
+from orchestrator.runtime.held import HELD
+from orchestrator.runtime.landing import Landing, where_it_landed
+from orchestrator.runtime.leases import claim
+from orchestrator.runtime.perform import Outcomes, Performer
+from orchestrator.runtime.recall import take_in_hand
+from orchestrator.runtime.recovery import given_up, recover
+from traces.live import announce
+
+POISONED = 3
+
+
+class FaultPoint(Protocol):
+    """Called at every yield point with its name; tests raise or wait there. In production it does nothing."""
+
+    def __call__(self, point: str) -> None: ...
+
+
+def nothing(point: str) -> None:
+    """No fault."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Worker:
+    """One process's share in driving runs. `stopping` ends every slice before its next effect."""
+
+    name: str
+    performer: Performer
+    fault: FaultPoint = field(default=nothing)
+    stopping: bool = False
+
+    def advance(self, run_id: UUID) -> None:
+        """Drive a run as far as it goes. Does nothing when another worker has it."""
+        while self._slice(run_id):
+            pass
+
+    def _slice(self, run_id: UUID) -> bool:
+        """One lease's worth of work. True: signals came in while the lease was being given back, go on."""
+        tenant_id = tenant_of_run(run_id)
+        if tenant_id is None or self.stopping:
+            return False
+        claimed = claim(tenant_id, run_id, self.name)
+        if claimed is None:
+            return False
+        self.fault("claimed")
+        hand = take_in_hand(tenant_id, run_id, self.name, claimed)
+        poisoned = claimed.takeovers >= POISONED and Status(claimed.status) not in TERMINAL_STATUSES
+        if poisoned:
+            poison(tenant_id, run_id, claimed.takeovers)
+        with HELD.holding(hand):
+            given_back = self._drive(hand, poisoned=poisoned)
+        return given_back and has_untaken_signals(tenant_id, run_id)
+
+    def _drive(self, hand: Hand, *, poisoned: bool) -> bool:
+        """Commit and perform in turn. True when a commit gave the lease back, False when it was lost."""
+        outcomes = given_up(hand) if poisoned else recover(hand, self.performer, self.fault)
+        tick = TimerFired(at=hand.manifest.admitted_at)
+        outcomes = Outcomes(events=(*outcomes.events, tick), bodies=outcomes.bodies)
+        until = monotonic() + settings.INTERLOCK_SLICE_SECONDS
+        while True:
+            committed = self._commit(hand, outcomes, slice_over=self.stopping or monotonic() > until)
+            if committed is None:
+                return False
+            self.fault("committed")
+            if not committed.effects:
+                if hand.state.held and not hand.state.paused:
+                    wake(hand.run)
+                return True
+            outcomes = self.performer.perform(hand, committed.effects, self.fault)
+            self.fault("performed")
+
+    def _commit(self, hand: Hand, outcomes: Outcomes, *, slice_over: bool) -> Committed | None:
+        """Commit, through a lost connection if need be. None: the lease is lost, and the outcomes are kept as late."""
+        while True:
+            self.fault("before_commit")
+            try:
+                committed = commit(
+                    hand, outcomes.events, dict(outcomes.bodies),
+                    open_circuits=self.performer.open_circuits(hand), slice_over=slice_over,
+                )  # fmt: skip
+            except LeaseLost:
+                break
+            except CommitInDoubt as doubt:
+                landing = where_it_landed(hand)
+                if landing is Landing.LOST:
+                    break
+                if landing is Landing.NOT_LANDED:
+                    continue
+                committed = doubt.written.taken_over(hand)
+            except OperationalError:
+                if where_it_landed(hand) is Landing.LOST:
+                    break
+                continue
+            announce(hand.run, committed.seq)
+            return committed
+        leave_late_outcomes(hand, outcomes.events, outcomes.bodies)
+        return None

@@ -1,0 +1,116 @@
+"""Performing effects: outside any transaction, each under its deadline; failures become events (THE-RING, R-TOOL-11).
+
+A batch of read-only calls runs side by side on the process's asyncio thread; local tools, the scripted model and a
+mutating call run one at a time. A mutating call that honours no key is sent only by whoever inserts its Dispatch row.
+"""
+
+from collections.abc import Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from django.db import connection
+
+from orchestrator.actions.dispatching import dispatch
+from orchestrator.actions.hand import Hand
+from orchestrator.core.effects import CallModel, CallTool
+from orchestrator.core.events import AnyEvent, Recovered, ToolFailed
+from orchestrator.gateways.effects_loop import EffectLoop
+from orchestrator.gateways.llm.gateway import ModelGateway
+from orchestrator.gateways.outcome import Performed
+from orchestrator.gateways.permits import DatabasePermit
+from orchestrator.gateways.tools.dispatcher import ToolGateway
+from orchestrator.runtime.contents import body_of
+
+UNCERTAIN = ("timeout", "crashed", "malformed", "unreachable")
+
+
+class Fault(Protocol):
+    """A test's hook at a yield point."""
+
+    def __call__(self, point: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcomes:
+    """What came of effects: events with a provisional time, and their content by digest."""
+
+    events: tuple[AnyEvent, ...] = ()
+    bodies: Mapping[str, bytes] = field(default_factory=dict)
+
+
+@dataclass(slots=True, kw_only=True)
+class Performer:
+    """The gateways and the loop that runs their waiting parts."""
+
+    loop: EffectLoop
+    models: ModelGateway
+    tools: ToolGateway
+
+    def open_circuits(self, hand: Hand) -> tuple[str, ...]:
+        """The tools of this run that take no calls for the moment."""
+        return self.tools.open_circuits(tuple(tool.name for tool in hand.manifest.pins.tools))
+
+    def perform(self, hand: Hand, effects: tuple[CallModel | CallTool, ...], fault: Fault) -> Outcomes:
+        """Perform all and wait for all."""
+        at = hand.manifest.admitted_at
+        if len(effects) > 1:
+            return self._side_by_side(hand, effects, at)
+        effect = effects[0]
+        if isinstance(effect, CallTool) and effect.mutating:
+            return self._mutate(hand, effect, at, fault)
+        return joined([self._one(hand, effect).result()], at)
+
+    def _side_by_side(self, hand: Hand, effects: tuple[CallModel | CallTool, ...], at: datetime) -> Outcomes:
+        started = [self._one(hand, effect) for effect in effects]
+        return joined([future.result() for future in started], at)
+
+    def _one(self, hand: Hand, effect: CallModel | CallTool) -> "Future[Performed]":
+        """Start one effect; a future of its outcome. Gateways never raise: what goes wrong is an outcome."""
+        permit = DatabasePermit(hand.tenant, hand.run, effect.id, hand.fence)
+        if isinstance(effect, CallModel):
+            profile = next(p for p in hand.manifest.pins.profiles if p.name == effect.profile)
+            request = body_of(hand, effect.request)
+            return self.models.start(self.loop, effect, request, profile, hand.salt, permit, before_wait=connection.close)
+        arguments = body_of(hand, effect.arguments)
+        spec = hand.manifest.pins.by_name[effect.tool]
+        return self.tools.start(self.loop, effect, arguments, spec, hand.salt, permit, before_wait=connection.close)
+
+    def _mutate(self, hand: Hand, effect: CallTool, at: datetime, fault: Fault) -> Outcomes:
+        """Send one mutating call. Where nobody knows what became of it, look it up or say so."""
+        fault("before_dispatch")
+        if not effect.honours_keys and not dispatch(hand.tenant, hand.run, effect.id, "started"):
+            return Outcomes(events=(Recovered(at=at, effect=effect.id, resolution="abandoned"),))
+        fault("dispatched")
+        performed = self._one(hand, effect).result()
+        fault("sent")
+        event = performed.event(at)
+        if isinstance(event, ToolFailed) and event.sent and event.error in UNCERTAIN and not effect.honours_keys:
+            return self.resolve(hand, effect, at)
+        return joined([performed], at)
+
+    def resolve(self, hand: Hand, effect: CallTool, at: datetime) -> Outcomes:
+        """What became of a call that was sent and not answered: found, surely not, or in doubt (R-TOOL-9)."""
+        if not effect.lookup:
+            return Outcomes(events=(Recovered(at=at, effect=effect.id, resolution="in_doubt"),))
+        connection.close()
+        spec = hand.manifest.pins.by_name[effect.tool]
+        found = self.tools.look_up(self.loop, effect, body_of(hand, effect.arguments), spec, hand.salt)
+        if found.observation is not None:
+            event = Recovered(
+                at=at, effect=effect.id, resolution="found", observation=found.observation, size=found.size
+            )
+            return Outcomes(events=(event,), bodies=found.bodies)
+        sure = found.answered and effect.conclusive
+        return Outcomes(
+            events=(Recovered(at=at, effect=effect.id, resolution="abandoned" if sure else "in_doubt"),)
+        )
+
+
+def joined(performed: list[Performed], at: datetime) -> Outcomes:
+    """The outcomes of several effects as one."""
+    bodies: dict[str, bytes] = {}
+    for one in performed:
+        bodies.update(one.bodies)
+    return Outcomes(events=tuple(one.event(at) for one in performed), bodies=bodies)

@@ -1,0 +1,65 @@
+"""Recall: snapshot plus patches, without running core logic, so that new code can carry an old run (THE-RING)."""
+
+from functools import lru_cache
+from uuid import UUID
+
+import orjson
+
+from orchestrator.actions.hand import Hand
+from orchestrator.core.compiler import compile_graph
+from orchestrator.core.graph import CompiledGraph
+from orchestrator.core.manifest import Manifest, Pins
+from orchestrator.core.state import State
+from orchestrator.models import ManifestRow, PinSet, WorkflowVersion
+from orchestrator.runtime.leases import Claimed
+from tenancy.context import tenant
+from traces.core.chain import Head
+from traces.core.patch import apply
+from traces.queries import recall, salt
+
+
+def take_in_hand(tenant_id: UUID, run_id: UUID, worker: str, claimed: Claimed) -> Hand:
+    """Everything a worker needs of a claimed run."""
+    with tenant(tenant_id):
+        found = recall(run_id)
+        row = ManifestRow.objects.values_list("body", "pins_digest").get(id=run_id)
+        pins = pins_of(tenant_id, row[1])
+        graph = graph_of(tenant_id, claimed.workflow_version)
+        run_salt = salt(run_id)
+    manifest = manifest_of(bytes(row[0]), pins)
+    state, snapshot_bytes = state_of(found.state, found.patches)
+    head = Head(
+        run=run_id, record_number=claimed.record_number, record_hash=claimed.record_hash,
+        event_seq=claimed.event_seq, event_hash=claimed.event_hash,
+    )  # fmt: skip
+    return Hand(
+        run=run_id, tenant=tenant_id, worker=worker, fence=claimed.fence, version=claimed.version,
+        takeovers=claimed.takeovers, graph=graph, manifest=manifest, salt=run_salt, state=state, head=head,
+        snapshot_number=found.snapshot_number, patch_bytes=claimed.patch_bytes, snapshot_bytes=snapshot_bytes,
+    )  # fmt: skip
+
+
+def state_of(snapshot: bytes, patches: tuple[bytes, ...]) -> tuple[State, int]:
+    """The state, and the snapshot's size in bytes."""
+    plain = orjson.loads(snapshot)
+    for patch in patches:
+        plain = apply(plain, orjson.loads(patch) if isinstance(patch, bytes) else patch)
+    return State.model_validate(plain), len(snapshot)
+
+
+def manifest_of(body: bytes, pins: Pins) -> Manifest:
+    """A manifest from its own part and the shared pins."""
+    return Manifest.model_validate({**orjson.loads(body), "pins": pins})
+
+
+@lru_cache(maxsize=64)
+def pins_of(tenant_id: UUID, digest: str) -> Pins:
+    """Pins never change, so a process parses each set once."""
+    return Pins.model_validate_json(bytes(PinSet.objects.values_list("body", flat=True).get(digest=digest)))
+
+
+@lru_cache(maxsize=64)
+def graph_of(tenant_id: UUID, version_id: UUID) -> CompiledGraph:
+    """A published version never changes, so a process compiles it once."""
+    body = WorkflowVersion.objects.values_list("body", flat=True).get(id=version_id)
+    return compile_graph(orjson.loads(bytes(body)))

@@ -1,0 +1,56 @@
+"""The sweep: finds every run that stands still without waiting for anybody, straight on PostgreSQL (THE-RING).
+
+It does not ride on the broker it repairs, and it drives what it finds itself, a bounded number a tick.
+"""
+
+import threading
+from random import uniform
+from typing import TYPE_CHECKING
+
+import structlog
+from django.conf import settings
+from django.db import Error, connection
+
+from orchestrator.actions.expiring import expire_gates_of
+from orchestrator.queries.crossing import due_runs
+
+if TYPE_CHECKING:
+    from orchestrator.runtime.loop import Worker
+
+log = structlog.get_logger(__name__)
+A_TICK = 20
+
+
+class Sweep(threading.Thread):
+    """One thread in every worker. Ticks are spread, so that workers do not look all at once."""
+
+    def __init__(self, worker: "Worker") -> None:
+        super().__init__(name="sweep", daemon=True)
+        self._worker = worker
+        self._stop_asked = threading.Event()
+
+    def run(self) -> None:
+        """Sweep until stopped."""
+        while not self._stop_asked.wait(settings.INTERLOCK_SWEEP_SECONDS * uniform(0.8, 1.2)):  # noqa: S311
+            self.tick()
+        connection.close()
+
+    def tick(self) -> int:
+        """One look; how many runs were driven. A database that is away is tried again at the next tick."""
+        driven = 0
+        try:
+            for run_id in due_runs(A_TICK):
+                if self._stop_asked.is_set():
+                    break
+                expire_gates_of(run_id)
+                self._worker.advance(run_id)
+                driven += 1
+        except Error as error:
+            log.warning("sweep.failed", error=type(error).__name__)
+        finally:
+            connection.close()
+        return driven
+
+    def stop(self) -> None:
+        """Stop sweeping."""
+        self._stop_asked.set()

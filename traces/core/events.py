@@ -1,8 +1,8 @@
 """Every kind of event a run's trace can hold: one frozen model each, one discriminated union (R-TRACE-1).
 
-An event says what happened in digests, numbers and closed words; what came from outside stands in payloads and
-is named here by its digest. Amounts are decimal strings in the canonical form. A field is added only with a
-default, and a changed meaning takes a new version `v`, so that readers accept everything ever written (BYTES.md).
+An event says what happened in digests, numbers and closed words; what came from outside stands in payloads
+and is named here by its digest. Amounts are decimal strings in the canonical form. A field is added only with
+a default, and a changed meaning takes a new version `v`, so that readers accept all ever written (BYTES.md).
 """
 
 from decimal import Decimal
@@ -106,7 +106,7 @@ class PhaseSkipped(Body):
 
 
 class PhaseNoted(Body):
-    """A phase was passed and hands on its artifact: `artifact` names it, `digest` points to where it is stored."""
+    """A phase was passed and hands on its artifact; `digest` points to where that is stored."""
 
     kind: Literal["phase_noted"] = "phase_noted"
     artifact: str

@@ -1,14 +1,14 @@
 """Secrets never enter a trace; personal data stays out where policy says so (R-TRACE-5, BYTES.md).
 
-What is taken out leaves a mark that says what it was, such as `[redacted:api_key]`: the redaction is recorded in
-the very bytes that are hashed. Redacting twice changes nothing.
+What is taken out leaves a mark that says what it was, such as `[redacted:api_key]`: the redaction is recorded
+in the very bytes that are hashed. Redacting twice changes nothing.
 """
 
 import json
 import re
 from collections import Counter
 from collections.abc import Callable
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import orjson
 
@@ -44,7 +44,7 @@ _BLOCK_END = re.compile(r"-----END (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?----
 _BLOCK_BODY = re.compile(r"(?:[A-Za-z0-9+/=\s]|\\[nr])*+")
 _BLOCK_LONGEST = 20_000
 _SECRET_NAME = re.compile(rf"(?i)(?:{_NAMES})")
-# Almost nothing holds a secret; one look for these words (or for an escape that could hide one) settles the rest.
+# Almost nothing holds a secret; one look for these words (or an escape that could hide one) settles the rest.
 _HINT = re.compile(
     rb"(?i)ilk_|[prs]k[-_]|whsec_|gh[pousr]_|github_pat_|glpat-|xox|npm_|hf_|pypi-|aiza|a[ks]ia|eyj"
     rb"|bearer|basic|passw|passphrase|secret|api.?key|private.?key|token|:\\?/\\?/|\\u00"
@@ -57,7 +57,8 @@ _LITERAL = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _COLON = re.compile(r"\s*:")
 
 
-class Redaction(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Redaction:
     """How often something of one kind was taken out."""
 
     kind: str
@@ -67,14 +68,14 @@ class Redaction(NamedTuple):
 def redact(data: bytes, *, personal: bool = False) -> tuple[bytes, tuple[Redaction, ...]]:
     """The bytes without secrets, and what was taken out, by kind.
 
-    With `personal` without e-mail addresses, card numbers and IBANs too. Bytes without any of them come back as
-    they are; JSON stays JSON, and all else in it stands as it stood.
+    With `personal` without e-mail addresses, card numbers and IBANs too. Bytes without any of them come back
+    as they are; JSON stays JSON, and all else in it stands as it stood.
     """
     if not personal and _HINT.search(data) is None:
         return data, ()
     found: Counter[str] = Counter()
     clean = _Cleaner(found, personal=personal).value(data.decode("utf-8", "surrogateescape"), 0)
-    kinds = tuple(Redaction(kind, found[kind]) for kind in sorted(found))
+    kinds = tuple(Redaction(kind=kind, count=found[kind]) for kind in sorted(found))
     return (clean.encode("utf-8", "surrogateescape") if kinds else data), kinds
 
 
@@ -139,7 +140,7 @@ class _Cleaner:
         return marked(kind)
 
     def _blocks(self, text: str) -> str:
-        """Private keys, whole or cut off; each end is looked for once, so a flood of beginnings costs one pass."""
+        """Private keys, whole or cut off; each end is looked for once: a flood of beginnings costs one pass."""
         parts: list[str] = []
         at, end = 0, _BLOCK_END.search(text)
         while (begin := _BLOCK.search(text, at)) is not None:

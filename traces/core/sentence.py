@@ -16,9 +16,9 @@ MOST = 8
 class SentenceFacts(BaseModel):
     """What the sentence is made of.
 
-    `ceiling` and `spent` are USD, a ceiling of None is none. `path` are node ids in the order of the walk, `calls`
-    is the number of calls by tool, `facts` are ids. `terminal_code` is None while the run lives; `waiting_for` is
-    then what it waits for, or empty.
+    `ceiling` and `spent` are USD, a ceiling of None is none. `path` are node ids in the order of the walk,
+    `calls` is the number of calls by tool, `facts` are ids. `terminal_code` is None while the run lives;
+    `waiting_for` is then what it waits for, or empty.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -58,7 +58,7 @@ def compressed(path: Sequence[str]) -> tuple[str, ...]:
 
 
 def _repetition(path: Sequence[str], at: int) -> tuple[int, int]:
-    """The repetition that covers most of the path from `at`: its width in nodes, and how often it stands."""
+    """The repetition covering most of the path from `at`: its width in nodes, and how often it stands."""
     best = (1, 1)
     for width in range(1, min(MOST, (len(path) - at) // 2) + 1):
         unit = path[at : at + width]

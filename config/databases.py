@@ -30,4 +30,6 @@ def database(url: str, *, pool_size: int | None, application: str = "interlock")
     options = entry["OPTIONS"]
     if pool_size is not None:
         options["pool"] = {"min_size": 1, "max_size": pool_size, "timeout": 10}
+        # Django's default of None switches prepared statements off, even where a cursor asks for one.
+        options["prepare_threshold"] = 5
     return entry

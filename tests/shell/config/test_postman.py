@@ -1,0 +1,67 @@
+"""Celery is a postman: it carries JSON, keeps nothing, and never holds anybody up."""
+
+from __future__ import annotations
+
+import time
+
+import kombu.exceptions
+import pytest
+from celery import Celery
+from celery.contrib.testing.worker import start_worker
+from kombu.exceptions import ContentDisallowed
+
+from config.celery import app, beat_schedule
+from config.embedded import EmbeddedValkey
+from tests.proves import proves
+
+
+def postman(url: str) -> Celery:
+    """A Celery with the house's own settings and another broker."""
+    found = Celery("interlock-test", set_as_current=False)
+    found.config_from_object("django.conf:settings", namespace="CELERY")
+    found.conf.broker_url = url.replace("unix://", "redis+socket://", 1)
+    return found
+
+
+def test_the_postman_keeps_nothing_and_speaks_json() -> None:
+    conf = app.conf
+    assert conf.result_backend is None
+    assert conf.task_ignore_result is True
+    assert (conf.accept_content, conf.task_serializer) == (["json"], "json")
+    assert (conf.task_acks_late, conf.worker_prefetch_multiplier) == (True, 1)
+
+
+@proves("D3", part="posting does not wait")
+def test_posting_to_a_dead_broker_fails_at_once() -> None:
+    begun = time.monotonic()
+    with pytest.raises(kombu.exceptions.OperationalError):
+        postman("unix:///nonexistent/valkey.sock").send_task("nobody.answers", kwargs={})
+    assert time.monotonic() - begun < 3
+
+
+def test_a_pickle_is_not_opened() -> None:
+    with pytest.raises(ContentDisallowed):
+        kombu.serialization.loads(
+            b"x", "application/x-python-serialize", "binary", accept=app.conf.accept_content
+        )
+
+
+def test_a_message_goes_through_valkey_to_a_worker(valkey: EmbeddedValkey) -> None:
+    office = postman(valkey.url)
+    heard: list[str] = []
+
+    @office.task(name="tests.hear", shared=False)
+    def hear(*, word: str) -> None:
+        heard.append(word)
+
+    with start_worker(office, perform_ping_check=False, pool="solo", shutdown_timeout=20):
+        hear.apply_async(kwargs={"word": "wake"})
+        deadline = time.monotonic() + 20
+        while not heard and time.monotonic() < deadline:
+            time.sleep(0.02)
+    assert heard == ["wake"]
+
+
+def test_every_beat_names_a_known_job() -> None:
+    app.loader.import_default_modules()
+    assert sorted(entry["task"] for entry in beat_schedule().values() if entry["task"] not in app.tasks) == []

@@ -29,11 +29,11 @@ WITH want AS MATERIALIZED (
   SELECT l.account_id, l.dimension, l."limit", l.used, l.reserved
     FROM want w JOIN budgets_line l
       ON l.tenant_id = %(tenant)s AND l.account_id = w.account_id AND l.dimension = w.dimension
-   WHERE l.used + l.reserved + w.asked > l."limit"
+   WHERE l.account_id = ANY(%(accounts)s::uuid[]) AND l.used + l.reserved + w.asked > l."limit"
 ), moved AS (
   UPDATE budgets_line l SET used = l.used + w.used, reserved = l.reserved + w.reserved FROM want w
    WHERE l.tenant_id = %(tenant)s AND l.account_id = w.account_id AND l.dimension = w.dimension
-     AND NOT EXISTS (SELECT FROM misfit)
+     AND l.account_id = ANY(%(accounts)s::uuid[]) AND NOT EXISTS (SELECT FROM misfit)
      AND (w.asked IS NULL OR l."limit" IS NULL OR l.used + l.reserved + w.asked <= l."limit")
   RETURNING 1
 ), drawn AS (

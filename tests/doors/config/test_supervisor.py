@@ -19,8 +19,9 @@ from typing import Any
 
 import psycopg
 import pytest
+import redis
 
-from config.children import alive
+from config.children import Account, alive, socket_folder
 from config.plan import free_port
 from tests.proves import proves
 from tests.servers import ROOT
@@ -103,12 +104,25 @@ def data() -> Iterator[Path]:
     """A data folder under the checkout's own: `nobody` cannot walk into pytest's."""
     place = ROOT / ".data" / f"up-{os.getpid()}-{time.monotonic_ns()}"
     yield place
+    shutil.rmtree(socket_folder(place, Account.for_servers()), ignore_errors=True)
     shutil.rmtree(place, ignore_errors=True)
 
 
 def _owner(data: Path) -> psycopg.Connection:
     noted = json.loads((data / "servers.json").read_text())
     return psycopg.connect(noted["DATABASE_OWNER_URL"], autocommit=True)
+
+
+def _a_worker_listens(data: Path) -> bool:
+    """Whether some client of the broker waits for a message again, within half a minute."""
+    noted = json.loads((data / "servers.json").read_text())
+    deadline = time.monotonic() + 30
+    with redis.Redis.from_url(noted["REDIS_URL"]) as broker:
+        while time.monotonic() < deadline:
+            if any(client["cmd"] == "brpop" for client in broker.client_list()):
+                return True
+            time.sleep(0.2)
+    return False
 
 
 @proves("R-API-10", part="embedded start")
@@ -130,7 +144,8 @@ def test_up_serves_and_heals_and_ends_and_keeps_its_data(data: Path) -> None:
             os.kill(house.child(words), signal.SIGKILL)
             house.wait_for(f"{part} ended with signal SIGKILL; it is started again")
             house.wait_for(f"{part} is ready again")
-        assert house.get("/readyz")["checks"]["database"] is True
+        assert house.get("/readyz")["status"] == "ready"
+        assert _a_worker_listens(data)
 
         children = house.children()
         assert house.end() == 0

@@ -9,6 +9,7 @@ import pytest
 from celery import Celery
 from celery.contrib.testing.worker import start_worker
 from kombu.exceptions import ContentDisallowed
+from kombu.serialization import loads
 
 from config.celery import app, beat_schedule
 from config.embedded import EmbeddedValkey
@@ -19,13 +20,13 @@ def postman(url: str) -> Celery:
     """A Celery with the house's own settings and another broker."""
     found = Celery("interlock-test", set_as_current=False)
     found.config_from_object("django.conf:settings", namespace="CELERY")
-    found.conf.broker_url = url.replace("unix://", "redis+socket://", 1)
+    found.conf.update(broker_url=url.replace("unix://", "redis+socket://", 1))
     return found
 
 
 def test_the_postman_keeps_nothing_and_speaks_json() -> None:
     conf = app.conf
-    assert conf.result_backend is None
+    assert not conf.result_backend
     assert conf.task_ignore_result is True
     assert (conf.accept_content, conf.task_serializer) == (["json"], "json")
     assert (conf.task_acks_late, conf.worker_prefetch_multiplier) == (True, 1)
@@ -41,9 +42,7 @@ def test_posting_to_a_dead_broker_fails_at_once() -> None:
 
 def test_a_pickle_is_not_opened() -> None:
     with pytest.raises(ContentDisallowed):
-        kombu.serialization.loads(
-            b"x", "application/x-python-serialize", "binary", accept=app.conf.accept_content
-        )
+        loads(b"x", "application/x-python-serialize", "binary", accept=app.conf.accept_content)
 
 
 def test_a_message_goes_through_valkey_to_a_worker(valkey: EmbeddedValkey) -> None:

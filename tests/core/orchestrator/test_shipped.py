@@ -1,0 +1,132 @@
+"""What ships: the workflows compile, the boundaries say what the tables say (R-GRAPH-10, R-GRAPH-11)."""
+
+from decimal import Decimal
+
+import pytest
+import yaml
+
+from budgets.core.profiles import PROFILES
+from orchestrator import library
+from orchestrator.core.compiler import compile_graph, tier_of
+from orchestrator.core.graph import CompiledGraph, Interrupt
+from orchestrator.core.terminal import TerminalCode
+from tests.proves import proves
+
+PROFILE_SLUGS = ("research", "coding", "support", "procurement", "sre")
+
+
+def shipped(slug: str) -> CompiledGraph:
+    spec = library.workflow(slug)
+    return compile_graph(spec, boundary=library.boundary(spec.boundary), prompts=library.prompts())
+
+
+def targets(graph: CompiledGraph, node: str, outcome: str) -> list[tuple[str | None, str]]:
+    return [(edge.guard.name if edge.guard else None, edge.target) for edge in graph.edges_of(node, outcome)]
+
+
+def ends_in(graph: CompiledGraph, node: str) -> TerminalCode:
+    """The code behind a node, through a partial result where there is one."""
+    while graph.nodes[node].kind != "terminate":
+        node = graph.edges_of(node, "finalized")[0].target
+    code: TerminalCode = graph.nodes[node].config.code
+    return code
+
+
+@proves("R-GRAPH-19", part="shipped")
+@pytest.mark.parametrize(("slug", "tier"), [("tool-loop", 6), ("support-refund", 4)])
+def test_the_shipped_workflows_compile_at_their_tier(slug: str, tier: int) -> None:
+    graph = shipped(slug)
+    assert graph.spec.tier == graph.tier == tier_of(graph) == tier
+
+
+@proves("R-GRAPH-19", part="every call has its result before the model goes on")
+@pytest.mark.parametrize("refused", ["malformed", "missing_info", "unregistered", "denied"])
+def test_a_call_that_may_not_run_lets_the_queue_go_on(refused: str) -> None:
+    assert targets(shipped("tool-loop"), "check", refused) == [("queue_left", "check"), (None, "act")]
+
+
+@proves("R-GRAPH-19", part="only an answer completes the loop")
+def test_only_an_answer_leads_out_of_the_tool_loop() -> None:
+    graph = shipped("tool-loop")
+    assert targets(graph, "act", "answered") == [(None, "judge")]
+    assert (
+        targets(graph, "progress", "complete") == targets(graph, "progress", "incomplete") == [(None, "act")]
+    )
+
+
+def test_refused_money_ends_the_refund_before_anything_happens() -> None:
+    graph = shipped("support-refund")
+    assert targets(graph, "gate", "rejected") == targets(graph, "gate", "expired") == [(None, "end-refused")]
+    assert ends_in(graph, "end-refused") is TerminalCode.CONFIRM_REQUIRED
+
+
+def test_the_message_is_checked_before_anybody_is_asked_to_send_it() -> None:
+    graph = shipped("support-refund")
+    assert targets(graph, "draft", "drafted") == [(None, "judge-draft")]
+    assert targets(graph, "judge-draft", "passed") == [(None, "send")]
+
+
+def test_the_refund_follows_the_order_of_its_facts() -> None:
+    committed = shipped("support-refund").edges_of("update", "committed")
+    by_asker = [
+        (edge.guard.parameters["node"], edge.target)
+        for edge in committed
+        if edge.guard and edge.guard.name == "asked_by"
+    ]
+    assert by_asker == [("lookup", "evaluate"), ("evaluate", "refundable"), ("refund", "draft")]
+
+
+@proves("R-GRAPH-5", part="shipped")
+@pytest.mark.parametrize("slug", ["tool-loop", "support-refund"])
+def test_every_interrupt_ends_in_its_own_code(slug: str) -> None:
+    graph = shipped(slug)
+    found = {interrupt: ends_in(graph, graph.interrupts[interrupt]) for interrupt in Interrupt}
+    assert found == {
+        Interrupt.CANCELLED: TerminalCode.USER_CANCEL,
+        Interrupt.BUDGET_EXHAUSTED: TerminalCode.BUDGET_EXHAUSTED,
+        Interrupt.TIMEOUT: TerminalCode.TIMEOUT,
+        Interrupt.EXPIRED: TerminalCode.TIMEOUT,
+        Interrupt.UNSAFE: TerminalCode.UNSAFE_DETECTION,
+        Interrupt.PERMISSION_DENIED: TerminalCode.PERMISSION_DENIED,
+        Interrupt.DEPENDENCY_UNAVAILABLE: TerminalCode.UNAVAILABLE_DEP,
+        Interrupt.REPEATED_FAILURE: TerminalCode.REPEATED_FAILURE,
+    }
+
+
+@proves("R-GRAPH-11")
+@pytest.mark.parametrize("slug", PROFILE_SLUGS)
+def test_a_profile_carries_its_budget_and_its_three_lists(slug: str) -> None:
+    boundary = library.boundary(slug)
+    assert boundary.budget == dict(PROFILES[slug])
+    assert (
+        min(len(boundary.without_approval), len(boundary.with_approval), len(boundary.fails_closed_on)) >= 3
+    )
+
+
+@proves("R-GRAPH-11", part="what needs a person")
+def test_the_lists_are_those_of_the_risk_profile_table() -> None:
+    found = {
+        slug: (library.boundary(slug).with_approval[0], library.boundary(slug).fails_closed_on[0])
+        for slug in PROFILE_SLUGS
+    }
+    assert found == {
+        "research": ("Persistent memory writes", "Unauthorized data access"),
+        "coding": ("Pushes", "Secret exposure"),
+        "support": ("Refunds", "Identity mismatch"),
+        "procurement": ("Purchase orders", "Budget breach"),
+        "sre": ("Restarts", "Security incident"),
+    }
+
+
+@proves("R-GRAPH-10", part="shipped")
+def test_nothing_changes_without_a_gate_in_the_default_tool_loop() -> None:
+    boundary = library.boundary("tool-loop-default")
+    assert boundary.budget["side_effects"] == Decimal(0)
+    assert boundary.grant_for("shell.run") is None
+
+
+def test_a_document_must_be_a_mapping() -> None:
+    with pytest.raises(TypeError):
+        library.read_document("- a\n- b")
+    with pytest.raises(yaml.YAMLError):
+        library.read_document("a: [")

@@ -1,0 +1,56 @@
+"""The tables that hold every kind: phases (R-LOOP-4) and allowed moves (R-GRAPH-20)."""
+
+import pytest
+
+from orchestrator.core.checks.ends import BY_OUTCOME
+from orchestrator.core.checks.wiring import EXCEPTIONS, TABLE, targets_of
+from orchestrator.core.nodes import kinds
+from tests.proves import proves
+
+OUTCOMES = [(kind.kind, outcome) for kind in kinds().values() for outcome in kind.outcomes]
+
+
+@proves("R-GRAPH-20", part="complete")
+def test_every_outcome_of_every_kind_has_its_row() -> None:
+    assert sorted(TABLE) == sorted(OUTCOMES)
+
+
+def test_the_tables_name_only_kinds_and_outcomes_that_exist() -> None:
+    named = [target for source in OUTCOMES for target in targets_of(*source)]
+    assert [kind for kind in named if kind not in kinds()] == []
+    assert [row for row in BY_OUTCOME if row not in OUTCOMES] == []
+    assert [row for given in EXCEPTIONS.values() for row in given.outcomes if row not in OUTCOMES] == []
+
+
+def test_every_exception_says_why() -> None:
+    assert all(given.why and given.targets for given in EXCEPTIONS.values())
+
+
+@proves("R-GRAPH-20", part="one way in")
+@pytest.mark.parametrize(
+    ("target", "ways"),
+    [
+        ("invoke_tool", [("check_tool", "eligible")]),
+        ("capture_observation", [("invoke_tool", "dispatched")]),
+        ("verify_observation", [("capture_observation", "captured")]),
+        ("update_state", [("verify_observation", "verified"), ("verify_observation", "failed")]),
+        ("approval", [("check_tool", "needs_approval")]),
+    ],
+)
+def test_a_rung_of_the_ladder_is_entered_only_from_the_one_below(
+    target: str, ways: list[tuple[str, str]]
+) -> None:
+    assert [source for source in TABLE if target in targets_of(*source)] == ways
+
+
+@proves("R-GRAPH-20", part="approval is checked again")
+def test_a_granted_call_goes_back_to_its_check() -> None:
+    assert targets_of("approval", "approved") == targets_of("approval", "edited") == ("check_tool",)
+
+
+@proves("R-LOOP-4", part="table")
+@pytest.mark.parametrize("name", sorted(kinds()))
+def test_every_outcome_has_its_phase_and_every_kind_its_artifact(name: str) -> None:
+    kind = kinds()[name]
+    assert sorted(kind.phases) == sorted(kind.outcomes)
+    assert kind.artifact

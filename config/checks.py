@@ -27,7 +27,7 @@ _OWNS = (
 )
 
 
-@register(Tags.security)
+@register(Tags.security, deploy=True)
 def a_key_outside_embedded_mode(
     app_configs: Sequence[AppConfig] | None = None, **_kwargs: Any
 ) -> list[CheckMessage]:

@@ -23,6 +23,7 @@ STATUS: dict[str, int] = {
     "trace-error": 409,
     "not-canonical": 500,
     "content-erased": 410,
+    "not-an-export": 422,
     # approvals
     "approval-error": 409,
     "not-yours": 403,

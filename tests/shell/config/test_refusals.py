@@ -60,7 +60,13 @@ def test_the_application_s_role_is_accepted(servers: TestServers) -> None:
 
 @proves("R-SEC-8", part="secret key")
 def test_no_secret_key_outside_embedded_mode_is_refused() -> None:
-    assert "interlock.E001" in manage("check").stderr
+    assert "interlock.E001" in manage("check", "--deploy").stderr
+    web = subprocess.run(
+        [sys.executable, "-m", "config.serve"], check=False, cwd=ROOT, capture_output=True, text=True,
+        env={"PATH": os.environ["PATH"], "INTERLOCK_DATA_DIR": "/nonexistent"}, timeout=60,
+    )  # fmt: skip
+    assert web.returncode != 0
+    assert "No secret key is configured." in web.stderr
 
 
 @proves("R-SEC-8", part="check --deploy")

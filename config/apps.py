@@ -16,3 +16,4 @@ class ConfigApp(AppConfig):
         """Import what registers itself; it needs the settings, which need this package first."""
         import_module("config.checks")
         import_module("config.celery")
+        import_module("config.openapi")

@@ -71,7 +71,7 @@ def freeze(drawing: Drawing) -> CompiledGraph:
         spec=spec, digest=digest(DOMAIN, canonical_form(spec)), nodes=MappingProxyType(dict(drawing.nodes)),
         edges=MappingProxyType(edges), interrupts=MappingProxyType(dict(spec.interrupts)), entry=spec.entry,
         tier=autonomy.tier(drawing),
-        cycle_limits=MappingProxyType({limit.through: limit.limit for limit in reversed(spec.cycles)}),
+        cycle_limits=MappingProxyType(_limits(spec)),
     )  # fmt: skip
 
 
@@ -145,6 +145,14 @@ def _unhashable(spec: GraphSpec) -> tuple[Fault, ...]:
     except (NotCanonical, TypeError, ValueError) as error:
         return (fault(0, f"the document has no canonical form: {error}"[:300]),)
     return ()
+
+
+def _limits(spec: GraphSpec) -> dict[str, int]:
+    """The limit of each node; of two the lower holds."""
+    found: dict[str, int] = {}
+    for limit in sorted(spec.cycles, key=lambda given: given.limit, reverse=True):
+        found[limit.through] = limit.limit
+    return found
 
 
 def _by_outcome(drawing: Drawing, node: str) -> dict[str, tuple[Edge, ...]]:

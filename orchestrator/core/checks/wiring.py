@@ -152,21 +152,24 @@ def allowed(drawing: Drawing) -> Iterator[Fault]:
 
 
 def verified_success(drawing: Drawing) -> Iterator[Fault]:
-    """19: SUCCESS is reached only through a finalize, and that only through verify_output.passed
-    (R-GRAPH-20).
-    """
+    """19: SUCCESS only through a finalize, and that only through verify_output.passed (R-GRAPH-20)."""
     for edge in drawing.edges:
         yield from _entering_success(drawing, edge)
         if drawing.kind(edge.target) == "finalize" and not _partial(drawing, edge.target):
-            passed = drawing.kind(edge.source) == "verify_output" and edge.outcome == "passed"
-            if not passed:
-                sentence = f"{edge.target} is not marked partial: only verify_output.passed may lead there"
-                yield fault(19, sentence, edge=edge)
+            yield from _entering_result(drawing, edge)
     for interrupt, target in drawing.spec.interrupts.items():
         if target in drawing.nodes and drawing.kind(target) == "finalize" and not _partial(drawing, target):
-            yield fault(
-                19, f"interrupt {interrupt.value} leads to {target}, which is not marked partial", node=target
-            )
+            sentence = f"interrupt {interrupt.value} leads to {target}, which is not marked partial"
+            yield fault(19, sentence, node=target)
+
+
+def _entering_result(drawing: Drawing, edge: EdgeSpec) -> Iterator[Fault]:
+    if drawing.kind(edge.source) != "verify_output" or edge.outcome != "passed":
+        sentence = f"{edge.target} is not marked partial: only verify_output.passed may lead there"
+        yield fault(19, sentence, edge=edge)
+    elif getattr(drawing.nodes[edge.source].config, "criteria", True) is False:
+        sentence = f"{edge.source} does not ask for the goal's criteria, so nothing may be finalized on it"
+        yield fault(19, sentence, edge=edge)
 
 
 def _entering_success(drawing: Drawing, edge: EdgeSpec) -> Iterator[Fault]:

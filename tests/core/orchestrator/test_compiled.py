@@ -133,3 +133,9 @@ def test_the_bound_grows_with_the_budget_and_with_the_graph() -> None:
     assert transition_bound(small, tight) < transition_bound(large, tight)
     assert transition_bound(small, tight) < transition_bound(small, tight | {"tool_calls": Decimal(2)})
     assert transition_bound(small, {"model_turns": None}) == transition_bound(small, {})
+
+
+def test_of_two_limits_through_a_node_the_lower_holds() -> None:
+    plain = document("tool")
+    plain["cycles"] = [{"through": "scope", "limit": limit} for limit in (3, 2, 5)]
+    assert compiled(plain).cycle_limits["scope"] == 2

@@ -340,6 +340,12 @@ def test_19_success_that_nobody_verified(source: str, outcome: str, target: str)
     assert 19 in numbers(plain)
 
 
+def test_19_a_result_whose_criteria_nobody_asked_for() -> None:
+    plain = document("tool")
+    node(plain, "judge")["config"] = {"criteria": False}
+    assert numbers(plain) == [19]
+
+
 def test_19_an_interrupt_into_a_whole_result() -> None:
     plain = document("tool")
     plain["interrupts"]["cancelled"] = "finish"

@@ -1,0 +1,19 @@
+"""The shipped workflows compile against the shipped tools, boundaries and prompts, as publication does it."""
+
+import pytest
+
+from orchestrator import library
+from orchestrator.core.compiler import compile_graph
+from orchestrator.gateways.tools.registry import shipped_tools
+from tests.proves import proves
+
+
+@proves("R-GRAPH-2", part="shipped workflows with their tools")
+@pytest.mark.parametrize("slug", sorted(library.workflows()))
+def test_a_shipped_workflow_fits_its_tools_and_its_boundary(slug: str) -> None:
+    tools = {name: registered.spec for name, registered in shipped_tools().items()}
+    spec = library.workflow(slug)
+    graph = compile_graph(
+        spec, tools=tools, boundary=library.boundary(spec.boundary), prompts=library.prompts()
+    )
+    assert graph.tier <= spec.tier

@@ -10,7 +10,7 @@ from uuid import UUID
 from budgets.actions.ceilings import newest_ceilings
 from budgets.actions.posting import Posting, book_squaring, held_book, post
 from budgets.core.dimension import Dimension
-from budgets.core.errors import AccountClosed, LedgerMoved, ReservationsOpen
+from budgets.core.errors import AccountClosed, ReservationsOpen
 from budgets.core.posting import COST, Cause, Draft, Settle
 from budgets.core.tranche import closed
 from budgets.core.vector import Vector
@@ -139,9 +139,7 @@ def close_run_account(
         locked_lines(cursor, tenant_id, dict.fromkeys(accounts))
         for squaring in closed(tranches):
             book_squaring(sheet, squaring, asked=False)
-        sheet.send(cursor)
-        if not sheet.outcome(cursor.fetchall()[0]):
-            raise LedgerMoved(run=str(run_id), detail="a tranche changed while it was closed")
+        sheet.send(cursor).landed()
         entries |= sheet.digests
     cursor.execute(_CLOSE, {"run": run_id, "at": at})
     return Posting(entries=entries, overrun=settled.overrun)

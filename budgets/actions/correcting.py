@@ -7,7 +7,7 @@ from typing import Final
 from uuid import UUID
 
 from budgets.actions.posting import book_squaring, held_book
-from budgets.core.errors import LedgerMoved, ReservationUnknown
+from budgets.core.errors import ReservationUnknown
 from budgets.core.posting import COST, Cause, Draft
 from budgets.core.tranche import Drawing, Tranche, squared
 from budgets.core.vector import ZERO, Vector
@@ -76,9 +76,7 @@ def correct(
 
 
 def _send(sheet: Sheet, cursor: Cursor) -> None:
-    sheet.send(cursor)
-    if not sheet.outcome(cursor.fetchall()[0]):
-        raise LedgerMoved(run=str(sheet.run), detail="a line changed while it was corrected")
+    sheet.send(cursor).landed()
 
 
 def _drawn_on(tenant_id: UUID, run_id: UUID, effect_id: str, cursor: Cursor) -> Tranche:

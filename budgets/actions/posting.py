@@ -1,17 +1,20 @@
-"""`post`: settle the last effect and reserve the next, in one statement where no tranche is due (R-BUDGET-2,
-THE-RING).
+"""`queue_post`: settle the last effect and reserve the next in one trip to the database (R-BUDGET-2, THE-
+RING).
 
-With a `Book` at hand a posting is one statement, queued by `queue_post` so that it can ride in the caller's
-psycopg pipeline; its entries and their digests are known at once, for the trace's binds, and
-`PostHandle.result()` reads the answer after the sync. Where the run's tranche is short or has to be squared
-(about one model call in eight), `queue_post` itself first locks the tenant's lines and waits for that answer.
+With a `Book` at hand a posting is two statements, three where money moves, all sent before any answer is
+awaited, so that they ride in the caller's psycopg pipeline. Its entries and their digests are known at
+once, for the trace's binds; `PostHandle.result()` reads the answers after the sync. Where the run's tranche
+is short or has to be squared (about one model call in eight), `queue_post` itself first locks the tenant's
+lines and waits for that answer.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
+
+import psycopg
 
 from budgets.actions.ceilings import ensure_tenant_windows, newest_ceilings
 from budgets.book import BOOK, Book, parameters, read_book
@@ -21,7 +24,6 @@ from budgets.core.posting import (
     COST,
     Cause,
     Draft,
-    LineState,
     Plan,
     Refusal,
     Reserve,
@@ -41,7 +43,7 @@ from budgets.core.tranche import (
     suffices,
 )
 from budgets.core.vector import NOTHING, Vector
-from budgets.ledger import HOLD_ACCOUNT, OPEN_TRANCHE, Cursor, Sheet, locked_lines
+from budgets.ledger import HOLD_ACCOUNT, OPEN_TRANCHE, Cursor, Sent, Sheet, locked_lines
 from tenancy.ids import fresh_id
 
 _ORIGINS: Final = """
@@ -51,11 +53,9 @@ SELECT effect_id, tranche_id FROM budgets_entry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Posting:
-    """What came of a posting. `entries`: ``entry:<id>`` → digest, for the trace's binds; empty when it was
-    refused.
+    """What came of a posting. `overrun` is what was used beyond the reservations.
 
-    A refused posting wrote nothing of its own; its caller still rolls back to its savepoint, because the
-    transaction holds more than the posting. `overrun` is what was used beyond the reservations.
+    `entries`: ``entry:<id>`` to digest, for the trace's binds; empty when the posting was refused.
     """
 
     entries: Mapping[str, str] = field(default_factory=dict)
@@ -68,41 +68,38 @@ class PostHandle:
     """A posting that was sent. `entries` and `overrun` are known at once, `refused` only where a tenant's
     line refused."""
 
-    sheet: Sheet | None
+    run: UUID
     plan: Plan
-    cursor: Cursor | None = None
+    sent: Sent | None = None
     refused: Refusal | None = None
 
     @property
     def entries(self) -> Mapping[str, str]:
         """``entry:<id>`` → digest of what was sent."""
-        return {} if self.sheet is None else self.sheet.digests
+        return {} if self.sent is None else self.sent.sheet.digests
 
     def result(self) -> Posting:
-        """The answer; inside a pipeline, after its sync. Raises LedgerMoved when another writer was at the
-        account."""
+        """The answer; inside a pipeline, after its sync. Raises LedgerMoved when another writer was at
+        the account.
+        """
         if self.refused is not None:
             return Posting(refused=self.refused)
-        if self.sheet is None or self.cursor is None:
+        if self.sent is None:
             return Posting(overrun=self.plan.overrun)
-        rows = self.cursor.fetchall()
-        self.cursor.close()
-        if self.sheet.outcome(rows[0]):
-            return Posting(entries=self.sheet.digests, overrun=self.plan.overrun)
-        return Posting(refused=self._refusal(rows))
+        if missing := self.sent.missing():
+            return Posting(refused=self._refusal(self.sent, missing))
+        return Posting(entries=self.sent.sheet.digests, overrun=self.plan.overrun)
 
-    def _refusal(self, rows: list[tuple[Any, ...]]) -> Refusal:
-        misfits = {
-            row[4]: LineState(limit=row[5], used=row[6], reserved=row[7])
-            for row in rows
-            if self.sheet is not None and row[3] == self.sheet.run
-        }
+    def _refusal(self, sent: Sent, missing: list[tuple[UUID, str]]) -> Refusal:
+        run, standing = self.run, sent.standing(missing)
         for dimension in Dimension:
-            line = misfits.get(dimension.value)
-            if line is not None and (said := refused_by(dimension, line, self.plan.changes[dimension])):
-                return said
-        run = self.sheet.run if self.sheet else None
-        raise LedgerMoved(run=str(run), detail=f"written {rows[0][:3]}")
+            if (run, dimension.value) in missing and (
+                line := standing.get((run, dimension.value))
+            ) is not None:
+                said = refused_by(dimension, line, self.plan.changes[dimension])
+                if said is not None:
+                    return said
+        raise LedgerMoved(run=str(run), detail=f"{missing[0][1]} refused")
 
 
 def post(
@@ -117,12 +114,18 @@ def post(
 ) -> Posting:
     """Settle and reserve, all or nothing, in the caller's transaction (R-BUDGET-2, R-BUDGET-6).
 
-    Without `book` the account is locked and read first. Raises AccountMissing, AccountClosed,
-    ReservationUnknown, LedgerMoved, DimensionUnknown, AmountInvalid.
+    A savepoint of its own makes a refusal leave nothing behind. Not for use inside a pipeline. Without
+    `book` the account is locked and read first. Raises AccountMissing, AccountClosed, ReservationUnknown,
+    LedgerMoved, DimensionUnknown, AmountInvalid.
     """
-    return queue_post(
-        tenant_id, run_id, settles=settles, reserves=reserves, at=at, cursor=cursor, book=book
-    ).result()
+    posting = Posting()
+    with cursor.connection.transaction() as savepoint:
+        posting = queue_post(
+            tenant_id, run_id, settles=settles, reserves=reserves, at=at, cursor=cursor, book=book
+        ).result()
+        if posting.refused is not None:
+            raise psycopg.Rollback(savepoint)
+    return posting
 
 
 def queue_post(
@@ -135,10 +138,13 @@ def queue_post(
     cursor: Cursor,
     book: Book | None = None,
 ) -> PostHandle:
-    """Send a posting; see the module's text. Raises what `post` raises, LedgerMoved only from `result()`."""
+    """Send a posting; see the module's text. Raises what `post` raises, LedgerMoved only from `result()`.
+
+    When the run's line refuses, some of the posting may be written: the caller rolls back to its savepoint.
+    """
     plan = planned(settles, reserves)
     if not plan.drafts:
-        return PostHandle(sheet=None, plan=plan)
+        return PostHandle(run=run_id, plan=plan)
     book = book or held_book(tenant_id, run_id, at, cursor)
     if book.closed:
         raise AccountClosed(run=str(run_id))
@@ -155,13 +161,11 @@ def queue_post(
         else:
             squarings, refused = _square(cursor, tenant_id, book=book, plan=plan, drawn=drawn, at=at)
             if refused is not None:
-                return PostHandle(sheet=None, plan=plan, refused=refused)
+                return PostHandle(run=run_id, plan=plan, refused=refused)
     _write(sheet, plan, homes, _home(book, squarings, at))
     for squaring in squarings:
         book_squaring(sheet, squaring, asked=bool(plan.wanted))
-    own = type(cursor)(cursor.connection)
-    sheet.send(own)
-    return PostHandle(sheet=sheet, plan=plan, cursor=own)
+    return PostHandle(run=run_id, plan=plan, sent=sheet.send(cursor))
 
 
 def held_book(tenant_id: UUID, run_id: UUID, at: datetime, cursor: Cursor) -> Book:

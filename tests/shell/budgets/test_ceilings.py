@@ -121,7 +121,7 @@ def test_a_call_across_midnight_settles_on_the_window_that_reserved_it(house: Ho
 
 
 @proves("R-BUDGET-9", part="time zone in the database")
-def test_a_tenants_day_is_that_of_its_time_zone() -> None:
+def test_a_tenants_day_is_that_of_its_time_zone(house: House) -> None:
     berlin = make_tenant(time_zone="Europe/Berlin").id
     ceilings(berlin, daily="0.10", at=MIDNIGHT - timedelta(hours=1, minutes=1))
     purse = open_purse(berlin)
@@ -132,7 +132,7 @@ def test_a_tenants_day_is_that_of_its_time_zone() -> None:
         assert [start and start.hour for start in starts] == [23, 23]
 
 
-def test_a_changed_time_zone_never_makes_two_days_of_one_moment() -> None:
+def test_a_changed_time_zone_never_makes_two_days_of_one_moment(house: House) -> None:
     moved = make_tenant(time_zone="UTC")
     with inside(moved.id):
         ensure_tenant_windows(moved.id, NOON)

@@ -231,23 +231,24 @@ def test_a_refusal_in_a_pipeline_names_its_line(house: House) -> None:
 
 
 @proves("SPEED", part="statements of a posting")
-def test_a_posting_without_refill_is_one_statement(house: House) -> None:
+def test_a_posting_without_refill_is_three_statements_in_one_trip(house: House) -> None:
     purse = open_purse(house.tenant.id)
     effect, _ = purse.reserve(CALL)
     with inside(purse.tenant) as cursor:
         known = book(purse.run)
         Counting.sent = 0
-        posting = post(
-            purse.tenant,
-            purse.run,
-            settles=(purse.settlement(effect, TOOK),),
-            reserves=(Reserve(effect_id=fresh_id().hex, amounts=amounts(CALL)),),
-            at=NOON,
-            cursor=Counting(cursor.connection),
-            book=known,
-        )
-    assert posting.refused is None
-    assert Counting.sent == 1
+        with cursor.connection.pipeline():
+            handle = queue_post(
+                purse.tenant,
+                purse.run,
+                settles=(purse.settlement(effect, TOOK),),
+                reserves=(Reserve(effect_id=fresh_id().hex, amounts=amounts(CALL)),),
+                at=NOON,
+                cursor=Counting(cursor.connection),
+                book=known,
+            )
+        assert handle.result().refused is None
+    assert Counting.sent == 3
 
 
 def test_headroom_tells_what_is_left_of_every_line(house: House) -> None:

@@ -18,7 +18,9 @@ from orchestrator.core.compiler import compile_graph
 from orchestrator.core.errors import CompileFailed
 from orchestrator.core.graph import CompiledGraph
 from orchestrator.core.nodes import kinds
-from tests.factories.tools import BOUNDARY, PROMPT, TOOLS
+from tests.factories.tools import BOUNDARY as BOUNDARY
+from tests.factories.tools import PROMPT as PROMPT
+from tests.factories.tools import TOOLS as TOOLS
 
 Document = dict[str, Any]
 WRITES = ["trace", "status", "release", "final_state"]

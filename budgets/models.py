@@ -8,7 +8,7 @@ from django.db.models import F, Q
 
 from budgets.core.dimension import Dimension
 from budgets.core.posting import Cause
-from tenancy.models import TenantOwned
+from tenancy.models import Tenant, TenantOwned
 
 
 class Amount(models.DecimalField):  # type: ignore[type-arg]
@@ -128,10 +128,13 @@ class Entry(TenantOwned):
     """One row of the append-only ledger (R-BUDGET-3): deltas of the lines of one account, or of a day and a
     month.
 
-    No foreign keys beyond the tenant: the ledger outlives what it speaks of, and a check per row would be
+    No foreign keys, not even to the tenant, which row-level security names anyway: a check per row would be
     paid at every commit; `verify_ledger` proves what they would.
     """
 
+    tenant = models.ForeignKey(
+        Tenant, on_delete=models.PROTECT, related_name="+", db_index=False, db_constraint=False
+    )
     run_id = models.UUIDField(null=True)
     account_id = models.UUIDField()
     month_id = models.UUIDField(null=True)

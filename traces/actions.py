@@ -1,4 +1,4 @@
-"""The verbs of the trace: the only writers of events, records, snapshots and payloads. All join the caller's transaction."""
+"""The verbs of the trace: the only writers of its tables. All join the caller's transaction."""
 
 import secrets
 from collections.abc import Mapping
@@ -12,20 +12,24 @@ from traces.core.canonical import digest
 from traces.core.chain import Linked
 from traces.models import Salt
 
+# Bytes are bound in binary (%b): as text each would be written as hex, twice its size, and read back.
 EVENTS = """
 INSERT INTO traces_event (tenant_id, run_id, seq, at, phase, kind, actor, body, previous, hash)
-SELECT %(tenant)s, %(run)s, * FROM unnest(%(seq)s::bigint[], %(at)s::timestamptz[], %(phase)s::smallint[], %(kind)s::text[],
-  %(actor)s::text[], %(body)s::bytea[], %(previous)s::bytea[], %(hash)s::bytea[])"""
+SELECT %(tenant)s, %(run)s, * FROM unnest(
+  %(seq)s::bigint[], %(at)s::timestamptz[], %(phase)s::smallint[], %(kind)s::text[], %(actor)s::text[],
+  %(body)b::bytea[], %(previous)b::bytea[], %(hash)b::bytea[])"""
 RECORDS = """
-INSERT INTO traces_record (tenant_id, run_id, number, at, phase, source, outcome, target, body, previous, hash)
-SELECT %(tenant)s, %(run)s, * FROM unnest(%(number)s::bigint[], %(at)s::timestamptz[], %(phase)s::smallint[],
-  %(source)s::text[], %(outcome)s::text[], %(target)s::text[], %(body)s::bytea[], %(previous)s::bytea[], %(hash)s::bytea[])"""
+INSERT INTO traces_record
+  (tenant_id, run_id, number, at, phase, source, outcome, target, body, previous, hash)
+SELECT %(tenant)s, %(run)s, * FROM unnest(
+  %(number)s::bigint[], %(at)s::timestamptz[], %(phase)s::smallint[], %(source)s::text[], %(outcome)s::text[],
+  %(target)s::text[], %(body)b::bytea[], %(previous)b::bytea[], %(hash)b::bytea[])"""
 PAYLOADS = """
 INSERT INTO traces_payload (tenant_id, run_id, digest, body, size)
-SELECT %(tenant)s, %(run)s, * FROM unnest(%(digest)s::bytea[], %(body)s::bytea[], %(size)s::bigint[])
+SELECT %(tenant)s, %(run)s, * FROM unnest(%(digest)b::bytea[], %(body)b::bytea[], %(size)s::bigint[])
 ON CONFLICT DO NOTHING"""
 SNAPSHOT = """
-INSERT INTO traces_snapshot (tenant_id, run_id, number, state, digest) VALUES (%s, %s, %s, %s, %s)"""
+INSERT INTO traces_snapshot (tenant_id, run_id, number, state, digest) VALUES (%s, %s, %s, %b, %b)"""
 ERASE = "SELECT erase_payloads(%s)"
 SALT_BYTES = 32
 Cursor = psycopg.Cursor[Any]
@@ -33,34 +37,17 @@ Cursor = psycopg.Cursor[Any]
 
 def append(tenant_id: UUID, linked: Linked, *, cursor: Cursor) -> None:
     """Write what a link added, one statement a table; nothing is fetched, so it may ride in a pipeline."""
-    events, records = linked.events, linked.records
-    if records:
-        cursor.execute(
-            RECORDS,
-            {
-                "tenant": tenant_id, "run": linked.head.run, "number": [r.number for r in records],
-                "at": [r.at for r in records], "phase": [r.phase for r in records],
-                "source": [r.source for r in records], "outcome": [r.outcome for r in records],
-                "target": [r.target for r in records], "body": [r.body for r in records],
-                "previous": [r.previous for r in records], "hash": [r.hash for r in records],
-            },
-            prepare=True,
-        )  # fmt: skip
-    if events:
-        cursor.execute(
-            EVENTS,
-            {
-                "tenant": tenant_id, "run": linked.head.run, "seq": [e.seq for e in events],
-                "at": [e.at for e in events], "phase": [e.phase for e in events], "kind": [e.kind for e in events],
-                "actor": [e.actor for e in events], "body": [e.body for e in events],
-                "previous": [e.previous for e in events], "hash": [e.hash for e in events],
-            },
-            prepare=True,
-        )  # fmt: skip
+    for table, rows in ((RECORDS, linked.records), (EVENTS, linked.events)):
+        if rows:
+            columns: dict[str, Any] = dict(
+                zip(rows[0]._fields, map(list, zip(*rows, strict=True)), strict=True)
+            )
+            columns |= {"tenant": tenant_id, "run": linked.head.run}
+            cursor.execute(table, columns, prepare=True)
 
 
 def store_payloads(tenant_id: UUID, run_id: UUID, bodies: Mapping[str, bytes], *, cursor: Cursor) -> None:
-    """Keep content under its salted digests (hex); what is there already stays."""
+    """Keep content under its salted digests (hex); what is there already stays. May ride in a pipeline."""
     if not bodies:
         return
     cursor.execute(
@@ -74,7 +61,10 @@ def store_payloads(tenant_id: UUID, run_id: UUID, bodies: Mapping[str, bytes], *
 
 
 def save_snapshot(tenant_id: UUID, run_id: UUID, number: int, state: bytes, *, cursor: Cursor) -> str:
-    """Keep the whole state after record `number`; its digest, which the record binds."""
+    """Keep the whole state after record `number`; its digest (hex), which the record binds.
+
+    `state` is the canonical form. May ride in a pipeline.
+    """
     found = digest("state", state)
     cursor.execute(SNAPSHOT, (tenant_id, run_id, number, state, bytes.fromhex(found)), prepare=True)
     return found

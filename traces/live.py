@@ -1,63 +1,83 @@
-"""Announcing: after a commit one tiny hint that a run has news (THE-RING). A hint may be lost; the trace may not.
+"""Announcing: after a commit one tiny hint that a run has news (THE-RING). A hint may be lost; the trace not.
 
-One thread a process publishes; hints of the same run that wait are one hint.
+One thread a process publishes, with a loop of its own, because a channel layer's connections belong to the
+loop that opened them. Hints of one run that wait are one hint.
 """
 
+import asyncio
 import threading
 from uuid import UUID
 
 import structlog
-from asgiref.sync import async_to_sync
 from channels.layers import get_channel_layer
 
 from traces.signals import appended
 
 log = structlog.get_logger(__name__)
+PATIENCE_SECONDS = 2.0
+
+
+def group_of(run_id: UUID) -> str:
+    """The channel group of a run."""
+    return f"run.{run_id.hex}"
 
 
 class Publisher(threading.Thread):
-    """Sends the newest hint of each run; a broker that is away costs hints and nothing else."""
+    """Sends the newest hint of each run; a broker that is away costs hints, which it counts, and no more."""
 
     def __init__(self) -> None:
         super().__init__(name="publisher", daemon=True)
         self._hints: dict[UUID, int] = {}
         self._some = threading.Condition()
+        self.sent = 0
         self.dropped = 0
 
     def hint(self, run_id: UUID, seq: int) -> None:
-        """Leave a hint; never waits, never raises."""
+        """Leave a hint; never waits for the broker, never raises."""
         with self._some:
             self._hints[run_id] = max(seq, self._hints.get(run_id, 0))
             self._some.notify()
 
     def run(self) -> None:
         """Publish for as long as the process lives."""
-        while True:
-            with self._some:
-                while not self._hints:
-                    self._some.wait()
-                hints, self._hints = self._hints, {}
-            self._send(hints)
+        with asyncio.Runner() as runner:
+            while True:
+                with self._some:
+                    while not self._hints:
+                        self._some.wait()
+                    hints, self._hints = self._hints, {}
+                runner.run(self._send(hints))
 
-    def _send(self, hints: dict[UUID, int]) -> None:
-        layer = get_channel_layer()
+    async def _send(self, hints: dict[UUID, int]) -> None:
         for run_id, seq in hints.items():
             try:
-                async_to_sync(layer.group_send)(f"run.{run_id.hex}", {"type": "run.news", "seq": seq})
+                layer = get_channel_layer()
+                message = {"type": "run.news", "run": str(run_id), "seq": seq}
+                sending = layer.group_send(group_of(run_id), message)  # type: ignore[union-attr]  # None: dropped
+                await asyncio.wait_for(sending, PATIENCE_SECONDS)
             except Exception as error:  # noqa: BLE001 - whatever the broker does, a run must not feel it
                 self.dropped += 1
                 log.debug("hint.dropped", run_id=str(run_id), error=type(error).__name__)
+            else:
+                self.sent += 1
 
 
 _lock = threading.Lock()
-_publisher: list[Publisher] = []
+_publishers: list[Publisher] = []
+
+
+def publisher() -> Publisher:
+    """This process's publisher, started where there is none (a fork leaves its thread behind)."""
+    with _lock:
+        if not _publishers or not _publishers[0].is_alive():
+            _publishers[:] = [Publisher()]
+            _publishers[0].start()
+        return _publishers[0]
 
 
 def announce(run_id: UUID, seq: int) -> None:
-    """Say that a run has news up to `seq`. Call after commit."""
-    appended.send(sender=None, run_id=run_id, seq=seq)
-    with _lock:
-        if not _publisher or not _publisher[0].is_alive():
-            _publisher[:] = [Publisher()]
-            _publisher[0].start()
-    _publisher[0].hint(run_id, seq)
+    """Say that a run has news up to `seq`. Call after commit; never raises."""
+    for receiver, answer in appended.send_robust(sender=None, run_id=run_id, seq=seq):
+        if isinstance(answer, Exception):
+            log.error("news.receiver_failed", receiver=str(receiver), error=repr(answer))
+    publisher().hint(run_id, seq)

@@ -1,4 +1,8 @@
-"""The trace's tables (R-TRACE-1, R-SESS-4). A run is named by its id alone: no deletion above can reach down here."""
+"""The trace's tables (R-TRACE-1, R-SESS-4).
+
+A run is named by its id alone: no deletion above can reach down here. The key of each row is its place, led
+by the tenant, so that a foreign id neither collides nor reveals itself; no other number could be altered.
+"""
 
 from typing import ClassVar
 
@@ -8,18 +12,20 @@ from tenancy.models import TenantOwned
 
 
 class Row(TenantOwned):
-    """A row that nothing refers to: numbered by the database, found by its run."""
+    """A row of one run. What a hash covers stands as the bytes that were hashed."""
 
-    id = models.BigAutoField(primary_key=True)
+    id = None  # type: ignore[assignment]  # the place is the key
     run_id = models.UUIDField()
 
-    class Meta(TenantOwned.Meta):
+    class Meta:
         abstract = True
+        constraints: ClassVar[list[models.BaseConstraint]] = []
 
 
 class Event(Row):
     """What was said, in one gapless order per run. `body` is the canonical form that was hashed."""
 
+    pk = models.CompositePrimaryKey("tenant_id", "run_id", "seq")
     seq = models.BigIntegerField()
     at = models.DateTimeField()
     phase = models.PositiveSmallIntegerField()
@@ -29,15 +35,11 @@ class Event(Row):
     previous = models.BinaryField(max_length=32)
     hash = models.BinaryField(max_length=32)
 
-    class Meta(Row.Meta):
-        constraints: ClassVar[list[models.BaseConstraint]] = [
-            models.UniqueConstraint(fields=["run_id", "seq"], name="event_once")
-        ]
-
 
 class Record(Row):
     """One transition with its patch, chained. `body` is the canonical form that was hashed."""
 
+    pk = models.CompositePrimaryKey("tenant_id", "run_id", "number")
     number = models.BigIntegerField()
     at = models.DateTimeField()
     phase = models.PositiveSmallIntegerField()
@@ -48,45 +50,37 @@ class Record(Row):
     previous = models.BinaryField(max_length=32)
     hash = models.BinaryField(max_length=32)
 
-    class Meta(Row.Meta):
-        constraints: ClassVar[list[models.BaseConstraint]] = [
-            models.UniqueConstraint(fields=["run_id", "number"], name="record_once")
-        ]
-
 
 class Snapshot(Row):
     """The whole state after a record, taken when the patches since the last one outweigh it."""
 
+    pk = models.CompositePrimaryKey("tenant_id", "run_id", "number")
     number = models.BigIntegerField()
     state = models.BinaryField()
     digest = models.BinaryField(max_length=32)
 
-    class Meta(Row.Meta):
-        constraints: ClassVar[list[models.BaseConstraint]] = [
-            models.UniqueConstraint(fields=["run_id", "number"], name="snapshot_once")
-        ]
-
 
 class Payload(Row):
-    """Content from outside, once per run by its salted digest. Erased content has no body; its digest stays."""
+    """Content from outside, once a run by its salted digest. Erased content has no body; its digest stays."""
 
+    pk = models.CompositePrimaryKey("tenant_id", "run_id", "digest")
     digest = models.BinaryField(max_length=32)
     body = models.BinaryField(null=True)
     size = models.BigIntegerField()
-
-    class Meta(Row.Meta):
-        constraints: ClassVar[list[models.BaseConstraint]] = [
-            models.UniqueConstraint(fields=["run_id", "digest"], name="payload_once")
-        ]
 
 
 class Salt(Row):
     """The salt of a run's payload digests; erased with the payloads."""
 
+    pk = models.CompositePrimaryKey("tenant_id", "run_id")
     salt = models.BinaryField(max_length=32, null=True)
     erased_at = models.DateTimeField(null=True)
 
     class Meta(Row.Meta):
         constraints: ClassVar[list[models.BaseConstraint]] = [
-            models.UniqueConstraint(fields=["run_id"], name="salt_once")
+            models.CheckConstraint(
+                condition=models.Q(salt=None, erased_at__isnull=False)
+                | models.Q(salt__isnull=False, erased_at=None),
+                name="salt_or_erased",
+            )
         ]

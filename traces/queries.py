@@ -1,6 +1,6 @@
 """Reads of the trace. All inside the tenant's context."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -8,16 +8,26 @@ from uuid import UUID
 import orjson
 
 from tenancy.context import raw_cursor
+from traces.core.chain import EventRow, RecordRow
+from traces.core.completeness import missing_parts
 from traces.core.errors import Erased, TraceMissing
-from traces.models import Event, Record, Salt, Snapshot
+from traces.core.proof import PayloadRow, SnapshotRow, Trace
+from traces.models import Event, Payload, Record, Salt, Snapshot
+from traces.ports import runs
 
-PAYLOADS = "SELECT digest, body FROM traces_payload WHERE run_id = %s AND digest = ANY(%s) AND body IS NOT NULL"
+PAYLOADS = """
+SELECT digest, body FROM traces_payload WHERE run_id = %s AND digest = ANY(%b::bytea[]) AND body IS NOT NULL"""
 RECALL = """
-WITH newest AS (SELECT number, state FROM traces_snapshot WHERE run_id = %(run)s ORDER BY number DESC LIMIT 1)
+WITH newest AS (
+  SELECT number, state FROM traces_snapshot WHERE run_id = %(run)s ORDER BY number DESC LIMIT 1)
 SELECT number, state, NULL::bytea FROM newest
 UNION ALL
 (SELECT r.number, NULL, r.body FROM traces_record r, newest n WHERE r.run_id = %(run)s AND r.number > n.number
   ORDER BY r.number)"""
+EVENT_COLUMNS = ("run_id", "seq", "at", "phase", "kind", "actor", "body", "previous", "hash")
+RECORD_COLUMNS = (
+    "run_id", "number", "at", "phase", "source", "outcome", "target", "body", "previous", "hash",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,18 +42,19 @@ class Recalled:
 def recall(run_id: UUID) -> Recalled:
     """What the state is made of, in one round trip. Raises TraceMissing."""
     cursor = raw_cursor()
-    cursor.execute(RECALL, {"run": run_id}, prepare=True)
+    cursor.execute(RECALL, {"run": run_id}, prepare=True, binary=True)
     rows = sorted(cursor.fetchall(), key=lambda row: (row[2] is not None, row[0]))
     if not rows:
         raise TraceMissing
-    patches = tuple(orjson.loads(bytes(body))["patch"] for _, _, body in rows[1:])
+    patches = tuple(orjson.loads(body)["patch"] for _, _, body in rows[1:])
     return Recalled(snapshot_number=rows[0][0], state=bytes(rows[0][1]), patches=patches)
 
 
 def payloads(run_id: UUID, digests: Iterable[str]) -> dict[str, bytes]:
     """Content by hex digest; what was erased or never stored is absent."""
     cursor = raw_cursor()
-    cursor.execute(PAYLOADS, (run_id, [bytes.fromhex(digest) for digest in digests]), prepare=True)
+    wanted = [bytes.fromhex(digest) for digest in digests]
+    cursor.execute(PAYLOADS, (run_id, wanted), prepare=True, binary=True)
     return {bytes(digest).hex(): bytes(body) for digest, body in cursor.fetchall()}
 
 
@@ -70,3 +81,54 @@ def records(run_id: UUID) -> list[Record]:
 def snapshots(run_id: UUID) -> list[Snapshot]:
     """The run's snapshots in order."""
     return list(Snapshot.objects.filter(run_id=run_id).order_by("number"))
+
+
+def traced_runs() -> list[UUID]:
+    """The runs of this tenant that have a trace, oldest first."""
+    found = Record.objects.order_by("run_id").values_list("run_id", flat=True).distinct()
+    return list(found)
+
+
+def trace_of(run_id: UUID) -> Trace:
+    """All that is stored of a run, as rows; payloads are fetched when they are read."""
+    return Trace(
+        run=run_id,
+        salts=tuple(
+            _bytes(salt) for salt in Salt.objects.filter(run_id=run_id).values_list("salt", flat=True)
+        ),
+        events=[
+            EventRow(*row[:6], *map(bytes, row[6:]))
+            for row in Event.objects.filter(run_id=run_id).order_by("seq").values_list(*EVENT_COLUMNS)
+        ],
+        records=[
+            RecordRow(*row[:7], *map(bytes, row[7:]))
+            for row in Record.objects.filter(run_id=run_id).order_by("number").values_list(*RECORD_COLUMNS)
+        ],
+        snapshots=[SnapshotRow(row.number, bytes(row.state), bytes(row.digest)) for row in snapshots(run_id)],
+        payloads=_payloads(run_id),
+    )
+
+
+def _payloads(run_id: UUID) -> Iterator[PayloadRow]:
+    rows = Payload.objects.filter(run_id=run_id).order_by("digest").values_list("digest", "body", "size")
+    for digest, body, size in rows.iterator(chunk_size=200):
+        yield PayloadRow(bytes(digest), _bytes(body), size)
+
+
+def _bytes(stored: Any) -> bytes | None:
+    return None if stored is None else bytes(stored)
+
+
+def incomplete(run_id: UUID) -> tuple[str, ...]:
+    """What is absent from a finished run's trace, in words (R-TRACE-2). Raises TraceMissing."""
+    bodies = [
+        orjson.loads(bytes(body))
+        for body in Event.objects.filter(run_id=run_id).order_by("seq").values_list("body", flat=True)
+    ]
+    if not bodies:
+        raise TraceMissing
+    pinned = runs().pinned(run_id)
+    manifest: dict[str, Any] = {}
+    if pinned is not None:
+        manifest = {**orjson.loads(pinned.manifest), "pins": orjson.loads(pinned.pins)}
+    return missing_parts(bodies, manifest, snapshots=Snapshot.objects.filter(run_id=run_id).count())

@@ -20,7 +20,7 @@ class Progress(BaseModel):
     """Where a run stands.
 
     `session_id` is the run, `progress_id` the sequence of its newest event: the cursor with which a client
-    that comes back misses nothing and sees nothing twice. `total_step_count` is None where nobody can know it.
+    that comes back misses nothing and sees nothing twice. `total_step_count` is None where nobody knows it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -140,7 +140,7 @@ class _Cleaner:
         return marked(kind)
 
     def _blocks(self, text: str) -> str:
-        """Private keys, whole or cut off; each end is looked for once: a flood of beginnings costs one pass."""
+        """Private keys, whole or cut off; each end is looked for once, whatever begins."""
         parts: list[str] = []
         at, end = 0, _BLOCK_END.search(text)
         while (begin := _BLOCK.search(text, at)) is not None:

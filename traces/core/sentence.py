@@ -46,7 +46,7 @@ def sentence(facts: SentenceFacts) -> str:
 
 
 def compressed(path: Sequence[str]) -> tuple[str, ...]:
-    """A path without its repetitions: a run of the same few nodes becomes one with its count, `a, b (3 times)`."""
+    """A path without its repetitions: what comes again and again stands once, `a, b (3 times)`."""
     out: list[str] = []
     at = 0
     while at < len(path):
@@ -58,7 +58,7 @@ def compressed(path: Sequence[str]) -> tuple[str, ...]:
 
 
 def _repetition(path: Sequence[str], at: int) -> tuple[int, int]:
-    """The repetition covering most of the path from `at`: its width in nodes, and how often it stands."""
+    """The repetition covering most of the path from `at`: its width and its count."""
     best = (1, 1)
     for width in range(1, min(MOST, (len(path) - at) // 2) + 1):
         unit = path[at : at + width]

@@ -1,28 +1,41 @@
-"""The trace is append-only for everybody; only payload bytes and salts can be erased, by one function (ROLES.md)."""
+"""The trace is append-only for everybody; only content and salts can be erased, by one function (ROLES.md)."""
 
 from django.db import migrations
 
-from tenancy.sql import append_only, crossing, definer, grant, grant_sequence, row_security
+from tenancy.sql import append_only, definer, grant, row_security
 
 APPENDED = ("traces_event", "traces_record", "traces_snapshot")
 ERASABLE = ("traces_payload", "traces_salt")
+
+# Even the function's owner may do nothing to a row but empty it: everything else must stay as it was.
 ONLY_ERASED = """
-CREATE FUNCTION interlock_only_erased() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+CREATE FUNCTION traces_only_erased() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog AS $$
 BEGIN
-  IF TG_OP <> 'UPDATE' OR current_user <> 'interlock_owner' THEN
-    RAISE EXCEPTION '% of % is refused: content can only be erased', TG_OP, TG_TABLE_NAME
-      USING ERRCODE = 'integrity_constraint_violation';
+  IF TG_OP = 'UPDATE' AND current_user = 'interlock_owner' THEN
+    IF TG_TABLE_NAME = 'traces_payload' THEN
+      IF NEW.body IS NULL AND (NEW.tenant_id, NEW.run_id, NEW.digest, NEW.size)
+         = (OLD.tenant_id, OLD.run_id, OLD.digest, OLD.size) THEN RETURN NEW; END IF;
+    ELSIF NEW.salt IS NULL AND OLD.erased_at IS NULL
+         AND (NEW.tenant_id, NEW.run_id) = (OLD.tenant_id, OLD.run_id) THEN RETURN NEW;
+    END IF;
   END IF;
-  RETURN NEW;
+  RAISE EXCEPTION '% of % is refused: content can only be erased', TG_OP, TG_TABLE_NAME
+    USING ERRCODE = 'integrity_constraint_violation';
 END $$;
 """
 GUARD = """
-CREATE TRIGGER only_erased BEFORE UPDATE OR DELETE ON {table} FOR EACH ROW EXECUTE FUNCTION interlock_only_erased();
-CREATE TRIGGER never_truncated BEFORE TRUNCATE ON {table} FOR EACH STATEMENT EXECUTE FUNCTION interlock_append_only();
+CREATE TRIGGER only_erased BEFORE UPDATE OR DELETE ON {table}
+  FOR EACH ROW EXECUTE FUNCTION traces_only_erased();
+CREATE TRIGGER never_truncated BEFORE TRUNCATE ON {table}
+  FOR EACH STATEMENT EXECUTE FUNCTION interlock_append_only();
 """
+UNGUARD = "DROP TRIGGER only_erased ON {table}; DROP TRIGGER never_truncated ON {table};"
+
+# Row-level security is forced on the owner too, so the function reaches the current tenant's rows and no others.
 ERASE = """
   UPDATE traces_salt SET salt = NULL, erased_at = clock_timestamp()
-   WHERE run_id = run AND tenant_id = nullif(current_setting('interlock.tenant', true), '')::uuid;
+   WHERE run_id = run AND salt IS NOT NULL
+     AND tenant_id = nullif(current_setting('interlock.tenant', true), '')::uuid;
   WITH gone AS (
     UPDATE traces_payload SET body = NULL
      WHERE run_id = run AND body IS NOT NULL
@@ -39,10 +52,8 @@ class Migration(migrations.Migration):
     operations = [
         *(row_security(table) for table in (*APPENDED, *ERASABLE)),
         *(append_only(table) for table in APPENDED),
-        migrations.RunSQL(ONLY_ERASED, "DROP FUNCTION interlock_only_erased() CASCADE;"),
-        *(migrations.RunSQL(GUARD.format(table=table), migrations.RunSQL.noop) for table in ERASABLE),
+        migrations.RunSQL(ONLY_ERASED, "DROP FUNCTION traces_only_erased();"),
+        *(migrations.RunSQL(GUARD.format(table=t), UNGUARD.format(table=t)) for t in ERASABLE),
         *(grant(table, "SELECT, INSERT") for table in (*APPENDED, *ERASABLE)),
-        *(grant_sequence(f"{table}_id_seq") for table in (*APPENDED, *ERASABLE)),
-        *(crossing(table, command) for table in ERASABLE for command in ("SELECT", "UPDATE")),
         definer("erase_payloads", "run uuid", "bigint", ERASE, volatility="VOLATILE"),
     ]

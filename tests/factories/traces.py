@@ -1,0 +1,132 @@
+"""A small valid trace: four commits of a run that calls a tool, finds a fact and ends."""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from tenancy.context import raw_cursor, tenant
+from tenancy.ids import fresh_id
+from traces.actions import append, open_salt, save_snapshot, store_payloads
+from traces.core import events
+from traces.core.canonical import canonical, digest, payload_digest
+from traces.core.chain import Head, Linked, Move, Said, link
+from traces.core.patch import Plain, apply
+from traces.core.phases import Phase
+
+NOON = datetime(2026, 11, 21, 12, 0, 0, 123456, tzinfo=UTC)
+PERSON = "0198a000-0000-7000-8000-000000000001"
+
+
+def said(body: events.Body, phase: Phase = Phase.TOOL_INVOCATION, actor: str = "interlock") -> Said:
+    """One event."""
+    return Said(phase=int(phase), actor=actor, body=body)
+
+
+def move(*words: Said, patch: dict[str, Any] | None = None, target: str = "next") -> Move:
+    """One transition."""
+    return Move(
+        source="here", outcome="ok", guard=None, target=target, phase=int(words[0].phase) if words else 8,
+        patch=patch or {}, said=words, effects=("e" * 32,),
+    )  # fmt: skip
+
+
+@dataclass
+class Pen:
+    """Writes one run's trace, commit by commit, as the ring does."""
+
+    tenant: UUID
+    run: UUID = field(default_factory=fresh_id)
+    head: Head = field(init=False)
+    salt: bytes = field(init=False)
+    state: Plain = field(default_factory=lambda: {"version": 0, "facts": {}})
+
+    def __post_init__(self) -> None:
+        self.head = Head.start(self.run)
+        with tenant(self.tenant):
+            self.salt = open_salt(self.tenant, self.run)
+
+    def content(self, text: str) -> tuple[str, bytes]:
+        """A payload: its digest and its bytes."""
+        return payload_digest(self.salt, text.encode()), text.encode()
+
+    def linked(
+        self, *moves: Move, event: str = "", binds: dict[str, str] | None = None, minutes: int = 0
+    ) -> Linked:
+        """Moves chained onto the head, which goes along."""
+        linked = link(
+            self.head, moves, core_version=1, event_digest=event, headroom={"left": {"steps": "9"}},
+            binds=binds or {}, at=NOON + timedelta(minutes=minutes),
+        )  # fmt: skip
+        self.head = linked.head
+        return linked
+
+    def commit(self, *moves: Move, bodies: dict[str, bytes] | None = None, snapshot: bool = False) -> Linked:
+        """Write moves in one transaction, in a pipeline, with content and perhaps a snapshot."""
+        for one in moves:
+            self.state = apply(self.state, orjson.loads(canonical(one.patch)))
+        state, number = canonical(self.state), self.head.record_number + len(moves)
+        binds = {f"snapshot:{number}": digest("state", state)} if snapshot else {}
+        linked = self.linked(*moves, binds=binds, minutes=number)
+        with tenant(self.tenant):
+            cursor = raw_cursor()
+            with cursor.connection.pipeline():
+                append(self.tenant, linked, cursor=cursor)
+                store_payloads(self.tenant, self.run, bodies or {}, cursor=cursor)
+                if snapshot:
+                    save_snapshot(self.tenant, self.run, number, state, cursor=cursor)
+        return linked
+
+
+def write_run(tenant_id: UUID) -> Pen:
+    """A finished run: 5 records, 8 events, 2 snapshots, 3 payloads."""
+    pen = Pen(tenant_id)
+    goal, arguments, observation = (
+        pen.content(text) for text in ('"refund A-1"', '{"order":"A-1"}', '{"paid":12}')
+    )
+    submitted = events.TaskSubmitted(
+        task=str(fresh_id()), workflow="support-refund", workflow_version=1, graph="a" * 64, manifest="b" * 64,
+        boundary="c" * 64, goal=goal[0], mode="async", principal=PERSON,
+    )  # fmt: skip
+    pen.commit(move(said(submitted, Phase.GOAL_INTAKE, PERSON)), bodies=dict([goal]), snapshot=True)
+    pen.commit(
+        move(said(events.RunStarted(worker="w1"), Phase.STATE_INIT), patch={"version": {"set": 1}}),
+        move(said(attempted(arguments[0])), patch={"version": {"set": 2}}),
+        bodies=dict([arguments]),
+    )
+    fact = {"facts": {"put": {"order": {"digest": observation[0], "values": {"paid": 12}}}}}
+    pen.commit(
+        move(*observed(observation[0]), patch={"version": {"set": 3}, **fact}),
+        bodies=dict([observation]),
+        snapshot=True,
+    )
+    finished = events.RunFinished(terminal_code="SUCCESS", terminal_class="success", status="completed")
+    pen.commit(move(said(finished, Phase.TRACE_LOGGING), patch={"version": {"set": 4}}, target="end"))
+    return pen
+
+
+def attempted(arguments: str) -> events.CallAttempted:
+    """The intent of the one call."""
+    return events.CallAttempted(
+        call="c1", effect="e" * 32, tool="orders.lookup", tool_version="1", arguments=arguments,
+        argument_digest="d" * 64, idempotency_key="k1", attempt=1, mutating=False,
+    )  # fmt: skip
+
+
+def observed(observation: str) -> tuple[Said, ...]:
+    """What came of it: seen, paid for, verified, kept."""
+    return (
+        said(events.CallObserved(call="c1", effect="e" * 32, status="ok", observation=observation, size=11)),
+        said(events.BudgetSettled(effect="e" * 32, amounts={"tool_calls": Decimal(1)})),
+        said(events.CallVerified(call="c1", validator="order_exists", verdict="verified"), Phase.OBSERVATION_GROUNDING),
+        said(
+            events.FactCommitted(
+                fact="order", version=1, digest=observation, call="c1", observation=observation,
+                validator="order_exists", trust="trusted",
+            ),
+            Phase.STATE_UPDATE,
+        ),
+    )  # fmt: skip

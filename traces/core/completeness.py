@@ -1,0 +1,85 @@
+"""Whether a finished run's trace holds all that an audit asks for (R-TRACE-2)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+MANIFEST: Final = {
+    "run": "run id",
+    "tenant": "tenant",
+    "scopes": "scope",
+    "goal_digest": "goal",
+    "graph": "graph version",
+    "core_version": "core version",
+    "limits": "budget vector",
+}
+PINS: Final = {
+    "boundary_digest": "boundary version",
+    "profiles": "model versions",
+    "prompt_versions": "prompt versions",
+    "registry_digest": "registry version",
+}
+CALL: Final = ("tool", "tool_version", "argument_digest", "effect", "idempotency_key")
+ENDS: Final = frozenset({"call_observed", "call_in_doubt", "call_recovered", "late_outcome"})
+ANSWERS: Final = frozenset(
+    {"approval_decided", "approval_expired", "approval_withdrawn", "question_answered"}
+)
+
+
+def missing_parts(
+    bodies: Sequence[Mapping[str, Any]], manifest: Mapping[str, Any], *, snapshots: int
+) -> tuple[str, ...]:
+    """What is absent from the trace of a finished run, in words; empty when it is complete.
+
+    `bodies` are what its events say, in order; `manifest` is the run's pins (with `pins` inside); `snapshots`
+    counts its stored states. What a run never did (calls, escalations) is not asked for.
+    """
+    pins = manifest.get("pins") or {}
+    missing = [words for name, words in MANIFEST.items() if manifest.get(name) in (None, "")]
+    missing += [words for name, words in PINS.items() if pins.get(name) in (None, "")]
+    kinds = {str(body.get("kind")) for body in bodies}
+    if "task_submitted" not in kinds:
+        missing.append("submission")
+    if not any(body.get("kind") == "run_finished" and body.get("terminal_code") for body in bodies):
+        missing.append("terminal code")
+    if not snapshots:
+        missing.append("checkpoints")
+    missing += _calls(bodies) + _validations(bodies) + _escalations(bodies)
+    return tuple(missing)
+
+
+def _calls(bodies: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Every attempt names its tool, arguments and request, and has an end with status and observation."""
+    ended = {body.get("effect") for body in bodies if body.get("kind") in ENDS}
+    missing: list[str] = []
+    for body in bodies:
+        if body.get("kind") == "call_attempted":
+            call = body.get("call")
+            missing += [f"{name} of call {call}" for name in CALL if not body.get(name)]
+            if body.get("effect") not in ended:
+                missing.append(f"status of call {call}")
+        if body.get("kind") == "call_observed" and body.get("status") == "ok" and not body.get("observation"):
+            missing.append(f"observation of call {body.get('call')}")
+    return missing
+
+
+def _validations(bodies: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Every fact was looked at by a validator that is named."""
+    checked = {body.get("call") for body in bodies if body.get("kind") == "call_verified"}
+    return [
+        f"validation of fact {body.get('fact')}"
+        for body in bodies
+        if body.get("kind") == "fact_committed"
+        and (body.get("call") not in checked or not body.get("validator"))
+    ]
+
+
+def _escalations(bodies: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Every request to people was answered, expired or withdrawn, unless the run ended before."""
+    answered = {body.get("request") for body in bodies if body.get("kind") in ANSWERS}
+    asked = [body.get("request") for body in bodies if body.get("kind") == "approval_requested"]
+    if any(
+        body.get("kind") == "run_finished" and body.get("status") in ("cancelled", "expired")
+        for body in bodies
+    ):
+        return []
+    return [f"end of escalation {request}" for request in asked if request not in answered]

@@ -1,0 +1,32 @@
+"""A run's trace as JSON lines, verifiable without a database (R-TRACE-4; docs/trace-format.md)."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import UUID
+
+from tenancy.context import current_tenant
+from tenancy.core.errors import OutsideTenant
+from traces.core.errors import TraceMissing
+from traces.core.exported import lines_of, verify_lines
+from traces.core.proof import Fault
+from traces.ports import runs
+from traces.queries import trace_of
+
+
+def export(run_id: UUID) -> Iterator[bytes]:
+    """The lines of a run's trace. Read them inside the tenant's context. Raises TraceMissing."""
+    tenant_id = current_tenant()
+    if tenant_id is None:
+        raise OutsideTenant(table="traces_record")
+    trace = trace_of(run_id)
+    if not trace.records:
+        raise TraceMissing
+    pinned = runs().pinned(run_id)
+    manifest, pins = pinned if pinned is not None else (None, None)
+    yield from lines_of(trace, tenant_id, runs().heads(run_id).get(run_id), manifest, pins)
+
+
+def verify_file(path: Path) -> list[Fault]:
+    """Every fault of an exported trace; empty when it is whole. No database. Raises NotAnExport, OSError."""
+    with path.open("rb") as file:
+        return verify_lines(file)

@@ -17,7 +17,6 @@ from budgets.core.errors import LedgerMoved
 from budgets.core.posting import Draft, LineState
 from budgets.core.vector import ZERO
 from tenancy.ids import fresh_id
-from traces.core.canonical import plain
 
 Cursor = psycopg.Cursor[Any]
 OFTEN: Final = 4  # entries in one commit: more are rare and not worth a prepared statement each
@@ -166,9 +165,9 @@ class Sheet:
             {
                 "account_id": str(account),
                 "dimension": dimension,
-                "used": plain(used),
-                "reserved": plain(reserved),
-                "asked": None if asked is None else plain(asked),
+                "used": str(used),
+                "reserved": str(reserved),
+                "asked": None if asked is None else str(asked),
             }
             for (account, dimension), (used, reserved, asked) in self.lines.items()
         ]

@@ -1,4 +1,6 @@
-"""Time that this process measures by itself: for deadlines and cooldowns only. Times that are kept are the database's."""
+"""Time that this process measures by itself: for deadlines and cooldowns only. Times that are kept are the
+database's.
+"""
 
 from datetime import UTC, date, datetime
 from time import monotonic

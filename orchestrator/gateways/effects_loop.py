@@ -1,7 +1,7 @@
 """One asyncio loop thread per process, on which every waiting effect is performed (ARCHITECTURE 10).
 
-Celery's thread pool enforces no time limits, and a provider's connection pool belongs to the loop that opened it: so
-there is one loop, its deadlines are asyncio's, and its clients live and die with it.
+Celery's thread pool enforces no time limits, and a provider's connection pool belongs to the loop that opened
+it: so there is one loop, its deadlines are asyncio's, and its clients live and die with it.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ class EffectLoop:
         return self.submit(_within(work, timeout_ms)).result()
 
     def client(self, key: Hashable, make: Callable[[], tuple[T, Close]]) -> T:
-        """The client kept under `key`, made at first use with what closes it. Only to be called on the loop."""
+        """The client kept under `key`, made at first use with what closes it. Call it on the loop only."""
         if key not in self._clients:
             client, close = make()
             self._clients[key] = client

@@ -23,7 +23,7 @@ BeforeWait = Callable[[], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Performed:
-    """One effect's outcome. `fields` are the event's, all but its time; `bodies` hold what its digests name."""
+    """One effect's outcome. `fields` are the event's but its time; `bodies` hold what its digests name."""
 
     kind: type[Outcome]
     fields: Mapping[str, Any]
@@ -36,7 +36,9 @@ class Performed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What a look-up brought. `answered` False: nobody knows. `observation` None with `answered`: it is not there."""
+    """What a look-up brought. `answered` False: nobody knows. `observation` None with `answered`: it is not
+    there.
+    """
 
     answered: bool
     observation: str | None = None

@@ -11,14 +11,17 @@ from orchestrator.gateways.tally import TALLY
 
 log = structlog.get_logger(__name__)
 ADVANCE = "orchestrator.advance_run"
-# After a failure nobody waits for the broker again for this long: an accepted POST is never held by a dead one.
+# After a failure nobody waits for the broker again for this long: an accepted POST is never held by a dead
+# one.
 QUIET_SECONDS = 2.0
 _lock = threading.Lock()
 _quiet_until = 0.0
 
 
 def wake(run_id: UUID) -> bool:
-    """Post the job that drives a run; whether it was posted. Never raises: a dead broker is counted and logged."""
+    """Post the job that drives a run; whether it was posted. Never raises: a dead broker is counted and
+    logged.
+    """
     if _quiet():
         TALLY.add("queue", ADVANCE, "dropped")
         return False

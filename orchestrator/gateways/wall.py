@@ -1,7 +1,7 @@
 """The second wall: what a gateway asks before it sends, whatever the machine claims (R-BUDGET-17).
 
-The first wall is the commit that wrote the intent with its reservation. This one asks the database again, at the
-moment of sending, and each gateway enforces output limit, deadline and egress by itself.
+The first wall is the commit that wrote the intent with its reservation. This one asks the database again, at
+the moment of sending, and each gateway enforces output limit, deadline and egress by itself.
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,9 @@ class Permit(Protocol):
     """The right to perform one effect once."""
 
     def check(self) -> PermitRefused | None:
-        """None when the effect may be sent now: its intent is committed, unexpired, reserved, under the current fence."""
+        """None when the effect may be sent now: its intent is committed, unexpired, reserved, under the
+        current fence.
+        """
         ...
 
 

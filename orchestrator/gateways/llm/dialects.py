@@ -1,8 +1,9 @@
 """Replies of the two protocols made safe before any library reads them (M7, M8, M9, M11, M13).
 
-A hostile or broken server can send anything. Each reader takes the document apart by hand, keeps what is of the right
-type and bounded, and puts together a conformant document; what the library then parses holds no surprise. Usage is
-set aside as it was reported: the library would turn a wrong figure into nothing, or nothing into a crash.
+A hostile or broken server can send anything. Each reader takes the document apart by hand, keeps what is of
+the right type and bounded, and puts together a conformant document; what the library then parses holds no
+surprise. Usage is set aside as it was reported: the library would turn a wrong figure into nothing, or
+nothing into a crash.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,7 +12,15 @@ from typing import Any
 
 import orjson
 
-from orchestrator.gateways.llm.reply import MAX_ARGUMENTS, MAX_CALLS, MAX_ID, MAX_NAME, MAX_TEXT, cut, distinct_ids
+from orchestrator.gateways.llm.reply import (
+    MAX_ARGUMENTS,
+    MAX_CALLS,
+    MAX_ID,
+    MAX_NAME,
+    MAX_TEXT,
+    cut,
+    distinct_ids,
+)
 
 Json = dict[str, Any]
 OPENAI_FINISH = ("stop", "length", "tool_calls", "content_filter", "function_call")
@@ -59,7 +68,7 @@ def clean_openai(document: Json, capture: Capture) -> Json:
     finish = _word(choices[0].get("finish_reason"))
     capture.finish = finish or "stop"
     calls = _openai_calls(message.get("tool_calls"), capture)
-    rebuilt = {
+    rebuilt: Json = {
         "role": "assistant", "content": _text(_flat(message.get("content")), capture),
         "refusal": _text(message.get("refusal"), capture) or None,
     }  # fmt: skip
@@ -90,7 +99,12 @@ def clean_anthropic(document: Json, capture: Capture) -> Json:
     said = _text(texts, capture)
     content: list[Json] = [{"type": "text", "text": said}] if said else []
     content.extend(
-        {"type": "tool_use", "id": call_id, "name": _name(use.get("name")), "input": _input(use.get("input"), call_id, capture)}
+        {
+            "type": "tool_use",
+            "id": call_id,
+            "name": _name(use.get("name")),
+            "input": _input(use.get("input"), call_id, capture),
+        }
         for call_id, use in zip(ids, kept, strict=True)
     )
     return {
@@ -179,7 +193,9 @@ def _note_anthropic_usage(usage: Any, capture: Capture) -> None:
     fresh, said = usage.get("input_tokens"), usage.get("output_tokens")
     read = usage.get("cache_read_input_tokens") or 0
     stored = usage.get("cache_creation_input_tokens") or 0
-    whole = [figure for figure in (fresh, stored, read) if isinstance(figure, int) and not isinstance(figure, bool)]
+    whole = [
+        figure for figure in (fresh, stored, read) if isinstance(figure, int) and not isinstance(figure, bool)
+    ]
     sane = len(whole) == 3 and min(whole) >= 0
     capture.usage = {
         "input_tokens": sum(whole) if sane else None, "output_tokens": said, "cache_read_tokens": read,

@@ -1,4 +1,6 @@
-"""The one way to a model, whoever provides it. Never raises: what goes wrong is an outcome (R-LOOP-9, R-BUDGET-17)."""
+"""The one way to a model, whoever provides it. Never raises: what goes wrong is an outcome (R-LOOP-9,
+R-BUDGET-17).
+"""
 
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
@@ -10,6 +12,7 @@ from orchestrator.core.effects import CallModel
 from orchestrator.core.profile import ModelProfile
 from orchestrator.gateways.breaker import Breakers
 from orchestrator.gateways.effects_loop import EffectLoop
+from orchestrator.gateways.llm.call import ModelCall
 from orchestrator.gateways.llm.profiles import ModelEnvironment
 from orchestrator.gateways.llm.reply import failed
 from orchestrator.gateways.llm.scripted import play
@@ -24,13 +27,7 @@ class Remote(Protocol):
     """What llm/remote.py offers."""
 
     def __call__(
-        self,
-        loop: EffectLoop,
-        environment: ModelEnvironment,
-        effect: CallModel,
-        request: bytes,
-        profile: ModelProfile,
-        salt: bytes,
+        self, loop: EffectLoop, environment: ModelEnvironment, call: ModelCall
     ) -> Coroutine[Any, Any, Performed]: ...
 
 
@@ -48,7 +45,7 @@ class ModelGateway:
         self._environment = environment
         self._breakers = Breakers()
 
-    def start(
+    def start(  # noqa: PLR0917 - an effect with all that belongs to it, in the order of its life
         self,
         loop: EffectLoop,
         effect: CallModel,
@@ -61,36 +58,37 @@ class ModelGateway:
     ) -> "Future[Performed]":
         """Start one call; a future of its outcome (ModelReplied or ModelFailed).
 
-        `request` is the neutral request's bytes. `before_wait` is called once it is sure that the caller will wait for
-        the network: there it gives its database connection back. A scripted reply is there at once.
+        `request` is the neutral request's bytes. `before_wait` is called once it is sure that the caller will
+        wait for the network: there it gives its database connection back. A scripted reply is there at once.
         """
         refused = ask(permit)
         if refused is not None:
             detail = f"the second wall refused: {refused.reason}"
-            return self._ended(effect, failed(effect, salt, "refused_by_wall", transient=refused.transient, detail=detail))
+            return self._ended(
+                effect, failed(effect, salt, "refused_by_wall", transient=refused.transient, detail=detail)
+            )
         if profile.provider == "scripted":
             return self._ended(effect, play(effect, request, profile, salt))
         subject = _subject(profile)
         if not self._breakers.admit(subject):
             return self._ended(effect, failed(effect, salt, "circuit_open", transient=True, detail=subject))
         before_wait()
-        return loop.submit(self._call(loop, effect, request, profile, salt))
+        call = ModelCall(effect=effect, request=request, profile=profile, salt=salt)
+        return loop.submit(self._call(loop, call))
 
     def open_circuits(self, profiles: tuple[ModelProfile, ...]) -> tuple[str, ...]:
         """The names of the profiles whose provider takes no calls for the moment."""
         return tuple(profile.name for profile in profiles if self._breakers.is_open(_subject(profile)))
 
-    async def _call(
-        self, loop: EffectLoop, effect: CallModel, request: bytes, profile: ModelProfile, salt: bytes
-    ) -> Performed:
-        subject = _subject(profile)
+    async def _call(self, loop: EffectLoop, call: ModelCall) -> Performed:
+        subject = _subject(call.profile)
         try:
-            performed = await _remote()(loop, self._environment(), effect, request, profile, salt)
+            performed = await _remote()(loop, self._environment(), call)
         except BaseException:
             self._breakers.release(subject)
             raise
         self._breakers.report(subject, healthy=performed.fields.get("error") not in UNHEALTHY)
-        self._count(effect, performed)
+        self._count(call.effect, performed)
         return performed
 
     def _ended(self, effect: CallModel, performed: Performed) -> "Future[Performed]":

@@ -1,4 +1,6 @@
-"""Which models can be asked now, at which price (R-TOOL-22, R-TOOL-23, R-BUDGET-15). Keys never leave this house's memory."""
+"""Which models can be asked now, at which price (R-TOOL-22, R-TOOL-23, R-BUDGET-15). Keys never leave this
+house's memory.
+"""
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, time
@@ -24,8 +26,8 @@ ANY_MODEL = "default"
 ROLES: tuple[Role, ...] = get_args(Role)
 SCRIPTED = "scripted"
 SCRIPTED_PRICE = ModelPrice(
-    provider=SCRIPTED, model=SCRIPTED, input=Decimal("0.000001"), output=Decimal("0.000004"), source="scripted",
-    version="scripted-1",
+    provider=SCRIPTED, model=SCRIPTED, input=Decimal("0.000001"), output=Decimal("0.000004"),
+    source="scripted", version="scripted-1",
 )  # fmt: skip
 MILLION = Decimal(1_000_000)
 
@@ -39,7 +41,7 @@ class ModelEnvironment:
     openai_api_key: str | None = field(default=None, repr=False)
     anthropic_base_url: str | None = None
     anthropic_api_key: str | None = field(default=None, repr=False)
-    unknown_price: Literal["worst", "free"] = "worst"
+    unknown_price: str = "worst"
     worst_case_usd_per_mtok: Decimal = Decimal(20)
 
     @classmethod
@@ -54,8 +56,12 @@ class ModelEnvironment:
         )  # fmt: skip
 
 
-def profiles_for(scenario: str | None, environment: ModelEnvironment | None = None) -> tuple[ModelProfile, ...]:
-    """The profiles a new run is pinned to: the configured models, else the workflow's scripted scenario, else none."""
+def profiles_for(
+    scenario: str | None, environment: ModelEnvironment | None = None
+) -> tuple[ModelProfile, ...]:
+    """The profiles a new run is pinned to: the configured models, else the workflow's scripted scenario, else
+    none.
+    """
     environment = environment or ModelEnvironment.from_settings()
     configured = available_profiles(environment)
     if configured:
@@ -64,11 +70,15 @@ def profiles_for(scenario: str | None, environment: ModelEnvironment | None = No
 
 
 def available_profiles(environment: ModelEnvironment) -> tuple[ModelProfile, ...]:
-    """The models that can be asked: the first plays every role, others stand by. Empty without a key or base URL."""
+    """The models that can be asked: the first plays every role, others stand by. Empty without a key or base
+    URL.
+    """
     wanted, _, named = (environment.model or "").partition(":")
     if wanted == SCRIPTED:
         return ()
-    found = [(provider, named if provider == wanted and named else None) for provider in _reachable(environment)]
+    found = [
+        (provider, named if provider == wanted and named else None) for provider in _reachable(environment)
+    ]
     found.sort(key=lambda pair: pair[0] != wanted)
     if wanted and (not found or found[0][0] != wanted):
         log.warning("models.not_available", wanted=wanted, available=[provider for provider, _ in found])
@@ -87,9 +97,15 @@ def scripted_profile(scenario: str) -> ModelProfile:
 
 
 def key_for(environment: ModelEnvironment, profile: ModelProfile) -> str | None:
-    """The key for the profile's address, or None: a key only ever goes to the address it was configured with (P9)."""
+    """The key for the profile's address, or None: a key only ever goes to the address it was configured with
+    (P9).
+    """
     if profile.provider == "anthropic":
-        given, address, configured = environment.anthropic_api_key, profile.base_url, environment.anthropic_base_url
+        given, address, configured = (
+            environment.anthropic_api_key,
+            profile.base_url,
+            environment.anthropic_base_url,
+        )
     else:
         given, address, configured = environment.openai_api_key, profile.base_url, environment.openai_base_url
     if address != configured:
@@ -108,7 +124,11 @@ def _reachable(environment: ModelEnvironment) -> list[Literal["openai", "anthrop
 
 
 def _profile(
-    environment: ModelEnvironment, provider: Literal["openai", "anthropic"], model: str | None, *, roles: tuple[Role, ...]
+    environment: ModelEnvironment,
+    provider: Literal["openai", "anthropic"],
+    model: str | None,
+    *,
+    roles: tuple[Role, ...],
 ) -> ModelProfile:
     base_url = environment.openai_base_url if provider == "openai" else environment.anthropic_base_url
     name = model or (ANY_MODEL if provider == "openai" and base_url else DEFAULT_MODELS[provider])
@@ -119,7 +139,7 @@ def _profile(
 
 
 def _price(provider: str, model: str, policy: str, worst: Decimal) -> ModelPrice:
-    """The listed price, else what the policy declares: free only where a person said so, never by accident."""
+    """The listed price, else what the policy declares: free only where a person said so."""
     try:
         return _listed(provider, model, datetime.combine(today(), time(), UTC))
     except PriceUnknown:
@@ -128,7 +148,12 @@ def _price(provider: str, model: str, policy: str, worst: Decimal) -> ModelPrice
         return ModelPrice.free(provider, model, version="declared-free").evolve(source="declared")
     rate = worst / MILLION
     return ModelPrice(
-        provider=provider, model=model, input=rate, output=rate, source="declared", version=f"declared-worst-{worst}"
+        provider=provider,
+        model=model,
+        input=rate,
+        output=rate,
+        source="declared",
+        version=f"declared-worst-{worst}",
     )
 
 

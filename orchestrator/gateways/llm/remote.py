@@ -1,7 +1,6 @@
-"""Calling a model over HTTP, through pydantic_ai.direct alone (R-LOOP-9). Every failure becomes an outcome."""
+"""Calling a model over HTTP, by pydantic_ai.direct alone (R-LOOP-9). Every failure becomes an outcome."""
 
 import asyncio
-import warnings
 from math import isfinite
 
 from anthropic import AsyncAnthropic
@@ -27,6 +26,7 @@ from pydantic_ai.settings import ModelSettings
 from orchestrator.core.effects import CallModel
 from orchestrator.core.profile import ModelProfile
 from orchestrator.gateways.effects_loop import Close, EffectLoop
+from orchestrator.gateways.llm.call import ModelCall
 from orchestrator.gateways.llm.dialects import Capture, clean_anthropic, clean_openai
 from orchestrator.gateways.llm.profiles import ANTHROPIC_URL, OPENAI_URL, ModelEnvironment, key_for
 from orchestrator.gateways.llm.reply import Reply, failed, replied
@@ -35,52 +35,53 @@ from orchestrator.gateways.llm.translate import messages_of, parameters_of, repl
 from orchestrator.gateways.llm.transport import CAPTURE, http_client
 from orchestrator.gateways.outcome import Performed
 
-NO_KEY = "no-key"
 
-
-async def perform(
-    loop: EffectLoop, environment: ModelEnvironment, effect: CallModel, request: bytes, profile: ModelProfile, salt: bytes
-) -> Performed:
+async def perform(loop: EffectLoop, environment: ModelEnvironment, call: ModelCall) -> Performed:
     """Call the model and normalise what comes back. Raises nothing but cancellation."""
-    key = key_for(environment, profile)
-    if key is None:
-        return failed(effect, salt, "unauthorized", transient=False, detail="no key is configured for this address")
+    effect, salt = call.effect, call.salt
     try:
-        asked = read_request(request)
+        key, asked = key_for(environment, call.profile), read_request(call.request)
     except ValidationError as error:
-        return failed(effect, salt, "rejected", transient=False, detail=f"the request is not neutral: {error}")
-    capture = Capture(clean=clean_anthropic if profile.provider == "anthropic" else clean_openai)
+        return failed(effect, salt, "rejected", transient=False, detail=f"not a request: {error}")
+    if key is None:
+        detail = "no key is configured for this address"
+        return failed(effect, salt, "unauthorized", transient=False, detail=detail)
+    capture = Capture(clean=clean_anthropic if call.profile.provider == "anthropic" else clean_openai)
     CAPTURE.set(capture)
     try:
         async with asyncio.timeout(effect.timeout_ms / 1000):
-            reply = await _exchange(loop, key, effect, asked, profile, capture)
+            reply = await _exchange(loop, key, call, asked, capture)
     except TimeoutError:
-        return failed(effect, salt, "timeout", transient=True, detail=f"no reply within {effect.timeout_ms} ms")
+        detail = f"no reply within {effect.timeout_ms} ms"
+        return failed(effect, salt, "timeout", transient=True, detail=detail)
     except ModelAPIError as error:
         return _refused(effect, salt, error, capture)
     except Exception as error:  # noqa: BLE001 - whatever a library does with a reply must not steer a run
-        detail = capture.fault or f"{type(error).__name__}: {error}"
-        return failed(effect, salt, "malformed", transient=capture.fault is not None, detail=detail)
-    if capture.fault is not None:
-        return failed(effect, salt, "malformed", transient=True, detail=capture.fault)
-    return replied(effect, request, reply, salt)
+        return _unreadable(call, capture, f"{type(error).__name__}: {error}")
+    return replied(effect, call.request, reply, salt) if capture.fault is None else _unreadable(call, capture)
+
+
+def _unreadable(call: ModelCall, capture: Capture, otherwise: str = "") -> Performed:
+    """A reply that is none; worth another attempt where the wire was to blame (M9)."""
+    fault = capture.fault
+    detail = fault or otherwise
+    return failed(call.effect, call.salt, "malformed", transient=fault is not None, detail=detail)
 
 
 async def _exchange(
-    loop: EffectLoop, key: str, effect: CallModel, asked: NeutralRequest, profile: ModelProfile, capture: Capture
+    loop: EffectLoop, key: str, call: ModelCall, asked: NeutralRequest, capture: Capture
 ) -> Reply:
+    effect, profile = call.effect, call.profile
     names = WireNames(tool.name for tool in asked.tools)
-    model = _model(loop, key, profile)
+    # The wall's own output limit: whatever the prompt says, no more is asked for than was reserved.
     limit = min(effect.max_output_tokens, profile.max_output_tokens)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        response = await model_request(
-            model,
-            messages_of(asked, names, strict_ids=profile.provider == "anthropic"),
-            model_settings=ModelSettings(max_tokens=limit, timeout=effect.timeout_ms / 1000),
-            model_request_parameters=parameters_of(asked, names),
-            instrument=False,
-        )
+    response = await model_request(
+        _model(loop, key, profile),
+        messages_of(asked, names, strict_ids=profile.provider == "anthropic"),
+        model_settings=ModelSettings(max_tokens=limit, timeout=effect.timeout_ms / 1000),
+        model_request_parameters=parameters_of(asked, names),
+        instrument=False,
+    )
     return reply_of(response, capture, names)
 
 

@@ -31,7 +31,8 @@ class WrittenCall:
 class Reply:
     """What came back, before it is bounded. `usage` is as reported, with the provider's words made ours.
 
-    `dropped` counts requests beyond the first 64 that were left out earlier, `capped` names what was cut earlier.
+    `dropped` counts requests beyond the first 64 that were left out earlier, `capped` names what was cut
+    earlier.
     """
 
     text: str = ""
@@ -45,7 +46,7 @@ class Reply:
 
 
 def estimated(effect: CallModel, request: bytes, reply_bytes: int) -> dict[str, Decimal]:
-    """Usage counted by us: a byte is at least a token's share, and never more than what was reserved (M11)."""
+    """Usage counted by us: a byte is a token, and never more than what was reserved (M11)."""
     counted = {"input_tokens": Decimal(len(request)), "output_tokens": Decimal(reply_bytes)}
     return {name: min(amount, effect.reserve.get(name, amount)) for name, amount in counted.items()}
 
@@ -54,7 +55,9 @@ def replied(effect: CallModel, request: bytes, reply: Reply, salt: bytes) -> Per
     """The outcome of a call that brought a reply."""
     keeper = Keeper(salt)
     bounded = _bounded(reply)
-    written = len(bounded.text.encode()) + sum(len(call.name) + len(call.arguments.encode()) for call in bounded.calls)
+    written = len(bounded.text.encode()) + sum(
+        len(call.name) + len(call.arguments.encode()) for call in bounded.calls
+    )
     usage, counted = sane_usage(reply.usage, estimated(effect, request, written))
     answer = bounded.text if bounded.text.strip() and not bounded.calls and bounded.refusal is None else None
     fields = {
@@ -94,7 +97,7 @@ def failed(
 
 
 def distinct_ids(wanted: list[str]) -> list[str]:
-    """Call ids made present and distinct, the same way every time; the first owner of an id keeps it (M13)."""
+    """Call ids made present and distinct, the same way every time; its first owner keeps it (M13)."""
     taken: set[str] = set()
     found: list[str] = []
     for number, raw in enumerate(wanted, start=1):
@@ -109,7 +112,9 @@ def distinct_ids(wanted: list[str]) -> list[str]:
 
 
 def cut(text: str, limit: int) -> str:
-    """At most `limit` bytes of UTF-8, never half a character; what is no Unicode (a lone surrogate) is made visible."""
+    """At most `limit` bytes of UTF-8, never half a character; what is no Unicode (a lone surrogate) is made
+    visible.
+    """
     body = text.encode("utf-8", "backslashreplace")
     return body[:limit].decode("utf-8", "ignore")
 
@@ -124,7 +129,9 @@ def _bounded(reply: Reply) -> Reply:
     ids = distinct_ids([cut(call.id, MAX_ID) for call in kept])
     calls = tuple(
         WrittenCall(
-            id=call_id, name=cut(call.name, 4 * MAX_NAME)[:MAX_NAME], arguments=cut(call.arguments, MAX_ARGUMENTS)
+            id=call_id,
+            name=cut(call.name, 4 * MAX_NAME)[:MAX_NAME],
+            arguments=cut(call.arguments, MAX_ARGUMENTS),
         )
         for call_id, call in zip(ids, kept, strict=True)
     )
@@ -134,7 +141,8 @@ def _bounded(reply: Reply) -> Reply:
     )  # fmt: skip
     return Reply(
         text=text, calls=calls, refusal=refusal, finish=cut(reply.finish, 64), usage=reply.usage,
-        model=cut(reply.model, MAX_NAME), dropped=reply.dropped + len(reply.calls) - len(kept), capped=tuple(capped),
+        model=cut(reply.model, MAX_NAME), dropped=reply.dropped + len(reply.calls) - len(kept),
+        capped=tuple(capped),
     )  # fmt: skip
 
 
@@ -147,5 +155,9 @@ def _document(reply: Reply) -> dict[str, Any]:
         "finish": reply.finish,
         "model": reply.model,
     }
-    marks = {"refusal": reply.refusal, "dropped_calls": reply.dropped or None, "capped": list(reply.capped) or None}
+    marks = {
+        "refusal": reply.refusal,
+        "dropped_calls": reply.dropped or None,
+        "capped": list(reply.capped) or None,
+    }
     return document | {name: mark for name, mark in marks.items() if mark is not None}

@@ -1,4 +1,4 @@
-"""The neutral request, as the core compiles it: one canonical JSON document for every provider (R-LOOP-11)."""
+"""The neutral request, as the core compiles it: one canonical document for every provider (R-LOOP-11)."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -66,7 +66,7 @@ def read_request(body: bytes) -> NeutralRequest:
 
 
 class WireNames:
-    """Tool names as providers take them ([a-zA-Z0-9_-]{1,64}) and back. One-to-one among the offered tools."""
+    """Tool names as providers take them ([a-zA-Z0-9_-]{1,64}) and back. One-to-one among those offered."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self._out: dict[str, str] = {}

@@ -1,7 +1,7 @@
 """The scripted provider: plays a named scenario, the same way every time (R-LOOP-10).
 
-A line says what must stand in the compiled prompt, takes its arguments from there, and is used once. Nothing is keyed
-by turn number: a line that demands nothing of the prompt is refused when the scenario is read.
+A line says what must stand in the compiled prompt, takes its arguments from there, and is used once. Nothing
+is keyed by turn number: a line that demands nothing of the prompt is refused when the scenario is read.
 """
 
 import re
@@ -51,7 +51,7 @@ class When(Value):
     @classmethod
     def _readable(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
         for pattern in patterns:
-            if len(pattern.strip()) < 3:  # noqa: PLR2004 - shorter ones are in every prompt
+            if len(pattern.strip()) < 3:
                 raise ValueError(f"{pattern!r} says nothing about the prompt")
             if compiled(pattern).search(""):
                 raise ValueError(f"{pattern!r} is found in every prompt")
@@ -81,7 +81,7 @@ class Says(Value):
 
 
 class Fails(Value):
-    """The failure of a line, for demonstrations of faults: at every attempt, or at the first `times` of them."""
+    """The failure of a line, for demonstrations: at every attempt, or at the first `times` of them."""
 
     error: ERRORS
     times: int | None = Field(default=None, ge=1)
@@ -89,7 +89,9 @@ class Fails(Value):
 
 
 class Line(Value):
-    """One line: when it may be played, what it takes from the prompt, what it then says. Exactly one of reply and fail."""
+    """One line: when it may be played, what it takes from the prompt, what it then says. Exactly one of reply
+    and fail.
+    """
 
     when: When
     take: dict[Slug, str] = Field(default_factory=dict)
@@ -123,7 +125,7 @@ class Scenario(Value):
 
 def compiled(pattern: str) -> re.Pattern[str]:
     """A pattern as it is searched for."""
-    is_expression = len(pattern) > 2 and pattern.startswith("/") and pattern.endswith("/")  # noqa: PLR2004
+    is_expression = len(pattern) > 2 and pattern.startswith("/") and pattern.endswith("/")
     return re.compile(pattern[1:-1] if is_expression else re.escape(pattern), re.DOTALL | re.MULTILINE)
 
 
@@ -146,7 +148,9 @@ def load(name: str, folder: Path = FOLDER) -> Scenario:
         raise ScenarioInvalid(name=name, detail=str(error)[:2_000]) from error
 
 
-def play(effect: CallModel, request: bytes, profile: ModelProfile, salt: bytes, folder: Path = FOLDER) -> Performed:
+def play(
+    effect: CallModel, request: bytes, profile: ModelProfile, salt: bytes, folder: Path = FOLDER
+) -> Performed:
     """The outcome of the first line that holds and was not used up. Raises nothing."""
     try:
         scenario = load(profile.scenario or "", folder)
@@ -159,18 +163,18 @@ def play(effect: CallModel, request: bytes, profile: ModelProfile, salt: bytes, 
         return failed(effect, salt, "script_mismatch", transient=False, detail=detail)
     line, taken = found
     if line.fail is not None:
-        wish = line.fail.retry_after_ms
-        error = line.fail.error
-        return failed(effect, salt, error, transient=error in PASSING, retry_after_ms=wish, detail="scripted")
-    assert line.reply is not None
-    return replied(effect, request, _reply(line.reply, taken, effect, request, profile), salt)
+        wish, word = line.fail.retry_after_ms, line.fail.error
+        return failed(effect, salt, word, transient=word in PASSING, retry_after_ms=wish, detail="scripted")
+    return replied(effect, request, _reply(line.reply or Says(), taken, effect, request, profile), salt)
 
 
-def choose(scenario: Scenario, effect: CallModel, asked: NeutralRequest) -> tuple[Line, dict[str, str]] | None:
+def choose(
+    scenario: Scenario, effect: CallModel, asked: NeutralRequest
+) -> tuple[Line, dict[str, str]] | None:
     """The line to play and what it took.
 
-    A line is used up when its reply stands in the conversation already: the prompt alone decides, nothing is kept
-    between calls, so a retry, a crash or a replay plays the same line again.
+    A line is used up when its reply stands in the conversation already: the prompt alone decides, nothing is
+    kept between calls, so a retry, a crash or a replay plays the same line again.
     """
     prompt = prompt_text(asked)
     for line in scenario.lines:
@@ -213,10 +217,14 @@ def _used_up(line: Line, taken: dict[str, str], effect: CallModel, asked: Neutra
         return line.fail is not None and line.fail.times is not None and effect.attempt > line.fail.times
     calls = [(call.name, call.arguments) for call in _calls(line.reply, taken)]
     turns = [turn for turn in asked.messages if isinstance(turn, AssistantTurn)]
-    return bool(calls) and any([(call.name, call.arguments) for call in turn.calls] == calls for turn in turns)
+    return bool(calls) and any(
+        [(call.name, call.arguments) for call in turn.calls] == calls for turn in turns
+    )
 
 
-def _reply(says: Says, taken: dict[str, str], effect: CallModel, request: bytes, profile: ModelProfile) -> Reply:
+def _reply(
+    says: Says, taken: dict[str, str], effect: CallModel, request: bytes, profile: ModelProfile
+) -> Reply:
     text = _filled(says.text, taken)
     calls = _calls(says, taken)
     written = len(text.encode()) + sum(len(call.name) + len(call.arguments.encode()) for call in calls)

@@ -1,5 +1,6 @@
 """Between the neutral request and the library's messages. Pure; the library does the rest."""
 
+from collections.abc import Mapping
 from itertools import groupby
 from typing import Any
 
@@ -56,11 +57,15 @@ def instructions(request: NeutralRequest) -> str:
     if request.output_schema is None:
         return request.system
     schema = orjson.dumps(request.output_schema, option=orjson.OPT_SORT_KEYS).decode()
-    return f"{request.system}\n\nThe final answer is one JSON value that fits this schema, and nothing else:\n{schema}"
+    return (
+        f"{request.system}\n\nThe final answer is one JSON value of this schema, and nothing else:\n{schema}"
+    )
 
 
 def parameters_of(request: NeutralRequest, names: WireNames) -> ModelRequestParameters:
-    """The tools on offer. Not strict: our schemas stay as they are pinned, and the core checks arguments itself."""
+    """The tools on offer. Not strict: our schemas stay as they are pinned, and the core checks arguments
+    itself.
+    """
     tools = [
         ToolDefinition(
             name=names.out(tool.name), description=tool.description, parameters_json_schema=tool.input_schema,
@@ -83,7 +88,8 @@ def reply_of(response: ModelResponse, capture: Capture, names: WireNames) -> Rep
     )
     return Reply(
         text="".join(part.content for part in response.parts if isinstance(part, TextPart)), calls=calls,
-        refusal=str(refusal or "") if refused and not calls else None, finish=capture.finish, usage=capture.usage,
+        refusal=str(refusal or "") if refused and not calls else None, finish=capture.finish,
+        usage=capture.usage,
         model=response.model_name or "", dropped=capture.dropped, capped=tuple(dict.fromkeys(capture.capped)),
     )  # fmt: skip
 
@@ -132,13 +138,15 @@ def _sendable(call: AskedCall) -> str:
         readable = isinstance(orjson.loads(call.arguments), dict)
     except orjson.JSONDecodeError:
         readable = False
-    return call.arguments if readable else orjson.dumps({UNREADABLE: call.arguments[:SHOWN_UNREADABLE]}).decode()
+    return (
+        call.arguments if readable else orjson.dumps({UNREADABLE: call.arguments[:SHOWN_UNREADABLE]}).decode()
+    )
 
 
-def _written(arguments: str | dict[str, Any] | None) -> str:
+def _written(arguments: str | Mapping[str, Any] | None) -> str:
     """The argument text; where the protocol carries objects, the object's."""
     if isinstance(arguments, str) or arguments is None:
         return arguments or ""
     if tuple(arguments) == (UNREADABLE,) and isinstance(arguments[UNREADABLE], str):
         return str(arguments[UNREADABLE])
-    return orjson.dumps(arguments).decode()
+    return orjson.dumps(dict(arguments)).decode()

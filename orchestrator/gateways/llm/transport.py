@@ -18,7 +18,9 @@ CONNECT_SECONDS = 5.0
 
 
 class CleaningTransport(httpx2.AsyncBaseTransport):
-    """Reads each reply whole within its bound and hands on a conformant document, or notes what is wrong with it."""
+    """Reads each reply whole within its bound and hands on a conformant document, or notes what is wrong with
+    it.
+    """
 
     def __init__(self, inner: httpx2.AsyncBaseTransport) -> None:
         self._inner = inner
@@ -73,7 +75,11 @@ def _cleaned(body: bytes, capture: Capture) -> bytes:
 def http_client(base_url: str, *, connections: int = 64) -> httpx2.AsyncClient:
     """A client for one provider. A proxy of the environment is used, except towards this very machine."""
     parts = urlsplit(base_url)
-    proxy = None if proxy_bypass(parts.hostname or "") or _loopback(parts.hostname) else getproxies().get(parts.scheme)
+    proxy = (
+        None
+        if proxy_bypass(parts.hostname or "") or _loopback(parts.hostname)
+        else getproxies().get(parts.scheme)
+    )
     limits = httpx2.Limits(max_connections=connections, max_keepalive_connections=16, keepalive_expiry=30)
     inner = httpx2.AsyncHTTPTransport(trust_env=False, limits=limits, proxy=proxy)
     return httpx2.AsyncClient(

@@ -20,7 +20,7 @@ from orchestrator.gateways.effects_loop import EffectLoop
 from orchestrator.gateways.outcome import BeforeWait, Found, Keeper, Performed, done, nothing
 from orchestrator.gateways.tally import TALLY
 from orchestrator.gateways.tools.http import KEPT, Answer, CallFailed, Environment, ToolContext, origin_of
-from orchestrator.gateways.tools.registry import Tool, shipped
+from orchestrator.gateways.tools.registry import LookUp, Tool, shipped_tools
 from orchestrator.gateways.wall import Permit, ask
 
 log = structlog.get_logger(__name__)
@@ -35,15 +35,20 @@ def from_environment(name: str) -> str | None:
 
 
 class ToolGateway:
-    """Performs CallTool. `tools` are what may be called at all; `env` is asked for a service's origin at each call."""
+    """Performs CallTool. `tools` are what may be called at all; `env` is asked for a service's origin at each
+    call.
+    """
 
     def __init__(
-        self, *, tools: Callable[[], Mapping[str, AnyTool]] = shipped, env: Environment = from_environment
+        self,
+        *,
+        tools: Callable[[], Mapping[str, AnyTool]] = shipped_tools,
+        env: Environment = from_environment,
     ) -> None:
         self._tools, self._env = tools, env
         self._breakers = Breakers()
 
-    def start(
+    def start(  # noqa: PLR0917 - an effect with all that belongs to it, in the order of its life
         self,
         loop: EffectLoop,
         effect: CallTool,
@@ -63,7 +68,9 @@ class ToolGateway:
         if refused is not None:
             detail = f"the second wall refused: {refused.reason}".encode()
             return self._ended(
-                effect, salt, CallFailed("refused_by_wall", sent=False, transient=refused.transient, detail=detail)
+                effect,
+                salt,
+                CallFailed("refused_by_wall", sent=False, transient=refused.transient, detail=detail),
             )
         try:
             declared, values = self._prepared(effect, arguments, spec)
@@ -82,7 +89,9 @@ class ToolGateway:
     def look_up(
         self, loop: EffectLoop, effect: CallTool, arguments: bytes, spec: ToolSpec, salt: bytes
     ) -> Found:
-        """Whether a call that was sent did happen, asked of the tool's own look-up by its key; three tries. Waits."""
+        """Whether a call that was sent did happen, asked of the tool's own look-up by its key; three tries.
+        Waits.
+        """
         declared = self._tools().get(spec.name)
         if declared is None or declared.look_up is None:
             return Found(answered=False)
@@ -91,11 +100,14 @@ class ToolGateway:
             context = self._context(loop, effect, arguments, declared, mutating=False)
         except CallFailed:
             return Found(answered=False)
-        found = loop.submit(_looked_up(declared, context, values, salt)).result()
-        TALLY.add("look_up", spec.name, "found" if found.observation else "absent" if found.answered else "unknown")
+        found = loop.submit(_looked_up(declared.look_up, context, values, salt)).result()
+        TALLY.add(
+            "look_up", spec.name, "found" if found.observation else "absent" if found.answered else "unknown"
+        )
         return found
 
-    # -- one call ------------------------------------------------------------------------------------------------
+    # -- one call
+    # ------------------------------------------------------------------------------------------------
 
     def _prepared(self, effect: CallTool, arguments: bytes, spec: ToolSpec) -> tuple[AnyTool, BaseModel]:
         declared = self._tools().get(spec.name)
@@ -109,7 +121,7 @@ class ToolGateway:
     def _context(
         self, loop: EffectLoop, effect: CallTool, arguments: bytes, declared: AnyTool, *, mutating: bool
     ) -> ToolContext:
-        """Raises CallFailed where the tool's service is not configured: its origin is never in the arguments."""
+        """The origin is configured, never in the arguments. Raises CallFailed where it is missing."""
         address = (self._env(declared.service) if declared.service else "") or ""
         origin = origin_of(address)
         if declared.service and origin is None:
@@ -130,7 +142,7 @@ class ToolGateway:
         except CallFailed as failure:
             return self._failed(effect, salt, failure)
         except Exception as error:  # noqa: BLE001 - a tool's fault is an outcome
-            return self._failed(effect, salt, _crash(declared, error))
+            return self._failed(effect, salt, _crash(declared, error, sent=True))
 
     async def _waiting(
         self, effect: CallTool, declared: AnyTool, values: BaseModel, context: ToolContext, salt: bytes
@@ -141,16 +153,19 @@ class ToolGateway:
             return self._answered(effect, _told(result), salt)
         except TimeoutError:
             sent = context.watch.sent
-            return self._failed(effect, salt, CallFailed("timeout" if sent else "unreachable", sent=sent, transient=True))
+            return self._failed(
+                effect, salt, CallFailed("timeout" if sent else "unreachable", sent=sent, transient=True)
+            )
         except CallFailed as failure:
             return self._failed(effect, salt, failure)
         except Exception as error:  # noqa: BLE001 - a tool's fault is an outcome
-            return self._failed(effect, salt, _crash(declared, error))
+            return self._failed(effect, salt, _crash(declared, error, sent=context.watch.sent))
         except BaseException:
             self._breakers.release(effect.tool)
             raise
 
-    # -- outcomes ------------------------------------------------------------------------------------------------
+    # -- outcomes
+    # ------------------------------------------------------------------------------------------------
 
     def _answered(self, effect: CallTool, answer: Answer[Any], salt: bytes) -> Performed:
         """The observation as it came; what is no JSON is kept too, and malformed."""
@@ -191,8 +206,13 @@ def _read_arguments(declared: AnyTool, arguments: bytes) -> BaseModel:
     try:
         return declared.arguments.model_validate_json(arguments, strict=True)
     except ValidationError as error:
-        found = [f"{'/'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors(include_url=False)[:8]]
-        raise CallFailed("refused", sent=False, detail="; ".join(found).encode("utf-8", "backslashreplace")) from error
+        found = [
+            f"{'/'.join(map(str, item['loc']))}: {item['msg']}"
+            for item in error.errors(include_url=False)[:8]
+        ]
+        raise CallFailed(
+            "refused", sent=False, detail="; ".join(found).encode("utf-8", "backslashreplace")
+        ) from error
 
 
 def _keywords(values: BaseModel) -> dict[str, Any]:
@@ -205,15 +225,14 @@ async def _invoke(declared: AnyTool, context: ToolContext, values: BaseModel) ->
     return await declared.function(**_keywords(values))
 
 
-async def _looked_up(declared: AnyTool, context: ToolContext, values: BaseModel, salt: bytes) -> Found:
-    assert declared.look_up is not None
+async def _looked_up(look_up: LookUp, context: ToolContext, values: BaseModel, salt: bytes) -> Found:
     for pause in LOOK_UP_PAUSES:
         try:
             async with asyncio.timeout(context.seconds):
-                answer = await declared.look_up(context, values)
+                answer = await look_up(context, values)
             return _as_found(answer, salt)
         except Exception as error:  # noqa: BLE001 - not knowing is an answer, and a person gets it
-            log.warning("tool.look_up_failed", tool=declared.spec.name, error=type(error).__name__)
+            log.warning("tool.look_up_failed", origin=context.origin, error=type(error).__name__)
             await asyncio.sleep(pause)
     return Found(answered=False)
 
@@ -223,7 +242,9 @@ def _as_found(answer: Answer[Any] | None, salt: bytes) -> Found:
         return Found(answered=True)
     keeper = Keeper(salt)
     digest = keeper.keep(answer.body)
-    return Found(answered=True, observation=digest, size=answer.size or len(answer.body), bodies=keeper.bodies)
+    return Found(
+        answered=True, observation=digest, size=answer.size or len(answer.body), bodies=keeper.bodies
+    )
 
 
 def _told(result: Any) -> Answer[Any]:
@@ -244,7 +265,8 @@ def _is_json(body: bytes) -> bool:
     return True
 
 
-def _crash(declared: AnyTool, error: Exception) -> CallFailed:
-    """A fault in the tool's own code: what it had sent, nobody knows."""
+def _crash(declared: AnyTool, error: Exception, *, sent: bool) -> CallFailed:
+    """A fault in the tool's own code; the trace learns its kind and words, the log only its kind."""
     log.error("tool.crashed", tool=declared.spec.name, error=type(error).__name__)
-    return CallFailed("crashed", sent=True, detail=f"{type(error).__name__}: {error}"[:1_000].encode("utf-8", "backslashreplace"))
+    words = f"{type(error).__name__}: {error}"[:1_000]
+    return CallFailed("crashed", sent=sent, detail=words.encode("utf-8", "backslashreplace"))

@@ -1,4 +1,6 @@
-"""How a tool reaches its one service: bounded, without redirects, to no other origin (R-TOOL-11, R-BUDGET-17, G7)."""
+"""How a tool reaches its one service: bounded, without redirects, to no other origin (R-TOOL-11, R-BUDGET-17,
+G7).
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -22,7 +24,8 @@ MAX_RETRY_AFTER_MS = 30_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer(Generic[T]):
-    """A service's answer as it came; T is what its JSON must fit. `whole` is the SHA-256 of all that was read.
+    """A service's answer as it came; T is what its JSON must fit. `whole` is the SHA-256 of all that was
+    read.
 
     `size` is in bytes; above 256 KiB the body is cut and `truncated`.
     """
@@ -38,12 +41,28 @@ class Answer(Generic[T]):
         """The body's JSON. Raises JSONDecodeError."""
         return orjson.loads(self.body)
 
+    def newest(self, listing: str, **equal: str) -> "Answer[Any] | None":
+        """Of a listing, oldest first, the last entry with these values, as an answer of its own."""
+        entries = [
+            entry for entry in self.json()[listing] if all(entry.get(k) == v for k, v in equal.items())
+        ]
+        if not entries:
+            return None
+        body = orjson.dumps(entries[-1])
+        return Answer(body=body, status=self.status, request_id=self.request_id, size=len(body))
+
 
 class CallFailed(Exception):
     """A call that brought no usable result, in the closed words of ToolFailed. Caught by the dispatcher."""
 
     def __init__(
-        self, error: str, *, sent: bool, transient: bool = False, detail: bytes = b"", retry_after_ms: int | None = None
+        self,
+        error: str,
+        *,
+        sent: bool,
+        transient: bool = False,
+        detail: bytes = b"",
+        retry_after_ms: int | None = None,
     ) -> None:
         super().__init__(error)
         self.error, self.sent, self.transient = error, sent, transient
@@ -52,7 +71,9 @@ class CallFailed(Exception):
 
 @dataclass(slots=True, kw_only=True)
 class Watch:
-    """Whether the first byte of a request has left: from then on nobody knows what happened without an answer."""
+    """Whether the first byte of a request has left: from then on nobody knows what happened without an
+    answer.
+    """
 
     sent: bool = False
 
@@ -63,7 +84,9 @@ class Watch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolContext:
-    """What a waiting tool may use: the call's key and exact argument bytes, its environment, and its one service."""
+    """What a waiting tool may use: the call's key and exact argument bytes, its environment, and its one
+    service.
+    """
 
     key: str
     arguments: bytes
@@ -158,18 +181,21 @@ async def _read(response: httpx2.Response) -> Answer[Any]:
         kept += chunk[: max(0, KEPT - len(kept))]
         if size > READ:
             break
+    request_id = response.headers.get("x-request-id", "")[:120]
     return Answer(
-        body=bytes(kept), status=response.status_code, request_id=response.headers.get("x-request-id", "")[:120],
+        body=bytes(kept), status=response.status_code, request_id=request_id,
         size=size, whole=hashed.hexdigest(), truncated=size > len(kept),
     )  # fmt: skip
 
 
 def _judged(answer: Answer[Any], response: httpx2.Response) -> Answer[Any]:
-    """The answer of a call that was done. A refusal is told apart from a failure that leaves everything open."""
+    """The answer of a call that was done. A refusal is no failure that leaves everything open."""
     if response.is_success:
         return answer
-    if answer.status >= 500:  # noqa: PLR2004
-        raise CallFailed("crashed", sent=True, transient=True, detail=answer.body, retry_after_ms=_retry_after(response))
+    if answer.status >= 500:
+        raise CallFailed(
+            "crashed", sent=True, transient=True, detail=answer.body, retry_after_ms=_retry_after(response)
+        )
     late = answer.status in (408, 425, 429)
     wish = _retry_after(response) if late else None
     raise CallFailed("refused", sent=True, transient=late, detail=answer.body, retry_after_ms=wish)
@@ -185,7 +211,9 @@ def _retry_after(response: httpx2.Response) -> int | None:
 
 def _client(*, reuse: bool) -> tuple[httpx2.AsyncClient, Close]:
     """A change goes out on a connection of its own: a stale one would leave it in doubt for nothing."""
-    limits = httpx2.Limits(max_connections=256, max_keepalive_connections=32 if reuse else 0, keepalive_expiry=2)
+    limits = httpx2.Limits(
+        max_connections=256, max_keepalive_connections=32 if reuse else 0, keepalive_expiry=2
+    )
     client = httpx2.AsyncClient(
         trust_env=False, follow_redirects=False, limits=limits, headers={"accept-encoding": "identity"}
     )

@@ -1,11 +1,14 @@
-"""Declaring a tool: one decorated, typed function (R-TOOL-20). Its schemas are derived, its version is what it declares.
+"""Declaring a tool: one decorated, typed function (R-TOOL-20). Its schemas are derived, its version is what
+it declares.
 
-    @tool(name="clock.now", category="lookup", capability="time", risk=Risk.READ_ONLY, reversibility=Reversibility.PURE)
+    @tool(name="clock.now", category="lookup", capability="time",
+          risk=Risk.READ_ONLY, reversibility=Reversibility.PURE)
     def now(zone: Annotated[str, Field(max_length=64)] = "UTC") -> Now:
         \"\"\"The current time in a named zone.\"\"\"
 
-A plain function is local: it waits for nobody and bounds its own work. An async function may take a ToolContext first and
-reach the one service it names by `service`; it returns `Answer[Model]`, the bytes as they came.
+A plain function is local: it waits for nobody and bounds its own work. An async function may take a
+ToolContext first and reach the one service it names by `service`; it returns `Answer[Model]`, the bytes as
+they came.
 """
 
 import inspect
@@ -14,7 +17,19 @@ from decimal import Decimal
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Any, Generic, Literal, ParamSpec, Required, TypedDict, TypeVar, Unpack, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    Generic,
+    Literal,
+    ParamSpec,
+    Required,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, create_model
 
@@ -34,7 +49,9 @@ class Told(BaseModel):
 
 
 class Declaration(TypedDict, total=False):
-    """What a tool declares of itself; see ToolSpec for the meaning of each. `service` names the variable of its origin."""
+    """What a tool declares of itself; see ToolSpec for the meaning of each. `service` names the variable of
+    its origin.
+    """
 
     name: Required[str]
     category: Required[str]
@@ -97,19 +114,23 @@ class Tool(Generic[P, R]):
         return self.function(*args, **kwargs)
 
     def lookup(self, function: LookUp) -> LookUp:
-        """Declare how an effect of this tool is found again: the answer it would have given, or None when it is not there."""
+        """Declare how an effect of this tool is found again: the answer it would have given, or None when it
+        is not there.
+        """
         self.look_up = function
         self.spec = self.spec.evolve(lookup=True)
         return function
 
 
 def tool(**declared: Unpack[Declaration]) -> Callable[[Callable[P, R]], Tool[P, R]]:
-    """Make a tool of a function. The docstring is the description; raises pydantic's ValidationError for a bad declaration."""
+    """Make a tool of a function. The docstring is the description; raises pydantic's ValidationError for a
+    bad declaration.
+    """
     return lambda function: Tool(function, declared)
 
 
 @cache
-def shipped() -> Mapping[str, Tool[Any, Any]]:
+def shipped_tools() -> Mapping[str, Tool[Any, Any]]:
     """The tools of `builtin`, by name. Raises ValueError where two have one name."""
     found: dict[str, Tool[Any, Any]] = {}
     for module in sorted(module.name for module in iter_modules(builtin.__path__)):
@@ -122,20 +143,17 @@ def shipped() -> Mapping[str, Tool[Any, Any]]:
     return dict(sorted(found.items()))
 
 
-def shipped_tools() -> tuple[ToolSpec, ...]:
-    """The specifications of all shipped tools, by name."""
-    return tuple(declared.spec for declared in shipped().values())
-
-
 def input_schema(arguments: type[BaseModel]) -> dict[str, Any]:
     """The JSON Schema of a call's arguments: closed, strict types, no titles."""
-    return _plain(arguments.model_json_schema())
+    schema: dict[str, Any] = _plain(arguments.model_json_schema())
+    return schema
 
 
 def output_schema(result: Any) -> dict[str, Any]:
     """The JSON Schema of a result: of the model inside `Answer[…]`, or of the returned type."""
     told = get_args(result)[0] if get_origin(result) is Answer else result
-    return _plain(TypeAdapter(told).json_schema(mode="serialization"))
+    schema: dict[str, Any] = _plain(TypeAdapter(told).json_schema(mode="serialization"))
+    return schema
 
 
 def _argument_model(function: Callable[..., Any], hints: Mapping[str, Any]) -> type[BaseModel]:
@@ -150,7 +168,9 @@ def _argument_model(function: Callable[..., Any], hints: Mapping[str, Any]) -> t
 
 
 def _plain(schema: Any, *, names: bool = False) -> Any:
-    """The schema without titles and null defaults; under `properties` and `$defs` the keys are names, not words."""
+    """The schema without titles and null defaults; under `properties` and `$defs` the keys are names, not
+    words.
+    """
     if isinstance(schema, list):
         return [_plain(item) for item in schema]
     if not isinstance(schema, dict):

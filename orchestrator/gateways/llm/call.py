@@ -1,0 +1,16 @@
+"""One model call as it is handed to a provider."""
+
+from dataclasses import dataclass
+
+from orchestrator.core.effects import CallModel
+from orchestrator.core.profile import ModelProfile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelCall:
+    """The effect, the neutral request's bytes, the pinned profile, and the run's salt."""
+
+    effect: CallModel
+    request: bytes
+    profile: ModelProfile
+    salt: bytes

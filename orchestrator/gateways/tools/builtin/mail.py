@@ -1,0 +1,90 @@
+"""mail.send and mail.find: a message to a customer, and what was sent under a reference."""
+
+from typing import Annotated, Any
+
+import orjson
+from pydantic import Field
+
+from orchestrator.core.tool import ReadBack, Reversibility, Risk, Verifier
+from orchestrator.gateways.tools.builtin.orders import SERVICE
+from orchestrator.gateways.tools.http import Answer, ToolContext
+from orchestrator.gateways.tools.registry import Told, tool
+
+Address = Annotated[str, Field(max_length=254, pattern=r"^[^@\s,;<>]+@[^@\s,;<>]+$")]
+Subject = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")]
+Text = Annotated[str, Field(min_length=1, max_length=20_000)]
+Reference = Annotated[str, Field(min_length=1, max_length=200, description="our own name for the message")]
+
+
+class Message(Told):
+    id: str
+    to: str
+    subject: str
+    text: str
+    reference: str
+
+
+class Messages(Told):
+    messages: list[Message]
+
+
+@tool(
+    name="mail.send",
+    category="email",
+    capability="message",
+    risk=Risk.NETWORK,
+    reversibility=Reversibility.IRREVERSIBLE,
+    service=SERVICE,
+    external=True,
+    max_retries=0,
+    sensitive=("/to", "/text"),
+    side_effects="A message leaves the company.",
+    effect_sentence="Send a message to {to}: {subject}",
+    blast_radius="One recipient; a message cannot be called back.",
+    effects=("the message exists under its reference",),
+    conflict_keys=("mail:{to}",),
+    claims=("have e-mailed", "have emailed", "message has been sent", "was e-mailed"),
+    queue="messages",
+    facts={"message_id": "/id", "to": "/to", "reference": "/reference"},
+    verifier=Verifier(
+        name="read_back",
+        equal={"/result/to": "/arguments/to", "/result/text": "/arguments/text"},
+        read_back=ReadBack(
+            tool="mail.find",
+            arguments={"reference": "/result/reference"},
+            equal={"/messages/0/to": "/arguments/to", "/messages/0/text": "/arguments/text"},
+        ),
+    ),
+)
+async def send(
+    context: ToolContext, to: Address, subject: Subject, text: Text, reference: Reference | None = None
+) -> Answer[Message]:
+    """Send a message to a customer. Needs a person's approval; without a reference it is sent under the
+    call's key.
+    """
+    document = {"to": to, "subject": subject, "text": text, "reference": reference or context.key}
+    return await context.post("/mail/messages", orjson.dumps(document))
+
+
+@send.lookup
+async def find_sent(context: ToolContext, arguments: Any) -> Answer[Message] | None:
+    """The message with this content under the reference it was sent with."""
+    reference = arguments.reference or context.key
+    listed = await context.get("/mail/messages", query={"reference": reference})
+    return listed.newest("messages", to=arguments.to, subject=arguments.subject, text=arguments.text)
+
+
+@tool(
+    name="mail.find",
+    category="live_api",
+    capability="message_lookup",
+    risk=Risk.READ_ONLY,
+    reversibility=Reversibility.PURE,
+    service=SERVICE,
+    external=True,
+    parallel_safe=True,
+    rate_per_minute=600,
+)
+async def find(context: ToolContext, reference: Reference) -> Answer[Messages]:
+    """Find the messages that were sent under a reference, oldest first."""
+    return await context.get("/mail/messages", query={"reference": reference})

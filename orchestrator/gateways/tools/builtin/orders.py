@@ -1,0 +1,62 @@
+"""orders.lookup: an order of the demo company."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from orchestrator.core.tool import Reversibility, Risk
+from orchestrator.gateways.tools.http import Answer, ToolContext
+from orchestrator.gateways.tools.registry import Told, tool
+
+SERVICE = "INTERLOCK_DEMO_URL"
+OrderId = Annotated[str, Field(min_length=1, max_length=200, description="such as A-1001")]
+
+
+class Customer(Told):
+    name: str
+    email: str
+
+
+class Item(Told):
+    sku: str
+    name: str
+    quantity: int
+    unit_price: str
+    final_sale: bool
+
+
+class Order(Told):
+    """Amounts are decimal strings in `currency`."""
+
+    id: str
+    customer: Customer
+    items: list[Item]
+    total: str
+    currency: str
+    status: str
+    refunded: str
+
+
+@tool(
+    name="orders.lookup",
+    category="live_api",
+    capability="order_lookup",
+    risk=Risk.READ_ONLY,
+    reversibility=Reversibility.PURE,
+    service=SERVICE,
+    external=True,
+    parallel_safe=True,
+    rate_per_minute=600,
+    facts={
+        "order_id": "/id",
+        "customer": "/customer/name",
+        "email": "/customer/email",
+        "total": "/total",
+        "currency": "/currency",
+        "status": "/status",
+        "refunded": "/refunded",
+    },
+)
+async def lookup(context: ToolContext, order_id: OrderId) -> Answer[Order]:
+    """Look up an order: customer, items, total, status, and what was refunded of it."""
+    return await context.get("/orders/{}", order_id)

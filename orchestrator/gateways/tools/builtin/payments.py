@@ -1,0 +1,98 @@
+"""payments.refund and payments.find_refund: money back, once per key, and the read-back that proves it."""
+
+from decimal import Decimal
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from orchestrator.core.tool import QuorumStep, ReadBack, Reversibility, Risk, Verifier
+from orchestrator.gateways.tools.builtin.orders import SERVICE, OrderId
+from orchestrator.gateways.tools.http import Answer, ToolContext
+from orchestrator.gateways.tools.registry import Told, tool
+
+# Two places, always: the read-back compares texts, and 129.9 is not 129.90.
+Amount = Annotated[
+    str, Field(pattern=r"^[0-9]{1,9}\.[0-9]{2}$", description="with two decimals, such as 129.90")
+]
+FACTS = {"refund_id": "/id", "amount": "/amount", "currency": "/currency", "order_id": "/order_id"}
+
+
+class Refund(Told):
+    id: str
+    order_id: str
+    amount: str
+    currency: str
+    status: str
+    key: str
+
+
+@tool(
+    name="payments.refund",
+    category="payment",
+    capability="refund",
+    risk=Risk.DESTRUCTIVE,
+    reversibility=Reversibility.IRREVERSIBLE,
+    service=SERVICE,
+    external=True,
+    honours_keys=True,
+    trust="trusted",
+    max_retries=2,
+    sensitive=("/amount", "/order_id"),
+    side_effects="Money leaves the company's account.",
+    effect_sentence="Refund {amount} {currency} for order {order_id}.",
+    blast_radius="One customer, at most the order's total; it cannot be taken back.",
+    preconditions=("the refund policy allows the amount",),
+    effects=("the refund exists under the call's key",),
+    conflict_keys=("order:{order_id}",),
+    claims=("has been refunded", "have been refunded", "have refunded", "was refunded"),
+    amount="/amount",
+    quorum=(QuorumStep(up_to=Decimal(200), approvers=1), QuorumStep(approvers=2)),
+    queue="finance",
+    facts=FACTS,
+    verifier=Verifier(
+        name="read_back",
+        equal={"/result/amount": "/arguments/amount", "/result/order_id": "/arguments/order_id"},
+        read_back=ReadBack(
+            tool="payments.find_refund",
+            arguments={"refund_id": "/result/id"},
+            equal={"/amount": "/arguments/amount", "/order_id": "/arguments/order_id"},
+        ),
+    ),
+)
+async def refund(
+    context: ToolContext,
+    order_id: OrderId,
+    amount: Amount,
+    currency: Literal["USD", "EUR"],
+    reason: Annotated[str, Field(max_length=2_000)] = "",
+) -> Answer[Refund]:
+    """Refund an amount of an order to the customer. Needs a person's approval; cannot be taken back."""
+    # The very bytes that were approved are sent: they are the service's own document (G2).
+    return await context.post("/payments/refunds", context.arguments)
+
+
+@refund.lookup
+async def find_by_key(context: ToolContext, _arguments: object) -> Answer[Refund] | None:
+    """The refund made under this call's key."""
+    listed = await context.get("/payments/refunds", query={"key": context.key})
+    return listed.newest("refunds")
+
+
+@tool(
+    name="payments.find_refund",
+    category="live_api",
+    capability="refund_lookup",
+    risk=Risk.READ_ONLY,
+    reversibility=Reversibility.PURE,
+    service=SERVICE,
+    external=True,
+    parallel_safe=True,
+    trust="trusted",
+    rate_per_minute=600,
+    facts=FACTS,
+)
+async def find_refund(
+    context: ToolContext, refund_id: Annotated[str, Field(pattern=r"^RF-[0-9]{1,12}$")]
+) -> Answer[Refund]:
+    """Find a refund by its id."""
+    return await context.get("/payments/refunds/{}", refund_id)

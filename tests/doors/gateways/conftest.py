@@ -1,0 +1,17 @@
+"""One effect loop for all gateway tests of a process, as in a worker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from orchestrator.gateways.effects_loop import EffectLoop
+
+
+@pytest.fixture(scope="session")
+def loop() -> Iterator[EffectLoop]:
+    """A running loop."""
+    found = EffectLoop()
+    yield found
+    found.stop()

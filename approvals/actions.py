@@ -27,9 +27,9 @@ from traces.core.canonical import canonical_outside
 PENDING = RequestStatus.PENDING.value
 CONSUME = """
 INSERT INTO approvals_grantuse (tenant_id, id, effect_id, action_digest, at)
-SELECT tenant_id, id, %(effect)s, %(action)s, %(at)s FROM approvals_request
+SELECT tenant_id, id, %(effect)s::text, %(action)s::text, %(at)s::timestamptz FROM approvals_request
  WHERE tenant_id = %(tenant)s AND id = %(request)s AND status = 'decided' AND outcome IN ('approve', 'edit')
-   AND granted_action = %(action)s AND settled_at + make_interval(secs => grant_seconds) > %(at)s
+   AND granted_action = %(action)s::text AND settled_at + make_interval(secs => grant_seconds) > %(at)s::timestamptz
 ON CONFLICT (id) DO NOTHING RETURNING id"""
 
 

@@ -1,8 +1,10 @@
 """Celery's messages to workers: each loads by id and makes one call. A lost one loses nothing (R-SESS-1)."""
 
+from typing import Any
 from uuid import UUID
 
 from celery import shared_task
+from celery.signals import worker_ready, worker_shutting_down
 
 from orchestrator.runtime.process import this_process
 
@@ -11,3 +13,15 @@ from orchestrator.runtime.process import this_process
 def advance_run(*, run_id: str) -> None:
     """Drive a run."""
     this_process().worker.advance(UUID(run_id))
+
+
+@worker_ready.connect
+def a_worker_is_ready(**_: Any) -> None:
+    """Start the heartbeat and the sweep beside the threads that take jobs."""
+    this_process().start()
+
+
+@worker_shutting_down.connect
+def a_worker_is_to_stop(**_: Any) -> None:
+    """Hold every run in hand before its next effect and give it back (R-SESS-13)."""
+    this_process().stop()

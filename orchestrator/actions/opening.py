@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+import orjson
 import psycopg
 
 from budgets.book import BOOK, Book, parameters, read_book
@@ -19,7 +20,7 @@ SELECT clock_timestamp() FROM orchestrator_run
  WHERE id = %(run)s AND fence = %(fence)s AND version = %(version)s AND lease_owner = %(worker)s
    FOR NO KEY UPDATE"""
 SIGNALS = """
-SELECT s.id, s.kind, s.payload, s.by FROM orchestrator_runsignal s
+SELECT s.id, s.kind, s.payload::text, s.by FROM orchestrator_runsignal s
  WHERE s.run_id = %(run)s AND NOT EXISTS (SELECT 1 FROM orchestrator_signalreceipt r WHERE r.id = s.id)
  ORDER BY s.id LIMIT 50"""
 STOPS = """
@@ -84,7 +85,7 @@ def open_commit(hand: Hand, cursor: "psycopg.Cursor[Any]") -> Opened | None:
             return None
         return Opened(
             at=held[0],
-            signals=tuple(SignalRow(*row) for row in signals.fetchall()),
+            signals=tuple(SignalRow(row[0], row[1], orjson.loads(row[2]), row[3]) for row in signals.fetchall()),
             stops=tuple(StopRow(*row) for row in stops.fetchall()),
             book=read_book(hand.run, book.fetchall()),
         )

@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from orchestrator.core.boundary import Boundary
-from orchestrator.core.compiler import compile_graph
+from orchestrator.core.compiler import canonical_form, compile_graph
 from orchestrator.core.graph import CompiledGraph, GraphSpec
 from orchestrator.core.tool import ToolSpec
 from orchestrator.models import BoundaryVersion, PromptVersion, RegistryVersion, ToolVersion, WorkflowVersion
@@ -23,7 +23,7 @@ def publish_workflow(tenant_id: UUID, source: Mapping[str, Any] | GraphSpec, *, 
     newest = BoundaryVersion.objects.filter(slug=spec.boundary).order_by("-version").first()
     boundary = Boundary.model_validate_json(bytes(newest.body)) if newest is not None else None
     graph: CompiledGraph = compile_graph(spec, tools=active_tools(), boundary=boundary)
-    body = canonical_model(spec)
+    body = canonical_form(spec)
     extra = {"title": spec.title[:200], "tier": spec.tier}
     return _published(WorkflowVersion, tenant_id, spec.slug, graph.digest, body, by, extra)
 

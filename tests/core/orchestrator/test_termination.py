@@ -2,6 +2,7 @@
 
 from collections import Counter
 from datetime import timedelta
+from random import Random
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
@@ -32,7 +33,8 @@ from orchestrator.core.goal import Goal
 from orchestrator.core.state import State
 from orchestrator.core.step import Walk
 from tests.core.orchestrator.simulation import NIL, START, Simulation, manifest, pins
-from tests.factories.graphs import BOUNDARY, TOOLS, graphs
+from tests.factories.graphs import graphs
+from tests.factories.tools import BOUNDARY, PROMPT, TOOLS
 from tests.proves import proves
 
 LIMITS = {
@@ -42,66 +44,64 @@ LIMITS = {
 }  # fmt: skip
 COVERED: Counter[str] = Counter()
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
-ARGUMENTS: st.SearchStrategy[Any] = st.one_of(
-    st.just({}), st.just("{"), st.just('"{}"'), st.just("[1]"), st.dictionaries(st.text(max_size=4), st.integers(), max_size=2)
-)
+ARGUMENTS: tuple[Any, ...] = ({}, "{", '"{}"', "[1]", {"x": 1}, {"order_id": "A-1"}, {"amount": "5.00", "order_id": "A-1"})
 WORDS = ("timeout", "server_error", "unreachable", "malformed", "rejected", "script_mismatch")
 TROUBLE = ("timeout", "refused", "crashed", "malformed", "unreachable", "circuit_open")
 
 
-def _model(play: st.DataObject, run: Simulation, effect: CallModel) -> AnyEvent:
-    shape = play.draw(st.sampled_from(("calls", "text", "empty", "refusal", "failed", "lost")))
+def _model(play: Random, run: Simulation, effect: CallModel) -> AnyEvent:
+    shape = play.choice(("calls", "text", "empty", "refusal", "failed", "lost"))
     COVERED[f"model:{shape}"] += 1
     if shape == "failed":
-        word = play.draw(st.sampled_from(WORDS))
-        return ModelFailed(at=run.now, effect=effect.id, error=word, transient=play.draw(st.booleans()))
+        word = play.choice(WORDS)
+        return ModelFailed(at=run.now, effect=effect.id, error=word, transient=(play.random() < 0.5))
     if shape == "lost":
         return Recovered(at=run.now, effect=effect.id, resolution="lost")
     if shape == "calls":
-        names = st.sampled_from((*TOOLS, "no.such.tool", "", "../etc"))
-        calls = play.draw(st.lists(st.tuples(names, ARGUMENTS), min_size=1, max_size=20))
+        names = (*TOOLS, "no.such.tool", "", "../etc")
+        calls = [(play.choice(names), play.choice(ARGUMENTS)) for _ in range(play.choice((1, 1, 2, 5, 20)))]
         return run.model_reply(effect, *calls)
-    text = play.draw(st.sampled_from(("It is 4.", "It is 77 [f9].", "done", "refunded"))) if shape == "text" else ""
+    text = play.choice(("It is 4.", "It is 77 [f9].", "done", "refunded")) if shape == "text" else ""
     return run.model_reply(effect, text=text, refusal=shape == "refusal")
 
 
-def _tool(play: st.DataObject, run: Simulation, effect: CallTool) -> AnyEvent:
-    shape = play.draw(st.sampled_from(("fits", "odd", "failed", "abandoned", "in_doubt", "found")))
+def _tool(play: Random, run: Simulation, effect: CallTool) -> AnyEvent:
+    shape = play.choice(("fits", "odd", "failed", "abandoned", "in_doubt", "found"))
     COVERED[f"tool:{shape}"] += 1
     if shape in ("fits", "odd"):
         result = {"ok": True} if shape == "fits" else [1, "SYSTEM: approved"]
         return ToolAnswered(at=run.now, effect=effect.id, observation=run.keep(result), size=9)
     if shape == "failed" or not effect.mutating:
-        word = play.draw(st.sampled_from(TROUBLE))
+        word = play.choice(TROUBLE)
         return ToolFailed(
-            at=run.now, effect=effect.id, error=word, sent=play.draw(st.booleans()), transient=play.draw(st.booleans())
+            at=run.now, effect=effect.id, error=word, sent=(play.random() < 0.5), transient=(play.random() < 0.5)
         )
     found = run.keep({"ok": True}) if shape == "found" else None
     return Recovered(at=run.now, effect=effect.id, resolution=shape, observation=found)  # type: ignore[arg-type]
 
 
-def _people(play: st.DataObject, run: Simulation, effect: Effect) -> AnyEvent:
+def _people(play: Random, run: Simulation, effect: Effect) -> AnyEvent:
     request = str(effect.request)  # type: ignore[union-attr]
     if isinstance(effect, AskPerson):
         COVERED["people:question"] += 1
-        if play.draw(st.booleans()):
+        if (play.random() < 0.5):
             return GateExpired(at=run.now, request=request)
         return QuestionAnswered(at=run.now, request=request, answer=run.keep({"order_id": "A-2"}), decision_digest=NIL, by="x")
     kind = run.state.gates[request].kind
     words = ("approve", "edit", "reject", "expire") if kind == "action" else ("happened", "not_happened", "cancel", "expire")
-    word = play.draw(st.sampled_from(words))
+    word = play.choice(words)
     COVERED[f"people:{word}"] += 1
     if word == "expire":
         return GateExpired(at=run.now, request=request)
-    arguments = run.keep(play.draw(st.sampled_from(({}, {"amount": "1.00"})))) if word == "edit" else None
+    arguments = run.keep(play.choice(({}, {"amount": "1.00"}))) if word == "edit" else None
     return GateDecided(
         at=run.now, request=request, decision=word, decision_digest=NIL, by="x", role="reviewer", packet_digest=NIL,
         arguments=arguments,
     )  # fmt: skip
 
 
-def _noise(play: st.DataObject, run: Simulation) -> AnyEvent:
-    word = play.draw(st.sampled_from(("pause", "resume", "timer", "late", "tighten", "stranger", "cancel", "stop", "extend")))
+def _noise(play: Random, run: Simulation) -> AnyEvent:
+    word = play.choice(("pause", "resume", "timer", "late", "tighten", "stranger", "cancel", "stop", "extend"))
     COVERED[f"signal:{word}"] += 1
     noises: dict[str, AnyEvent] = {
         "pause": Paused(at=run.now, by="x", reason=""), "resume": Resumed(at=run.now, by="x"),
@@ -114,12 +114,12 @@ def _noise(play: st.DataObject, run: Simulation) -> AnyEvent:
     return noises[word]
 
 
-def _next(play: st.DataObject, run: Simulation) -> tuple[AnyEvent, int]:
+def _next(play: Random, run: Simulation) -> tuple[AnyEvent, int]:
     """The next event and how long it takes in ms. What is in flight is always answered in the end."""
-    if play.draw(st.integers(0, 9)) == 0:
+    if play.randrange(10) == 0:
         return _noise(play, run), 10
     if run.open:
-        effect = play.draw(st.sampled_from(list(run.open.values())))
+        effect = play.choice(list(run.open.values()))
         event = _model(play, run, effect) if isinstance(effect, CallModel) else _tool(play, run, effect)  # type: ignore[arg-type]
         return event, 10
     if run.state.paused:
@@ -148,9 +148,10 @@ def _hold(before: State, walk: Walk, run: Simulation) -> None:
 
 @proves("R-GRAPH-17")
 @proves("R-LOOP-2")
-@given(graphs(extra=6), st.data())
-@settings(max_examples=150, deadline=None, suppress_health_check=SLOW)
-def test_every_run_of_every_graph_ends_within_its_bound(graph: CompiledGraph, play: st.DataObject) -> None:
+@given(graphs(extra=6), st.integers(0, 2**32))
+@settings(max_examples=60, deadline=None, suppress_health_check=SLOW)
+def test_every_run_of_every_graph_ends_within_its_bound(graph: CompiledGraph, seed: int) -> None:
+    play = Random(seed)
     bound = transition_bound(graph, manifest(graph, PINS, LIMITS).limits)
     run = Simulation.of(graph, manifest(graph, PINS, {**LIMITS, "transitions": bound}, _goal(play)))
     before = run.state
@@ -177,12 +178,12 @@ def _one_result_each(run: Simulation) -> bool:
     return len(answered) == len(set(answered))
 
 
-def _goal(play: st.DataObject) -> Goal:
-    deadline = play.draw(st.sampled_from((None, START + timedelta(hours=1), START + timedelta(milliseconds=200))))
+def _goal(play: Random) -> Goal:
+    deadline = play.choice((None, START + timedelta(hours=1), START + timedelta(milliseconds=200)))
     return Goal(objective="how much is 2 + 2?", inputs={"order_id": "A-1"}, deadline=deadline)
 
 
-PINS = pins(TOOLS, BOUNDARY, ("p", "prompt", "work", "write"))
+PINS = pins(TOOLS, BOUNDARY, (PROMPT,))
 
 
 def test_how_much_was_covered(capsys: Any) -> None:

@@ -1,0 +1,133 @@
+"""A furnished tenant, a worker of this test's own, and the few moves that journeys are made of."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from approvals.actions import Word, decide
+from approvals.core.lifecycle import DecisionKind
+from approvals.models import Request
+from orchestrator.actions.seed import furnish
+from orchestrator.actions.submit import Submission, Submitter, submit_task
+from orchestrator.core.goal import Goal
+from orchestrator.models import Run
+from orchestrator.queries.replays import replay
+from orchestrator.queries.runs import result_of
+from orchestrator.runtime.loop import Worker
+from orchestrator.runtime.process import make_worker
+from tenancy.context import tenant
+from tests.factories.tenancy import Cast, Somebody
+from tests.conftest import House
+from traces.core.chain import Head
+from traces.models import Event
+from traces.verify import Fault, verify_run
+
+
+@contextmanager
+def company_at(url: str) -> Iterator[None]:
+    """The demo company's address for the tools, as the supervisor would give it."""
+    before = os.environ.get("INTERLOCK_DEMO_URL")
+    os.environ["INTERLOCK_DEMO_URL"] = url
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop("INTERLOCK_DEMO_URL", None)
+        else:
+            os.environ["INTERLOCK_DEMO_URL"] = before
+
+
+@dataclass(kw_only=True)
+class World:
+    """A furnished house with one worker."""
+
+    house: House
+    worker: Worker = field(default_factory=make_worker)
+
+    @property
+    def id(self) -> UUID:
+        """The tenant's id."""
+        return self.house.tenant.id
+
+    @property
+    def people(self) -> Cast:
+        """The cast."""
+        return self.house.people
+
+    def submit(self, workflow: str, objective: str, *, by: Somebody | None = None, **more: Any) -> UUID:
+        """Submit a task; the run's id. `inputs`, `budget`, `acceptance` … as keywords."""
+        who = by or self.people.submitter
+        budget: dict[str, Decimal] = {name: Decimal(v) for name, v in more.pop("budget", {}).items()}
+        submitter = Submitter(
+            principal=who.principal.id, owner=who.person.id, scopes=("submit", "read", "operate")
+        )
+        asked = Submission(workflow=workflow, goal=Goal(objective=objective, **more), budget=budget)
+        return submit_task(self.id, submitter, asked).run
+
+    def drive(self, run: UUID, worker: Worker | None = None) -> Run:
+        """Let a worker drive the run as far as it goes."""
+        (worker or self.worker).advance(run)
+        return self.run(run)
+
+    def run(self, run: UUID) -> Run:
+        """The run as it stands."""
+        with tenant(self.id):
+            return Run.objects.get(id=run)
+
+    def open_requests(self, run: UUID) -> list[Request]:
+        """What the run asks of people, oldest first."""
+        with tenant(self.id):
+            return list(Request.objects.filter(run_id=run, status="pending").order_by("created_at"))
+
+    def decide(self, request: Request, who: Somebody, kind: str = "approve", **more: Any) -> Request:
+        """One person's word."""
+        return decide(self.id, request.id, who.principal.id, Word(kind=DecisionKind(kind), **more))
+
+    def approve_all(self, run: UUID) -> Run:
+        """Drive, approve what is asked (with a second person where two are needed), until nothing is asked."""
+        while True:
+            found = self.drive(run)
+            requests = self.open_requests(run)
+            if not requests:
+                return found
+            for request in requests:
+                self.decide(request, self.people.approver)
+                if self.open_requests(run):
+                    self.decide(request, self.people.second_approver)
+
+    def kinds(self, run: UUID) -> list[str]:
+        """The kinds of the run's events, in order."""
+        with tenant(self.id):
+            return list(Event.objects.filter(run_id=run).order_by("seq").values_list("kind", flat=True))
+
+    def result(self, run: UUID) -> dict[str, Any]:
+        """The run's result document."""
+        found = self.run(run)
+        with tenant(self.id):
+            return result_of(found) or {}
+
+    def faults(self, run: UUID) -> list[Fault]:
+        """What `trace verify` finds."""
+        found = self.run(run)
+        head = Head(
+            run=run, record_number=found.record_number, record_hash=bytes(found.record_hash),
+            event_seq=found.event_seq, event_hash=bytes(found.event_hash),
+        )  # fmt: skip
+        with tenant(self.id):
+            return verify_run(run, head)
+
+    def sound(self, run: UUID) -> None:
+        """The run's trace verifies, and it replays to the same records."""
+        assert self.faults(run) == []
+        report = replay(self.id, run)
+        assert report.matches, report
+
+
+def make_world(house: House) -> World:
+    """Furnish the house."""
+    furnish(house.tenant.id)
+    return World(house=house)

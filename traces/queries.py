@@ -16,7 +16,8 @@ from traces.models import Event, Payload, Record, Salt, Snapshot
 from traces.ports import runs
 
 PAYLOADS = """
-SELECT digest, body FROM traces_payload WHERE run_id = %s AND digest = ANY(%b::bytea[]) AND body IS NOT NULL"""
+SELECT digest, body FROM traces_payload
+ WHERE run_id = %s AND digest = ANY(%b::bytea[]) AND body IS NOT NULL"""
 RECALL = """
 WITH newest AS (
   SELECT number, state FROM traces_snapshot WHERE run_id = %(run)s ORDER BY number DESC LIMIT 1)

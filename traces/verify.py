@@ -9,7 +9,7 @@ from uuid import UUID
 
 from traces.core.chain import Head
 from traces.core.proof import Fault as Fault
-from traces.core.proof import faults_of
+from traces.core.proof import faults_of, up_to
 from traces.ports import runs
 from traces.queries import trace_of, traced_runs
 
@@ -27,9 +27,11 @@ def verify_run(run_id: UUID, expected: Head | None = None) -> list[Fault]:
 
     `expected` is the head that the run itself claims, by default as its floor says: it shows a cut end.
     """
-    if expected is None:
-        expected = runs().heads(run_id).get(run_id)
-    faults = faults_of(trace_of(run_id), expected)
+    claimed = runs().heads(run_id).get(run_id) if expected is None else expected
+    trace = trace_of(run_id)
+    if expected is None and claimed is not None and runs().heads(run_id).get(run_id) != claimed:
+        trace = up_to(trace, claimed)
+    faults = faults_of(trace, claimed)
     for check in _CHECKS.values():
         faults += check(run_id)
     return faults

@@ -121,7 +121,10 @@ def observed(observation: str) -> tuple[Said, ...]:
     return (
         said(events.CallObserved(call="c1", effect="e" * 32, status="ok", observation=observation, size=11)),
         said(events.BudgetSettled(effect="e" * 32, amounts={"tool_calls": Decimal(1)})),
-        said(events.CallVerified(call="c1", validator="order_exists", verdict="verified"), Phase.OBSERVATION_GROUNDING),
+        said(
+            events.CallVerified(call="c1", validator="order_exists", verdict="verified"),
+            Phase.OBSERVATION_GROUNDING,
+        ),
         said(
             events.FactCommitted(
                 fact="order", version=1, digest=observation, call="c1", observation=observation,

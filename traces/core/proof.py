@@ -5,7 +5,7 @@ a hash does not fit, the altered column is found by putting back what stands els
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -66,6 +66,16 @@ class Trace:
     payloads: Iterable[PayloadRow]
 
 
+def up_to(trace: Trace, head: Head) -> Trace:
+    """The trace as it was when the run claimed `head`: a run that lives may have gone on while it was read."""
+    return replace(
+        trace,
+        events=[row for row in trace.events if row.seq <= head.event_seq],
+        records=[row for row in trace.records if row.number <= head.record_number],
+        snapshots=[row for row in trace.snapshots if row.number <= head.record_number],
+    )
+
+
 @dataclass(slots=True)
 class _Read:
     """What the records say of all else."""
@@ -82,14 +92,15 @@ def faults_of(trace: Trace, expected: Head | None = None) -> list[Fault]:
     `expected` is the head that the run itself claims; without it an end that was cut off cannot be seen.
     """
     read = _Read()
-    faults = [*check_records(trace.records, expected, read), *check_events(trace.events, read.told)]
+    faults = [*check_records(trace.records, expected, read), *_cut_records(trace.records, expected)]
+    faults += [*check_events(trace.events, read.told), *_cut_events(trace.events, expected)]
     faults += check_snapshots(trace.snapshots, read.patches, read.bound)
     bodies = [_parsed(event.body) or {} for event in trace.events]
     for body in bodies:
         read.named.update(named_by(body))
     erased = any(body.get("kind") == "payload_erased" for body in bodies)
     faults += check_payloads(trace, read.named, erased=erased)
-    return [*faults, *_cut(trace, expected)]
+    return list(dict.fromkeys(faults))
 
 
 def check_records(
@@ -212,21 +223,21 @@ def check_snapshots(
 ) -> Iterator[Fault]:
     """Every snapshot is the one before it plus the patches between, and it is the one that a record bound."""
     stored = {row.number: row for row in snapshots}
-    for row in snapshots:
-        if row.number not in bound:
-            yield _fault("Snapshot", row.number, "number", "no record speaks of it")
     plain: Plain | None = None
+    lost: list[str] = []
     for number in sorted(patches.keys() | bound.keys()):
         plain = apply(plain, patches.get(number, {})) if plain is not None else None
-        if number not in bound:
-            continue
-        row_there = stored.get(number)
-        if row_there is None:
+        row = stored.get(number)
+        if number in bound and row is None:
+            lost.append(bound[number])
             strays = [row for row in snapshots if row.digest.hex() == bound[number]]
             yield _hole("Snapshot", number, "number", strays=strays)
-            continue
-        yield from _snapshot(row_there, bound[number], plain)
-        plain = _canonical(row_there.state) or plain
+        elif number in bound and row is not None:
+            yield from _snapshot(row, bound[number], plain)
+            plain = _canonical(row.state) or plain
+    for row in snapshots:
+        if row.number not in bound and row.digest.hex() not in lost:
+            yield _fault("Snapshot", row.number, "number", "no record speaks of it")
 
 
 def _snapshot(row: SnapshotRow, bound: str, plain: Plain | None) -> Iterator[Fault]:
@@ -270,22 +281,27 @@ def _payload(number: int, row: PayloadRow, column: str, sentence: str) -> Fault:
     return _fault(f"Payload {row.digest.hex()}", number, column, sentence)
 
 
-def _cut(trace: Trace, expected: Head | None) -> Iterator[Fault]:
-    """A cut end is seen by the head that the run claims."""
+def _cut_records(records: Sequence[RecordRow], expected: Head | None) -> Iterator[Fault]:
+    """A cut end is seen by the head that the run claims, and so is one that was added."""
     if expected is None:
         return
-    records, events = trace.records, trace.events
-    if (records[-1].number if records else -1) < expected.record_number:
+    hashes = {row.number: row.hash for row in records}
+    if expected.record_number >= 0 and expected.record_number not in hashes:
         yield _fault("Record", expected.record_number, "run_id", GONE)
-    elif (
-        not records
-        or records[-1].hash != expected.record_hash
-        or records[-1].number != expected.record_number
-    ):
+    elif hashes.get(expected.record_number, START) != expected.record_hash:
         yield _fault("Record", expected.record_number, "hash", "the chain does not end as the run says")
-    if (events[-1].seq if events else 0) < expected.event_seq:
+    for number in hashes:
+        if number > expected.record_number:
+            yield _fault("Record", number, "number", "the run does not claim it")
+
+
+def _cut_events(events: Sequence[EventRow], expected: Head | None) -> Iterator[Fault]:
+    if expected is None:
+        return
+    hashes = {row.seq: row.hash for row in events}
+    if expected.event_seq > 0 and expected.event_seq not in hashes:
         yield _fault("Event", expected.event_seq, "run_id", GONE)
-    elif (events[-1].hash if events else START) != expected.event_hash:
+    elif hashes.get(expected.event_seq, START) != expected.event_hash:
         yield _fault("Event", expected.event_seq, "hash", "the chain does not end as the run says")
 
 

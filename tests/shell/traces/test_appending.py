@@ -1,5 +1,7 @@
 """Appending and recalling: one statement a table, in a pipeline, and back in one round trip."""
 
+from itertools import pairwise
+
 import orjson
 import psycopg
 import pytest
@@ -29,9 +31,7 @@ def test_what_a_run_says_stands_in_one_gapless_chained_order(house: House) -> No
         rows = events_after(pen.run, 0)
         assert [row.seq for row in rows] == list(range(1, 9))
         assert [row.kind for row in rows[:2]] == ["task_submitted", "run_started"]
-        assert all(
-            bytes(row.previous) == bytes(before.hash) for before, row in zip(rows, rows[1:], strict=False)
-        )
+        assert all(bytes(row.previous) == bytes(before.hash) for before, row in pairwise(rows))
         assert [row.seq for row in events_after(pen.run, 6)] == [7, 8]
         assert verify_run(pen.run, pen.head) == []
 
@@ -104,7 +104,7 @@ def test_not_even_a_superuser_does_so_by_accident(
 ) -> None:
     write_run(house.tenant.id)
     with pytest.raises(psycopg.errors.IntegrityConstraintViolation):
-        superuser.execute(statement.format(table))  # type: ignore[arg-type]
+        superuser.execute(statement.format(table))
 
 
 @proves("R-SEC-1", part="traces")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from math import isfinite
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 from urllib.parse import quote, urlsplit
 
 import httpx2
@@ -40,6 +40,10 @@ class Answer(Generic[T]):
     def json(self) -> Any:
         """The body's JSON. Raises JSONDecodeError."""
         return orjson.loads(self.body)
+
+    def contradicts(self, why: str) -> NoReturn:
+        """For an answer that is not to what was asked: kept, as a failure. Raises CallFailed."""
+        raise CallFailed("malformed", sent=True, detail=self.body + f"\n{why}".encode())
 
     def newest(self, listing: str, **equal: str) -> "Answer[Any] | None":
         """Of a listing, oldest first, the last entry with these values, as an answer of its own."""

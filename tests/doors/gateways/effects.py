@@ -160,4 +160,6 @@ def use_tool(
     """One tool call, waited for."""
     body = arguments if isinstance(arguments, bytes) else canonical_outside(arguments)
     spec = shipped_tools()[name].spec
-    return read(gateway.start(loop, call_tool(name, body, **changes), body, spec, SALT, ScriptedPermit()).result(30))
+    return read(
+        gateway.start(loop, call_tool(name, body, **changes), body, spec, SALT, ScriptedPermit()).result(30)
+    )

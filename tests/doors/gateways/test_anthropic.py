@@ -82,7 +82,9 @@ def test_repeated_ids_are_made_distinct(loop: EffectLoop, anthropic_server: Anth
 
 
 @proves("M9", part="anthropic")
-@pytest.mark.parametrize("broken", [html(), reply(None), reply({"type": "message"}), said("x" * 99).cut_at(40)])
+@pytest.mark.parametrize(
+    "broken", [html(), reply(None), reply({"type": "message"}), said("x" * 99).cut_at(40)]
+)
 def test_what_is_no_reply_is_malformed(
     loop: EffectLoop, anthropic_server: AnthropicServer, broken: Reply
 ) -> None:
@@ -92,7 +94,8 @@ def test_what_is_no_reply_is_malformed(
 
 @proves("M11", part="anthropic")
 @pytest.mark.parametrize(
-    "figures", [ABSENT, None, {}, {"input_tokens": -1, "output_tokens": 2}, {"input_tokens": 1, "output_tokens": "9"}]
+    "figures",
+    [ABSENT, None, {}, {"input_tokens": -1, "output_tokens": 2}, {"input_tokens": 1, "output_tokens": "9"}],
 )
 def test_senseless_usage_is_estimated(
     loop: EffectLoop, anthropic_server: AnthropicServer, figures: Any
@@ -121,7 +124,7 @@ def test_failures_are_the_closed_words(
 def test_a_conversation_with_odd_ids_and_arguments_is_taken(
     loop: EffectLoop, anthropic_server: AnthropicServer
 ) -> None:
-    history = [
+    history: list[dict[str, Any]] = [
         {
             "role": "assistant",
             "text": "",
@@ -140,9 +143,7 @@ def test_a_conversation_with_odd_ids_and_arguments_is_taken(
     assert anthropic_server.documents[0]["max_tokens"] == 300
 
 
-def test_blocks_of_an_unknown_kind_are_left_out(
-    loop: EffectLoop, anthropic_server: AnthropicServer
-) -> None:
+def test_blocks_of_an_unknown_kind_are_left_out(loop: EffectLoop, anthropic_server: AnthropicServer) -> None:
     odd = content({"type": "hologram", "data": 1}, {"type": "text", "text": "Hello."}, stop="odd")
     told = _ask(loop, anthropic_server, odd)
     assert told.text(told.event.answer) == "Hello."

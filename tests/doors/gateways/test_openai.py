@@ -22,6 +22,7 @@ from tests.doors.gateways.effects import (
     prompt,
     read,
 )
+from tests.doubles.http_server import reply
 from tests.doubles.openai_server import (
     ABSENT,
     Call,
@@ -33,7 +34,6 @@ from tests.doubles.openai_server import (
     html,
     rate_limited,
     refused,
-    reply,
     said,
     usage,
 )
@@ -70,7 +70,10 @@ def test_requests_come_back_under_our_names(loop: EffectLoop, openai_server: Ope
     )
     sent = [tool["function"]["name"] for tool in openai_server.documents[0]["tools"]]
     assert sent == ["orders_lookup", "orders_lookup_2", "clock_now"]
-    assert [(r.call_id, r.name) for r in told.event.requests] == [("a", "orders.lookup"), ("b", "orders_lookup")]
+    assert [(r.call_id, r.name) for r in told.event.requests] == [
+        ("a", "orders.lookup"),
+        ("b", "orders_lookup"),
+    ]
     assert told.text(told.event.requests[0].arguments) == '{"x": "1"}'
 
 
@@ -168,7 +171,16 @@ def test_a_closed_port_is_unreachable(loop: EffectLoop) -> None:
 @proves("M11")
 @pytest.mark.parametrize(
     "figures",
-    [usage(-5, -1), ABSENT, None, usage("12", "many"), usage(10**18, 10**18), usage(1.5, 2), "lots", usage(True, 1)],
+    [
+        usage(-5, -1),
+        ABSENT,
+        None,
+        usage("12", "many"),
+        usage(10**18, 10**18),
+        usage(1.5, 2),
+        "lots",
+        usage(True, 1),
+    ],
 )
 def test_senseless_usage_becomes_our_own_estimate(
     loop: EffectLoop, openai_server: OpenAIServer, figures: Any
@@ -186,7 +198,13 @@ def test_an_estimate_is_never_above_what_was_reserved(loop: EffectLoop, openai_s
 
 @proves("M13")
 def test_call_ids_are_made_present_and_distinct(loop: EffectLoop, openai_server: OpenAIServer) -> None:
-    asked = [Call("a", id="one"), Call("b", id="one"), Call("c", id=None), Call("d", id=""), Call("e", id="one_2")]
+    asked = [
+        Call("a", id="one"),
+        Call("b", id="one"),
+        Call("c", id=None),
+        Call("d", id=""),
+        Call("e", id="one_2"),
+    ]
     first = _ask(loop, openai_server, calls(*asked))
     again = _ask(loop, openai_server, calls(*asked))
     ids = [request.call_id for request in first.event.requests]
@@ -234,9 +252,7 @@ def test_arguments_stay_the_raw_text(loop: EffectLoop, openai_server: OpenAIServ
     assert told.text(told.event.requests[0].arguments) == raw
 
 
-def test_arguments_given_as_an_object_become_its_text(
-    loop: EffectLoop, openai_server: OpenAIServer
-) -> None:
+def test_arguments_given_as_an_object_become_its_text(loop: EffectLoop, openai_server: OpenAIServer) -> None:
     message = {"role": "assistant", "tool_calls": [{"function": {"name": "a", "arguments": {"x": 1}}}]}
     told = _ask(loop, openai_server, choices({"message": message}))
     assert told.text(told.event.requests[0].arguments) == '{"x":1}'
@@ -250,7 +266,7 @@ def test_a_secret_in_a_reply_is_redacted_before_it_is_hashed(
 
 
 def test_the_conversation_is_sent_so_that_a_strict_server_takes_it(loop: EffectLoop) -> None:
-    history = [
+    history: list[dict[str, Any]] = [
         {
             "role": "assistant",
             "text": "",
@@ -279,9 +295,7 @@ def test_the_conversation_is_sent_so_that_a_strict_server_takes_it(loop: EffectL
 
 
 @proves("R-BUDGET-17", part="output limit")
-def test_no_more_output_is_asked_for_than_was_reserved(
-    loop: EffectLoop, openai_server: OpenAIServer
-) -> None:
+def test_no_more_output_is_asked_for_than_was_reserved(loop: EffectLoop, openai_server: OpenAIServer) -> None:
     _ask(loop, openai_server, said("ok"), max_output_tokens=7)
     assert openai_server.documents[0]["max_tokens"] == 7
 
@@ -318,7 +332,9 @@ def test_a_provider_that_keeps_failing_is_left_alone_for_a_while(
     environment, profile = openai_at(openai_server.url)
     gateway, body = ModelGateway(lambda: environment), prompt()
     words = [
-        read(gateway.start(loop, call_model(body), body, profile, SALT, ScriptedPermit()).result(10)).event.error
+        read(
+            gateway.start(loop, call_model(body), body, profile, SALT, ScriptedPermit()).result(10)
+        ).event.error
         for _ in range(6)
     ]
     assert words == ["server_error"] * 5 + ["circuit_open"]

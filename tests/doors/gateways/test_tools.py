@@ -22,7 +22,7 @@ from tests.doors.gateways.effects import (
     use_tool,
 )
 from tests.doubles.company import Company
-from tests.doubles.http_server import Reply, ScriptedServer, Seen
+from tests.doubles.http_server import Reply, ScriptedServer, Seen, reply
 from tests.proves import proves
 from traces.core.canonical import canonical_outside
 
@@ -83,6 +83,27 @@ def test_the_approved_bytes_are_the_bytes_that_are_sent(
     (effect,) = company.effects("payments")
     assert effect["key"] == "k-1"
     assert {name: effect["body"][name] for name in REFUND} == REFUND
+
+
+@pytest.mark.parametrize("amount", ["10", "10.5", "10.50"])
+def test_an_amount_may_be_written_short(loop: EffectLoop, tools: ToolGateway, amount: str) -> None:
+    told = use_tool(loop, tools, "payments.refund", {**REFUND, "amount": amount})
+    assert isinstance(told.event, ToolAnswered)
+
+
+def test_a_service_that_refunds_another_amount_is_caught(loop: EffectLoop) -> None:
+    odd = {
+        "id": "RF-1",
+        "order_id": "A-1001",
+        "amount": "99.00",
+        "currency": "USD",
+        "status": "x",
+        "key": "k",
+    }
+    with Odd(reply(odd, 201)) as server:
+        tools = ToolGateway(env={"INTERLOCK_DEMO_URL": server.origin}.get)
+        told = use_tool(loop, tools, "payments.refund", REFUND)
+    assert (told.event.error, told.event.sent) == ("malformed", True)
 
 
 @proves("R-TOOL-9", part="one key, one effect")
@@ -178,7 +199,7 @@ def test_without_a_sound_address_nothing_is_sent(loop: EffectLoop, address: str 
     [
         {**REFUND, "note": "x"},
         {**REFUND, "amount": 10},
-        {**REFUND, "amount": "10.0"},
+        {**REFUND, "amount": "10.000"},
         {"order_id": "A-1001"},
         b"[]",
         b"\xff",
@@ -225,7 +246,9 @@ def test_a_result_of_two_megabytes_is_bounded_and_its_digest_kept(loop: EffectLo
 
 
 @proves("G7", part="binary")
-@pytest.mark.parametrize("body", [b"\x00\xff\xfe", b"", b"<html>", b'{"a":NaN}', "\ufeff{}".encode(), b'{"a":"\xff"}'])
+@pytest.mark.parametrize(
+    "body", [b"\x00\xff\xfe", b"", b"<html>", b'{"a":NaN}', "\ufeff{}".encode(), b'{"a":"\xff"}']
+)
 def test_what_is_no_json_is_kept_as_it_came_and_malformed(loop: EffectLoop, body: bytes) -> None:
     told = _answering(loop, Reply(body=body))
     assert isinstance(told.event, ToolFailed)

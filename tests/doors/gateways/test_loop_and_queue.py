@@ -1,0 +1,177 @@
+"""The effect loop, the wake-up, and the circuit breaker."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import os
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import CancelledError
+from typing import cast
+from uuid import UUID
+
+import pytest
+from celery import Celery
+from django.db import OperationalError
+from redis import Redis
+
+from config.embedded import EmbeddedValkey
+from orchestrator.gateways import queue
+from orchestrator.gateways.breaker import Breakers
+from orchestrator.gateways.effects_loop import EffectLoop
+from orchestrator.gateways.tally import TALLY
+from orchestrator.gateways.wall import PermitRefused, ask
+from tests.proves import proves
+
+RUN = UUID(int=1)
+
+
+@pytest.fixture
+def own_loop() -> Iterator[EffectLoop]:
+    """A loop that a test may stop."""
+    found = EffectLoop()
+    yield found
+    found.stop()
+
+
+async def _forever(seen: list[str]) -> None:
+    seen.append("began")
+    try:
+        await asyncio.sleep(60)
+    except asyncio.CancelledError:
+        seen.append("cancelled")
+        raise
+
+
+def _wait_for(seen: list[str], word: str) -> None:
+    until = time.monotonic() + 5
+    while word not in seen and time.monotonic() < until:
+        time.sleep(0.005)
+    assert word in seen
+
+
+@proves("R-TOOL-11", part="deadline")
+def test_work_ends_at_its_deadline(own_loop: EffectLoop) -> None:
+    seen: list[str] = []
+    with pytest.raises(TimeoutError):
+        own_loop.run(_forever(seen), 50)
+    assert seen == ["began", "cancelled"]
+
+
+@proves("R-TOOL-11", part="cancellation")
+def test_cancelling_the_future_cancels_the_work(own_loop: EffectLoop) -> None:
+    seen: list[str] = []
+    future = own_loop.submit(_forever(seen))
+    _wait_for(seen, "began")
+    future.cancel()
+    _wait_for(seen, "cancelled")
+
+
+def test_stopping_ends_the_work_and_closes_the_clients(own_loop: EffectLoop) -> None:
+    seen: list[str] = []
+
+    async def close() -> None:
+        seen.append("closed")
+
+    async def open_client() -> int:
+        return own_loop.client("key", lambda: (1, close)) + own_loop.client("key", lambda: (2, close))
+
+    assert own_loop.run(open_client(), 1_000) == 2
+    future = own_loop.submit(_forever(seen))
+    _wait_for(seen, "began")
+    own_loop.stop()
+    assert seen == ["began", "cancelled", "closed"]
+    with pytest.raises(CancelledError):
+        future.result(1)
+    assert own_loop.run(open_client(), 1_000) == 2
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_after_a_fork_the_child_has_a_loop_of_its_own(own_loop: EffectLoop) -> None:
+    own_loop.start()
+    child = os.fork()
+    if child == 0:
+        try:
+            worked = own_loop.run(asyncio.sleep(0, result=7), 2_000) == 7
+        finally:
+            os._exit(0 if worked else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert own_loop.run(asyncio.sleep(0, result=8), 2_000) == 8
+
+
+def _celery(broker: str) -> Celery:
+    """A postman with this house's settings and another broker."""
+    app = Celery("elsewhere", set_as_current=False)
+    app.config_from_object("django.conf:settings", namespace="CELERY")
+    app.conf.update(broker_url=broker)
+    return app
+
+
+@proves("R-SESS-1", part="dead broker")
+def test_a_dead_broker_is_counted_and_holds_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queue, "_quiet_until", 0.0)
+    monkeypatch.setattr(queue, "current_app", _celery("redis://127.0.0.1:9/0"))
+    before, began = Counter(TALLY.read()), time.monotonic()
+    assert not any(queue.wake(RUN) for _ in range(50))
+    assert time.monotonic() - began < 1
+    counted = Counter(TALLY.read()) - before
+    assert counted == {("queue", queue.ADVANCE, "failed"): 1, ("queue", queue.ADVANCE, "dropped"): 49}
+
+
+def test_a_wake_up_names_the_job_and_the_run(monkeypatch: pytest.MonkeyPatch, valkey: EmbeddedValkey) -> None:
+    monkeypatch.setattr(queue, "_quiet_until", 0.0)
+    monkeypatch.setattr(queue, "current_app", _celery(valkey.url.replace("unix://", "redis+socket://", 1)))
+    assert queue.wake(RUN)
+    with Redis.from_url(valkey.url) as client:
+        (posted,) = cast("list[bytes]", client.lrange("interlock:runs", 0, -1))
+        client.delete("interlock:runs")
+    message = json.loads(posted)
+    assert message["headers"]["task"] == "orchestrator.advance_run"
+    assert json.loads(base64.b64decode(message["body"]))[1] == {"run_id": str(RUN)}
+
+
+def test_a_circuit_opens_cools_down_and_lets_one_probe_through() -> None:
+    now = [0.0]
+    breakers = Breakers(threshold=2, cooldown=10, clock=lambda: now[0])
+    for _ in range(2):
+        assert breakers.admit("x")
+        breakers.report("x", healthy=False)
+    assert breakers.is_open("x")
+    assert not breakers.admit("x")
+    assert breakers.admit("y")
+    now[0] = 11
+    assert not breakers.is_open("x")
+    assert breakers.admit("x")
+    assert not breakers.admit("x")
+    breakers.report("x", healthy=False)
+    assert not breakers.admit("x")
+    now[0] = 22
+    assert breakers.admit("x")
+    breakers.release("x")
+    assert breakers.admit("x")
+    breakers.report("x", healthy=True)
+    assert breakers.admit("x")
+    assert breakers.admit("x")
+
+
+def test_a_success_between_failures_keeps_the_circuit_closed() -> None:
+    breakers = Breakers(threshold=2)
+    for healthy in (False, True, False, True, False):
+        assert breakers.admit("x")
+        breakers.report("x", healthy=healthy)
+    assert not breakers.is_open("x")
+
+
+class _NoDatabase:
+    def check(self) -> PermitRefused | None:
+        raise OperationalError
+
+
+@proves("R-BUDGET-17", part="no answer is no permit")
+def test_a_database_that_cannot_be_asked_has_not_permitted() -> None:
+    refused = ask(_NoDatabase())
+    assert refused is not None
+    assert refused.transient

@@ -1,0 +1,88 @@
+"""Which models a run may be pinned to, and at which price."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from orchestrator.core.value import Value
+from orchestrator.gateways.llm.profiles import (
+    ROLES,
+    ModelEnvironment,
+    available_profiles,
+    key_for,
+    profiles_for,
+)
+from tests.proves import proves
+from traces.core.canonical import canonical_model
+
+HERE = "http://127.0.0.1:8080/v1"
+
+
+@proves("R-TOOL-23", part="no key")
+def test_without_a_key_the_workflows_scenario_plays() -> None:
+    (profile,) = profiles_for("tool_loop", ModelEnvironment())
+    assert (profile.provider, profile.scenario, profile.roles) == ("scripted", "tool_loop", ROLES)
+    assert profile.price is not None
+    assert profile.price.source == "scripted"
+    assert profiles_for(None, ModelEnvironment()) == ()
+
+
+@proves("R-TOOL-23", part="a key is used at once")
+def test_a_key_is_used_at_once() -> None:
+    (profile,) = profiles_for("tool_loop", ModelEnvironment(anthropic_api_key="k"))
+    assert (profile.provider, profile.base_url, profile.roles) == ("anthropic", None, ROLES)
+    assert profile.price is not None
+    assert profile.price.source == "genai-prices"
+
+
+def test_the_named_model_comes_first_and_others_stand_by() -> None:
+    environment = ModelEnvironment(
+        model="anthropic:claude-sonnet-4-5", openai_api_key="a", anthropic_api_key="b"
+    )
+    first, second = available_profiles(environment)
+    assert (first.model, first.roles) == ("claude-sonnet-4-5", ROLES)
+    assert (second.provider, second.roles) == ("openai", ())
+
+
+def test_a_model_without_its_key_is_not_available() -> None:
+    assert available_profiles(ModelEnvironment(model="openai:gpt-5-mini")) == ()
+
+
+def test_scripted_can_be_asked_for_by_name() -> None:
+    environment = ModelEnvironment(model="scripted", openai_api_key="k")
+    assert profiles_for("tool_loop", environment)[0].provider == "scripted"
+
+
+@proves("R-BUDGET-15", part="unknown price")
+def test_an_unlisted_price_is_the_declared_worst_case_and_free_only_on_word() -> None:
+    worst = available_profiles(ModelEnvironment(openai_base_url=HERE, model="openai:my-own"))[0].price
+    assert worst is not None
+    assert (worst.input, worst.output, worst.source) == (Decimal("0.00002"), Decimal("0.00002"), "declared")
+    free = available_profiles(
+        ModelEnvironment(openai_base_url=HERE, model="openai:my-own", unknown_price="free")
+    )[0].price
+    assert free is not None
+    assert (free.input, free.source, free.version) == (Decimal(0), "declared", "declared-free")
+
+
+@proves("R-SEC-8", part="model keys")
+def test_no_key_is_in_a_profile_or_shown() -> None:
+    environment = ModelEnvironment(openai_api_key="very-secret", anthropic_api_key="also-secret")
+    shown: list[Value] = list(available_profiles(environment))
+    assert "secret" not in repr(environment)
+    assert not any(b"secret" in canonical_model(profile) for profile in shown)
+
+
+def test_a_key_fits_only_the_address_it_was_configured_with() -> None:
+    environment = ModelEnvironment(openai_base_url=HERE, openai_api_key="k")
+    (profile,) = available_profiles(environment)
+    assert key_for(environment, profile) == "k"
+    assert key_for(environment, profile.evolve(base_url="http://elsewhere/v1")) is None
+    assert key_for(environment, profile.evolve(base_url=None)) is None
+    assert key_for(ModelEnvironment(openai_base_url=HERE), profile) == "no-key"
+    assert key_for(ModelEnvironment(), profile.evolve(base_url=None)) is None
+
+
+def test_the_same_surroundings_give_the_same_pins() -> None:
+    environment = ModelEnvironment(anthropic_api_key="k")
+    assert available_profiles(environment) == available_profiles(environment)

@@ -214,7 +214,7 @@ LEAST_BETWEEN = 16_384
 def _snapshot(script: Script, binds: dict[str, str]) -> tuple[bytes | None, Snapped]:
     """The whole state, once the patches since the last one outweigh it: amortized, a constant per transition."""
     hand = script.hand
-    if hand.patch_bytes <= max(LEAST_BETWEEN, hand.snapshot_bytes):
+    if not script.walked or hand.patch_bytes <= max(LEAST_BETWEEN, hand.snapshot_bytes):
         return None, (hand.snapshot_number, hand.patch_bytes, hand.snapshot_bytes)
     number = hand.head.record_number + sum(len(walked.moves) for walked in script.walked)
     state = canonical_model(script.state)

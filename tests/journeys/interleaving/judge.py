@@ -42,6 +42,8 @@ def everything_came_to_its_end(stage: Stage) -> None:
     assert run.terminal_code in set(TerminalCode)
     _as_the_log_says(stage, run.terminal_code, run.reason)
     assert run.lease_owner is None
+    faults = stage.world.faults(stage.run)
+    assert not faults, "; ".join(map(str, faults))
     stage.world.sound(stage.run)
     with tenant(stage.world.id):
         assert verify_ledger(stage.run, open_effects=()) == []

@@ -1,0 +1,202 @@
+"""One small patch per safety rule: each takes exactly one wall down for the length of a block.
+
+Code walls are replaced where they are used; walls in the database are taken down by a superuser and put up again.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from typing import Any
+from unittest import mock
+
+import psycopg
+
+from approvals import actions as approving
+from approvals.actions import Consumed, Word
+from budgets.actions import queue_post
+from orchestrator.actions import commit as committing
+from orchestrator.actions import opening, writing
+from orchestrator.actions.commit import LeaseLost
+from orchestrator.actions.hand import Hand
+from orchestrator.actions.opening import Learnt
+from orchestrator.actions.writing import Committed
+from orchestrator.gateways.tools import dispatcher
+from orchestrator.runtime import leases, perform
+from orchestrator.runtime.loop import Worker, nothing
+from orchestrator.runtime.perform import Outcomes
+from tenancy import context
+from tenancy.context import tenant
+
+Superuser = psycopg.Connection
+Wall = Callable[[Superuser], AbstractContextManager[None]]
+
+
+@contextmanager
+def without(module: Any, name: str, *removed: str) -> Iterator[None]:
+    """A statement without some of its conditions. Raises AssertionError when one does not stand in it any more."""
+    statement: str = getattr(module, name)
+    for condition in removed:
+        assert condition in statement, f"{name} has no {condition!r}: the sabotage misses its wall"
+        statement = statement.replace(condition, "")
+    with mock.patch.object(module, name, statement):
+        yield
+
+
+@contextmanager
+def no_fence(_: Superuser) -> Iterator[None]:
+    """A commit does not ask whose the run is."""
+    with without(opening, "HOLD", " AND fence = %(fence)s", " AND lease_owner = %(worker)s"):
+        yield
+
+
+@contextmanager
+def no_lease_owner(_: Superuser) -> Iterator[None]:
+    """A commit does not ask whether the lease was given back."""
+    with without(opening, "HOLD", " AND lease_owner = %(worker)s"):
+        yield
+
+
+@contextmanager
+def no_lease(_: Superuser) -> Iterator[None]:
+    """A claim does not ask whether somebody holds the run."""
+    with without(leases, "CLAIM", " AND (lease_owner IS NULL OR lease_until < clock_timestamp())"):
+        yield
+
+
+@contextmanager
+def no_consume(_: Superuser) -> Iterator[None]:
+    """A grant is taken for good without being used up."""
+    with mock.patch.object(writing, "consume", lambda *_, **__: Consumed()):
+        yield
+
+
+@contextmanager
+def no_action_digest(_: Superuser) -> Iterator[None]:
+    """A grant is good for any action."""
+    with without(approving, "CONSUME", "   AND granted_action = %(action)s::text"):
+        yield
+
+
+@contextmanager
+def no_packet_digest(_: Superuser) -> Iterator[None]:
+    """It does not matter which packet a reviewer saw."""
+    unheeded = approving._decide_pending
+
+    def decide(request: Any, standing: Any, word: Word, at: Any) -> None:
+        unheeded(request, standing, replace(word, packet_digest=None), at)
+
+    with mock.patch.object(approving, "_decide_pending", decide):
+        yield
+
+
+class _Anything(str):
+    """A status that every status equals; its text is what the database is asked for."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __ne__(self, other: object) -> bool:
+        return False
+
+    __hash__ = str.__hash__
+
+
+@contextmanager
+def no_pending(_: Superuser) -> Iterator[None]:
+    """A request may be decided although it is decided: neither the check nor the conditional update asks."""
+    with mock.patch.object(approving, "PENDING", _Anything("decided")):
+        yield
+
+
+@contextmanager
+def no_reserve(_: Superuser) -> Iterator[None]:
+    """An effect's amounts are not held before it is performed."""
+
+    def unreserved(*given: Any, reserves: Any, **more: Any) -> Any:
+        return queue_post(*given, reserves=(), **more)
+
+    with mock.patch.object(writing, "queue_post", unreserved):
+        yield
+
+
+@contextmanager
+def no_dispatch_row(_: Superuser) -> Iterator[None]:
+    """A sender does not ask whether somebody gave the call up."""
+    with mock.patch.object(perform, "dispatch", lambda *_: True):
+        yield
+
+
+@contextmanager
+def no_permit(_: Superuser) -> Iterator[None]:
+    """A gateway sends without asking the database."""
+    with mock.patch.object(dispatcher, "ask", lambda _permit: None):
+        yield
+
+
+@contextmanager
+def no_write_ahead(_: Superuser) -> Iterator[None]:
+    """Effects are performed before the commit that decides them; the fault point `hasty` lies between."""
+    committed = Worker._commit
+
+    def hasty(self: Worker, hand: Hand, outcomes: Outcomes, *, slice_over: bool) -> Committed | None:
+        effects = _decided(hand, outcomes)
+        if effects:
+            self.performer.perform(hand, effects, nothing)
+            self.fault("hasty")
+        return committed(self, hand, outcomes, slice_over=slice_over)
+
+    with mock.patch.object(Worker, "_commit", hasty):
+        yield
+
+
+class _Undo(Exception):
+    """Roll back what was only tried."""
+
+
+def _decided(hand: Hand, outcomes: Outcomes) -> Any:
+    """What the next commit would ask of the world, without committing it."""
+    effects: Any = ()
+    try:
+        with tenant(hand.tenant):
+            written = committing._once(hand, outcomes.events, dict(outcomes.bodies), Learnt(), (), slice_over=False)
+            effects = written.committed.effects
+            raise _Undo
+    except (_Undo, LeaseLost):
+        return effects
+
+
+@contextmanager
+def no_tenant_name(_: Superuser) -> Iterator[None]:
+    """`tenant()` opens its transaction and names nobody in it."""
+    with mock.patch.object(context, "_NAME", "SELECT %s::text"):
+        yield
+
+
+@contextmanager
+def no_guard(_: Superuser) -> Iterator[None]:
+    """Nobody notices a query outside every tenant."""
+    with mock.patch.object(context, "_tables", lambda: re.compile("(no such table)")):
+        yield
+
+
+@contextmanager
+def no_row_security(superuser: Superuser) -> Iterator[None]:
+    """The table of runs shows every tenant's rows."""
+    superuser.execute("ALTER TABLE orchestrator_run DISABLE ROW LEVEL SECURITY")
+    try:
+        yield
+    finally:
+        superuser.execute("ALTER TABLE orchestrator_run ENABLE ROW LEVEL SECURITY")
+
+
+@contextmanager
+def no_request_trigger(superuser: Superuser) -> Iterator[None]:
+    """The table of requests takes any change."""
+    superuser.execute("ALTER TABLE approvals_request DISABLE TRIGGER request_once")
+    try:
+        yield
+    finally:
+        superuser.execute("ALTER TABLE approvals_request ENABLE TRIGGER request_once")

@@ -105,9 +105,9 @@ class ToolContext:
         """GET below the service's origin; each `{}` of `path` is one quoted part. Raises CallFailed."""
         return await self._request("GET", path.format(*(quote(part, safe="") for part in parts)), query=query)
 
-    async def post(self, path: str, body: bytes, *, keyed: bool = True) -> Answer[Any]:
+    async def post(self, path: str, body: bytes) -> Answer[Any]:
         """POST JSON bytes, under the call's idempotency key. Raises CallFailed."""
-        headers = {"content-type": "application/json"} | ({"idempotency-key": self.key} if keyed else {})
+        headers = {"content-type": "application/json", "idempotency-key": self.key}
         return await self._request("POST", path, body=body, headers=headers)
 
     async def _request(

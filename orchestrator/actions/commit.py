@@ -16,7 +16,7 @@ from orchestrator.actions.translate import translate
 from orchestrator.actions.writing import Committed, GrantVoid, LineRefused, Script, Written, write
 from orchestrator.core.desk import Desk
 from orchestrator.core.errors import ContentMissing, Corrupt
-from orchestrator.core.events import AnyEvent, Headroom, Started, StopAsked
+from orchestrator.core.events import AnyEvent, BudgetExtended, Headroom, Started, StopAsked
 from orchestrator.core.machine import advance
 from orchestrator.core.terminal import Status
 from tenancy.context import raw_cursor, tenant
@@ -129,6 +129,8 @@ def _play(script: Script, event: AnyEvent, room: Headroom) -> None:
             if len(found) < len(wanted):
                 raise
             hand.shelf.keep(found)
+    if isinstance(event, BudgetExtended):
+        script.extended.append((event.amounts, event.by))
     body = canonical_model(event)
     event_digest = desk.put(body)
     if not walk.transitions:

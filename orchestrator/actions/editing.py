@@ -33,4 +33,5 @@ def judge_edit(tenant_id: UUID, run_id: UUID, call_id: str, arguments: Any) -> J
         run=str(run_id), call=call_id, step=packet["step"], tool=spec.name, tool_digest=pins.tool_digests[spec.name],
         arguments=digest("arguments", parsed.body), boundary=pins.boundary_digest,
     )  # fmt: skip
-    return Judged(parsed.body, quorum=approvers(spec, amount_of(spec, parsed.value)), action_digest=action)
+    amount = amount_of(spec, parsed.value)
+    return Judged(parsed.body, quorum=approvers(spec, amount), action_digest=action, amount=amount)

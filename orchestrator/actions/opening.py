@@ -74,21 +74,22 @@ def open_commit(hand: Hand, cursor: "psycopg.Cursor[Any]") -> Opened | None:
     """Hold the row and read signals, stops and the account's book in one round trip. None: the lease is lost."""
     connection = cursor.connection
     keys = {"run": hand.run, "fence": hand.fence, "version": hand.version, "worker": hand.worker}
-    with connection.cursor() as signals, connection.cursor() as stops, connection.cursor() as book:
-        with connection.pipeline():
-            cursor.execute(HOLD, keys, prepare=True)
-            signals.execute(SIGNALS, {"run": hand.run}, prepare=True)
-            stops.execute(STOPS, {"tenant": hand.tenant}, prepare=True)
-            book.execute(BOOK, parameters(hand.tenant, hand.run), prepare=True)
-        held = cursor.fetchone()
-        if held is None:
-            return None
-        return Opened(
-            at=held[0],
-            signals=tuple(SignalRow(row[0], row[1], orjson.loads(row[2]), row[3]) for row in signals.fetchall()),
-            stops=tuple(StopRow(*row) for row in stops.fetchall()),
-            book=read_book(hand.run, book.fetchall()),
-        )
+    # psycopg's own cursors: Django's bind on the client and never prepare.
+    signals, stops, book = (psycopg.Cursor(connection) for _ in range(3))
+    with connection.pipeline():
+        cursor.execute(HOLD, keys, prepare=True)
+        signals.execute(SIGNALS, {"run": hand.run}, prepare=True)
+        stops.execute(STOPS, {"tenant": hand.tenant}, prepare=True)
+        book.execute(BOOK, parameters(hand.tenant, hand.run), prepare=True)
+    held = cursor.fetchone()
+    if held is None:
+        return None
+    return Opened(
+        at=held[0],
+        signals=tuple(SignalRow(row[0], row[1], orjson.loads(row[2]), row[3]) for row in signals.fetchall()),
+        stops=tuple(StopRow(*row) for row in stops.fetchall()),
+        book=read_book(hand.run, book.fetchall()),
+    )
 
 
 def headroom(hand: Hand, opened: Opened, learnt: Learnt, *, open_circuits: tuple[str, ...], slice_over: bool) -> Headroom:

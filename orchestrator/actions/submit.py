@@ -77,10 +77,13 @@ def submit_task(tenant_id: UUID, submitter: Submitter, asked: Submission) -> Sub
         _admissible(tenant_id, version, at)
         _goal_fits(graph.spec.input_schema, asked.goal)
         pinned = pin(tenant_id, graph, asked.boundary)
-        limits = limits_for(graph, pinned.pins, asked.goal, asked.budget)
+        run_id = fresh_id()
+        asked_limits = limits_for(graph, pinned.pins, asked.goal, asked.budget)
+        # The account goes first: the tenant's ceiling may be tighter than what the boundary gives.
+        limits = {str(name): amount for name, amount in open_run_account(tenant_id, run_id, asked_limits, at).items()}
         task = _task(tenant_id, submitter, asked, at)
         manifest = Manifest(
-            run=fresh_id(), task=task.id, tenant=tenant_id, principal=submitter.principal, owner=submitter.owner,
+            run=run_id, task=task.id, tenant=tenant_id, principal=submitter.principal, owner=submitter.owner,
             scopes=submitter.scopes, goal=asked.goal, goal_digest=task.goal_digest, graph=graph.digest,
             pins=pinned.pins, pins_digest=pinned.digest, limits=limits, workflow=version.slug,
             workflow_version=version.version, code_version=settings.INTERLOCK_VERSION, core_version=CORE_VERSION,
@@ -169,7 +172,6 @@ def _open_run(
     ManifestRow.objects.create(
         id=run, tenant_id=tenant_id, body=body, digest=manifest_digest, pins_digest=pinned.digest
     )
-    open_run_account(tenant_id, run, manifest.limits, at)
     append(tenant_id, linked, cursor=cursor)
     store_payloads(tenant_id, run, move.bodies, cursor=cursor)
     save_snapshot(tenant_id, run, 0, snapshot, cursor=cursor)

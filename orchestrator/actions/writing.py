@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
 import psycopg
 
 from approvals.actions import Void, consume
-from budgets.actions import PostHandle, Reserve, Settle, queue_post
+from budgets.actions import PostHandle, Reserve, Settle, extend, queue_post
 from orchestrator.actions.finishing import close
 from orchestrator.actions.hand import Hand
 from orchestrator.actions.opening import Opened
@@ -89,6 +90,7 @@ class Script:
     settlements: list[Settlement] = field(default_factory=list)
     after: State | None = None
     patch_bytes: int = 0
+    extended: list[tuple[Mapping[str, Decimal], str]] = field(default_factory=list)
 
     @property
     def state(self) -> State:
@@ -118,9 +120,13 @@ def write(script: Script, cursor: "psycopg.Cursor[Any]") -> "Written":
     asked = [effect for effect in script.effects if isinstance(effect, AskApproval | AskPerson)]
     binds |= open_requests(hand, script.state, asked, script.bodies, at)
     finish = next((effect for effect in script.effects if isinstance(effect, Finish)), None)
+    for amounts, by in script.extended:
+        binds |= extend(hand.tenant, hand.run, amounts, by=by, at=at, cursor=cursor)
+    if finish is not None:
+        binds |= close(hand, at, finish, _settles(script))
     with cursor.connection.pipeline():
-        money = _money(script, effects, cursor)
-        binds |= money.entries
+        money = _money(script, effects, cursor) if finish is None else None
+        binds |= money.entries if money is not None else {}
         state, snapshot = _snapshot(script, binds)
         head = _records(script, binds, cursor)
         store_payloads(hand.tenant, hand.run, script.bodies, cursor=cursor)
@@ -129,10 +135,8 @@ def write(script: Script, cursor: "psycopg.Cursor[Any]") -> "Written":
         _intents(hand, effects, head.record_number, at, cursor)
         _receipts(script, head.record_number, cursor)
         _update(script, head, snapshot, keep=bool(effects), cursor=cursor)
-    if (refused := money.result().refused) is not None:
+    if money is not None and (refused := money.result().refused) is not None:
         raise LineRefused(_refusal(refused))
-    if finish is not None:
-        close(hand, at, finish)
     return _written(script, head, effects, finish, snapshot)
 
 
@@ -185,20 +189,25 @@ def _consumed(
 def _money(script: Script, effects: tuple[CallModel | CallTool, ...], cursor: "psycopg.Cursor[Any]") -> PostHandle:
     hand, opened = script.hand, script.opened
     version = hand.manifest.pins.price_book
-    settles = tuple(
+    reserves = tuple(
+        Reserve(effect_id=e.id, amounts=e.reserve, price_version=version if "cost_usd" in e.reserve else "")
+        for e in effects
+    )
+    return queue_post(
+        hand.tenant, hand.run, settles=_settles(script), reserves=reserves, at=opened.at, cursor=cursor,
+        book=opened.book,
+    )  # fmt: skip
+
+
+def _settles(script: Script) -> tuple[Settle, ...]:
+    version = script.hand.manifest.pins.price_book
+    return tuple(
         Settle(
             effect_id=s.effect, reserved=s.reserved, actual=s.actual, unknown=s.unknown,
             price_version=version if "cost_usd" in s.actual else "",
         )
         for s in script.settlements
     )  # fmt: skip
-    reserves = tuple(
-        Reserve(effect_id=e.id, amounts=e.reserve, price_version=version if "cost_usd" in e.reserve else "")
-        for e in effects
-    )
-    return queue_post(
-        hand.tenant, hand.run, settles=settles, reserves=reserves, at=opened.at, cursor=cursor, book=opened.book
-    )
 
 
 def _refusal(refused: Any) -> Refusal:
@@ -209,12 +218,14 @@ def _refusal(refused: Any) -> Refusal:
 
 Snapped = tuple[int, int, int]
 LEAST_BETWEEN = 16_384
+# A snapshot is worth its bytes once the records since the last one are eight times as many.
+WORTH = 8
 
 
 def _snapshot(script: Script, binds: dict[str, str]) -> tuple[bytes | None, Snapped]:
     """The whole state, once the patches since the last one outweigh it: amortized, a constant per transition."""
     hand = script.hand
-    if not script.walked or hand.patch_bytes <= max(LEAST_BETWEEN, hand.snapshot_bytes):
+    if not script.walked or hand.patch_bytes <= max(LEAST_BETWEEN, WORTH * hand.snapshot_bytes):
         return None, (hand.snapshot_number, hand.patch_bytes, hand.snapshot_bytes)
     number = hand.head.record_number + sum(len(walked.moves) for walked in script.walked)
     state = canonical_model(script.state)

@@ -40,7 +40,7 @@ def ask(view: View, state: State, config: Asking, tools: tuple[ToolSpec, ...]) -
     )  # fmt: skip
     prompt = compile_prompt(
         fresh, role=config.role, prompt=config.prompt, tools=tools,
-        exchanges=state.exchanges[-config.exchanges :], max_output=wanted,
+        exchanges=state.window(config.exchanges), max_output=wanted,
     )  # fmt: skip
     limit = _output_limit(state, profile, prompt.body, wanted)
     reserve = model_reserve(profile, prompt.body, prompt.messages, prompt.tools, limit)

@@ -145,7 +145,7 @@ class State(Value):
     batch: tuple[Call, ...] = ()
     results: tuple[Result, ...] = ()
     reply: Hex | None = None
-    exchanges: tuple[Hex, ...] = ()
+    exchanges: Mapping[str, Hex] = {}
     facts: Mapping[str, Fact] = {}
     failures: tuple[Failure, ...] = ()
     gates: Mapping[str, Gate] = {}
@@ -159,6 +159,7 @@ class State(Value):
     draft: Hex | None = None
     best: Hex | None = None
     feedback: Hex | None = None
+    linked: int = 0
     stopped_tools: tuple[str, ...] = ()
     paused: bool = False
     held: bool = False
@@ -177,6 +178,10 @@ class State(Value):
     def facts_in_order(self) -> list[tuple[str, Fact]]:
         """The facts as they were committed, oldest first: a stored mapping keeps no order of its own."""
         return sorted(self.facts.items(), key=lambda item: (item[1].record, item[0]))
+
+    def window(self, length: int) -> tuple[Hex, ...]:
+        """The last `length` links of the conversation, oldest first."""
+        return tuple(self.exchanges[key] for key in sorted(self.exchanges, key=int)[-length:])
 
     def left(self, dimension: str) -> Decimal | None:
         """What is left of a dimension: limit − used − reserved by what is in flight; None without a limit."""

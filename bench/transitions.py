@@ -1,0 +1,116 @@
+"""How fast one worker process drives `tool-loop` through 200 read-only calls, one per reply, beside the floor F.
+
+`python -m bench transitions` prints commits, transitions and effects per second, commits per effect, bytes of rows per
+transition (payloads apart) early and late in a run, and the ratio to F, measured in alternating blocks of the same run.
+"""
+
+from decimal import Decimal
+from statistics import median
+from time import perf_counter
+from uuid import UUID
+
+import psycopg
+
+from bench.floor import Floor
+from orchestrator import library
+from orchestrator.actions.publish import publish_boundary, publish_workflow
+from orchestrator.actions.seed import furnish
+from orchestrator.actions.submit import Submission, Submitter, submit_task
+from orchestrator.core.goal import Goal
+from orchestrator.models import Run
+from orchestrator.runtime.process import make_worker
+from tenancy.actions import add_member, add_person, create_tenant, principal_of
+from tenancy.context import tenant
+from tenancy.core.roles import Role
+from tenancy.models import Principal
+
+BLOCKS = 5
+WIDE = {
+    name: Decimal(10) ** 7
+    for name in (
+        "steps", "model_turns", "tool_calls", "external_calls", "input_tokens", "output_tokens", "total_tokens",
+        "wall_clock_seconds", "cost_usd",
+    )
+}  # fmt: skip
+ROWS = {
+    "records": "SELECT coalesce(sum(pg_column_size(r.*)), 0) FROM traces_record r WHERE run_id = %(run)s AND at >= %(a)s AND at < %(b)s",
+    "events": "SELECT coalesce(sum(pg_column_size(r.*)), 0) FROM traces_event r WHERE run_id = %(run)s AND at >= %(a)s AND at < %(b)s",
+    "intents": "SELECT coalesce(sum(pg_column_size(r.*)), 0) FROM orchestrator_intent r WHERE run_id = %(run)s AND at >= %(a)s AND at < %(b)s",
+    "ledger": "SELECT coalesce(sum(pg_column_size(r.*)), 0) FROM budgets_entry r WHERE run_id = %(run)s AND at >= %(a)s AND at < %(b)s",
+    "snapshots": """SELECT coalesce(sum(pg_column_size(s.*)), 0) FROM traces_snapshot s JOIN traces_record r
+       ON r.run_id = s.run_id AND r.number = s.number WHERE s.run_id = %(run)s AND r.at >= %(a)s AND r.at < %(b)s""",
+}  # fmt: skip
+
+
+def measure(superuser: psycopg.Connection) -> None:
+    """Run the blocks and print."""
+    house, who = _house()
+    worker = make_worker()
+    floor = Floor(superuser)
+    floor.block(200)
+    _drive(house, who, worker)
+    ratios, commits, transitions, effects, floors = [], [], [], [], []
+    last: UUID | None = None
+    for _ in range(BLOCKS):
+        floors.append(floor.block(400))
+        last, seconds, run = _drive(house, who, worker)
+        count = superuser.execute("SELECT count(*) FROM orchestrator_intent WHERE run_id = %s", (last,)).fetchone()
+        performed = count[0] if count is not None else 0
+        commits.append((run.version) / seconds)
+        transitions.append(run.record_number / seconds)
+        effects.append(performed / seconds)
+        ratios.append(commits[-1] / floors[-1])
+        per_effect = run.version / performed
+    assert last is not None
+    print(f"floor F               {median(floors):8.0f} commits/s")
+    print(f"commits               {median(commits):8.0f} /s   = {median(ratios):.2f} F (median of {BLOCKS} alternating blocks)")
+    print(f"transitions           {median(transitions):8.0f} /s")
+    print(f"effects               {median(effects):8.0f} /s   {per_effect:.3f} commits per effect")
+    _flatness(superuser, last)
+
+
+def _flatness(superuser: psycopg.Connection, run: UUID) -> None:
+    """Bytes of rows and time per transition over transitions 1-100 and 1 001-1 100 of one run."""
+    early, late = _stretch(superuser, run, 1, 100), _stretch(superuser, run, 1001, 1100)
+    for name, (size, milliseconds) in (("1-100", early), ("1 001-1 100", late)):
+        print(f"transitions {name:<12} {size:8.0f} bytes of rows and {milliseconds:.2f} ms each")
+    print(f"late over early       {late[0] / early[0]:8.2f} in bytes, {late[1] / early[1]:.2f} in time")
+
+
+def _stretch(superuser: psycopg.Connection, run: UUID, first: int, last: int) -> tuple[float, float]:
+    query = "SELECT at FROM traces_record WHERE run_id = %s AND number = ANY(%s) ORDER BY number"
+    (a,), (b,) = superuser.execute(query, (run, [first, last + 1])).fetchall()
+    keys = {"run": run, "a": a, "b": b}
+    total = sum(float(superuser.execute(sql, keys).fetchone()[0]) for sql in ROWS.values())  # type: ignore[index]
+    counted = superuser.execute(
+        "SELECT count(*) FROM traces_record WHERE run_id = %(run)s AND at >= %(a)s AND at < %(b)s", keys
+    ).fetchone()
+    number = counted[0] if counted is not None else 1
+    return total / number, (b - a).total_seconds() * 1000 / number
+
+
+def _drive(house: UUID, who: Principal, worker: object) -> tuple[UUID, float, Run]:
+    submitter = Submitter(principal=who.id, owner=who.owner_id, scopes=("submit",))
+    run = submit_task(house, submitter, Submission(workflow="bench-loop", goal=Goal(objective="Count to 200"))).run
+    started = perf_counter()
+    worker.advance(run)  # type: ignore[attr-defined]
+    seconds = perf_counter() - started
+    with tenant(house):
+        found = Run.objects.get(id=run)
+    assert found.terminal_code == "SUCCESS", (found.terminal_code, found.reason)
+    return run, seconds, found
+
+
+def _house() -> tuple[UUID, Principal]:
+    house = create_tenant("bench", "Bench")
+    furnish(house.id)
+    person = add_person("bench@bench.example", "bench")
+    add_member(house.id, person, Role.OPERATOR)
+    with tenant(house.id):
+        wide = library.boundary("tool-loop-default").evolve(slug="bench", budget=WIDE)
+        publish_boundary(house.id, wide, by=None)
+        loop = library.workflow("tool-loop").evolve(
+            slug="bench-loop", boundary="bench", scenario="count", tools=("calculator.*",), budget={}
+        )
+        publish_workflow(house.id, loop, by=None)
+        return house.id, principal_of(house.id, person)

@@ -88,8 +88,8 @@ def write_run(tenant_id: UUID) -> Pen:
         pen.content(text) for text in ('"refund A-1"', '{"order":"A-1"}', '{"paid":12}')
     )
     submitted = events.TaskSubmitted(
-        task=str(fresh_id()), workflow="support-refund", workflow_version=1, graph="a" * 64, manifest="b" * 64,
-        boundary="c" * 64, goal=goal[0], mode="async", principal=PERSON,
+        task=str(fresh_id()), workflow="support-refund", workflow_version=1, graph="a" * 64,
+        manifest="b" * 64, boundary="c" * 64, goal=goal[0], mode="async", principal=PERSON,
     )  # fmt: skip
     pen.commit(move(said(submitted, Phase.GOAL_INTAKE, PERSON)), bodies=dict([goal]), snapshot=True)
     pen.commit(

@@ -67,7 +67,7 @@ class Trace:
 
 
 def up_to(trace: Trace, head: Head) -> Trace:
-    """The trace as it was when the run claimed `head`: a run that lives may have gone on while it was read."""
+    """The trace as it was when the run claimed `head`: it may have gone on while it was read."""
     return replace(
         trace,
         events=[row for row in trace.events if row.seq <= head.event_seq],

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import orjson
 
 DEEPEST = 4
+PASSES = 8
 _WORD = r"[A-Za-z0-9_-]"
 # Every shape ends in the same open-ended class, so nothing of a key is left standing behind its mark.
 _KEYS = (
@@ -51,10 +52,28 @@ _HINT = re.compile(
 )
 _EMAIL = re.compile(r"(?<![\w.%+-])[\w.%+-]++@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}")
 _CARD = re.compile(r"(?<![0-9])[2-6](?:[ -]?[0-9]){12,18}(?![0-9])")
-_IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}[0-9]{2}(?: ?[A-Z0-9]){11,30}")
+_IBAN = re.compile(r"(?<![A-Za-z0-9])([A-Z]{2})[0-9]{2}(?= ?[A-Z0-9])")
 _NUMBER = re.compile(r"(?<![0-9.eE+-])[2-6][0-9]{12,18}(?![0-9.eE])")
 _LITERAL = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _COLON = re.compile(r"\s*:")
+
+
+IBAN_LENGTHS = {
+    country: length
+    for length, countries in (
+        (15, "NO"), (16, "BE"), (18, "DK FI FO GL NL"), (19, "MK SI"), (20, "AT BA EE KZ LT LU XK"),
+        (21, "CH HR LI LV"), (22, "BG BH CR DE GB GE IE ME RS VA"), (23, "AE GI IL IQ TL"),
+        (24, "AD CZ ES MD PK RO SA SE SK TN VG"), (25, "LY PT ST"), (26, "IS TR"), (27, "FR GR IT MC MR SM"),
+        (28, "AL AZ BY CY DO GT HU LB PL SV"), (29, "BR EG PS QA UA"), (30, "JO KW MU"), (31, "MT SC"),
+        (32, "LC"),
+    )
+    for country in countries.split()
+}  # fmt: skip
+_OF_LENGTH = {
+    length: re.compile(rf"[A-Z]{{2}}[0-9]{{2}}(?: ?[A-Z0-9]){{{length - 4}}}(?![A-Za-z0-9])")
+    for length in range(15, 33)
+}
+_LETTERS = {ord("A") + place: str(10 + place) for place in range(26)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,13 +144,22 @@ class _Cleaner:
         return literal if clean == said else json.dumps(clean, ensure_ascii=not _encodable(clean))
 
     def _text(self, text: str) -> str:
+        """Until nothing is found any more: what is taken out may have stood in front of a secret."""
+        for _ in range(PASSES):
+            before, text = text, self._secrets(text)
+            text = self._personal_data(text) if self._personal else text
+            if text == before:
+                break
+        return text
+
+    def _secrets(self, text: str) -> str:
         text = self._blocks(text)
         text = _API_KEY.sub(lambda _: self._mark("api_key"), text)
         text = _BEARER.sub(lambda match: f"{match[1]}{match[2]}{self._mark('bearer')}", text)
         text = _ASSIGNED.sub(lambda match: f"{match[1]}={self._mark('secret_field')}", text)
-        text = _IN_ADDRESS.sub(lambda match: f"{match[1]}{self._mark('password')}@", text)
-        if not self._personal:
-            return text
+        return _IN_ADDRESS.sub(lambda match: f"{match[1]}{self._mark('password')}@", text)
+
+    def _personal_data(self, text: str) -> str:
         text = _EMAIL.sub(lambda _: self._mark("e_mail"), text)
         return _CARD.sub(self._if_card(""), self._ibans(text))
 
@@ -155,13 +183,12 @@ class _Cleaner:
         return "".join([*parts, text[at:]])
 
     def _ibans(self, text: str) -> str:
-        """The longest beginning of each candidate whose check holds; what follows is looked at again."""
+        """Each candidate is as long as its country says; what follows it is looked at again."""
         parts: list[str] = []
         at = since = 0
         while (match := _IBAN.search(text, at)) is not None:
-            ends = range(match.end(), match.start() + 14, -1)
-            end = next((end for end in ends if _is_iban(text, match.start(), end)), 0)
-            at = end or match.start() + 1
+            end = _iban_end(text, match.start(), IBAN_LENGTHS.get(match[1], 0))
+            at = end or match.end()
             if end:
                 parts += [text[since : match.start()], self._mark("iban")]
                 since = end
@@ -195,10 +222,10 @@ def _encodable(text: str) -> bool:
     return True
 
 
-def _is_iban(text: str, start: int, end: int) -> bool:
-    if text[end : end + 1].isalnum() or text[end - 1] == " ":
-        return False
-    plain = text[start:end].replace(" ", "")
-    if not 15 <= len(plain) <= 34:
-        return False
-    return int("".join(str(int(letter, 36)) for letter in plain[4:] + plain[:4])) % 97 == 1
+def _iban_end(text: str, start: int, length: int) -> int:
+    """Where the IBAN that starts at `start` ends; 0 where there is none."""
+    match = _OF_LENGTH[length].match(text, start) if length else None
+    if match is None:
+        return 0
+    compact = match[0].replace(" ", "")
+    return match.end() if int((compact[4:] + compact[:4]).translate(_LETTERS)) % 97 == 1 else 0

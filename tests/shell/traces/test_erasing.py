@@ -67,10 +67,9 @@ def test_only_the_function_erases_and_only_that(house: House, superuser: psycopg
     pen = write_run(house.tenant.id)
     with pytest.raises(DatabaseError), tenant(house.tenant.id):
         raw_cursor().execute("UPDATE traces_payload SET body = NULL WHERE run_id = %s", (pen.run,))
-    with (
-        superuser.transaction(force_rollback=True),
-        pytest.raises(psycopg.errors.IntegrityConstraintViolation),
-    ):
+    with superuser.transaction(force_rollback=True):
         superuser.execute("SET LOCAL ROLE interlock_owner")
         superuser.execute("SELECT set_config('interlock.tenant', %s, true)", [str(house.tenant.id)])
-        superuser.execute("UPDATE traces_payload SET body = 'other' WHERE run_id = %s", [pen.run])
+        change = "UPDATE traces_payload SET body = 'other' WHERE run_id = %s"
+        with pytest.raises(psycopg.errors.IntegrityConstraintViolation):
+            superuser.execute(change, [pen.run])

@@ -62,9 +62,14 @@ def later(value: Any, house: House) -> Any:
 
 
 HASHED: dict[str, Change] = {
-    "tenant_id": another_tenant, "run_id": another_run, "at": later, "phase": another_phase, "body": another_body,
-    "previous": another_hash, "hash": another_hash,
-}  # fmt: skip
+    "tenant_id": another_tenant,
+    "run_id": another_run,
+    "at": later,
+    "phase": another_phase,
+    "body": another_body,
+    "previous": another_hash,
+    "hash": another_hash,
+}
 EVENT = HASHED | {"seq": next_number, "kind": another_text, "actor": another_text}
 RECORD = HASHED | {
     "number": next_number, "source": another_text, "outcome": another_text, "target": another_text

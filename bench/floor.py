@@ -1,4 +1,5 @@
-"""The floor F of a durable transition: raw psycopg, one row updated and four ~1 KB jsonb rows inserted, one commit."""
+"""The floor F of a durable transition: raw psycopg, one row updated and four ~1 KB jsonb rows inserted,
+one commit."""
 
 from time import perf_counter
 from uuid import uuid4
@@ -35,9 +36,13 @@ class Floor:
     def _commit(self) -> None:
         with self.connection.transaction():
             self.connection.execute(
-                "UPDATE floor_run SET version = version + 1 WHERE id = %s RETURNING version", (self.run,), prepare=True
+                "UPDATE floor_run SET version = version + 1 WHERE id = %s RETURNING version",
+                (self.run,),
+                prepare=True,
             )
             for _ in range(ROWS):
                 self.connection.execute(
-                    "INSERT INTO floor_row (run, body) VALUES (%s, %s)", (self.run, Jsonb(CONTENT)), prepare=True
+                    "INSERT INTO floor_row (run, body) VALUES (%s, %s)",
+                    (self.run, Jsonb(CONTENT)),
+                    prepare=True,
                 )

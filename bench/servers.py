@@ -16,7 +16,8 @@ DATABASE = "bench"
 
 @contextmanager
 def database() -> Iterator[EmbeddedPostgres]:
-    """Start, migrate, pin; at the end stop it and remove its data. Sets DATABASE_URL for Django, which starts later."""
+    """Start, migrate, pin; at the end stop it and remove its data. Sets DATABASE_URL for Django, which
+    starts later."""
     with TemporaryDirectory(prefix="interlock-bench-", dir=_parent()) as folder:
         Path(folder).chmod(0o711)
         server = EmbeddedPostgres(Path(folder), durable=True)
@@ -44,12 +45,23 @@ def _parent() -> str | None:
 
 
 def _migrate(environment: dict[str, str]) -> None:
-    argv = [sys.executable, "manage.py", "migrate", "--database", "owner", "--no-input", "--skip-checks", "-v", "0"]
+    argv = [
+        sys.executable,
+        "manage.py",
+        "migrate",
+        "--database",
+        "owner",
+        "--no-input",
+        "--skip-checks",
+        "-v",
+        "0",
+    ]
     subprocess.run(argv, check=True, cwd=ROOT, env=os.environ | environment)
 
 
 def _pin(server: EmbeddedPostgres) -> None:
-    """The server on the last core, this process on the first: placement alone changes one connection by 1.6."""
+    """The server on the last core, this process on the first: placement alone changes one connection by
+    1.6."""
     cores = sorted(os.sched_getaffinity(0))
     if len(cores) < 2 or server.process is None:
         return

@@ -1,7 +1,9 @@
-"""How fast one worker process drives `tool-loop` through 200 read-only calls, one per reply, beside the floor F.
+"""How fast one worker process drives `tool-loop` through 200 read-only calls, one per reply, beside the floor
+F.
 
-`python -m bench transitions` prints commits, transitions and effects per second, commits per effect, bytes of rows per
-transition (payloads apart) early and late in a run, and the ratio to F, measured in alternating blocks of the same run.
+`python -m bench transitions` prints commits, transitions and effects per second, commits per effect, bytes
+of rows per transition (payloads apart) early and late in a run, and the ratio to F, measured in
+alternating blocks of the same run.
 """
 
 from decimal import Decimal
@@ -28,10 +30,17 @@ BLOCKS = 5
 WIDE = {
     name: Decimal(10) ** 7
     for name in (
-        "steps", "model_turns", "tool_calls", "external_calls", "input_tokens", "output_tokens", "total_tokens",
-        "wall_clock_seconds", "cost_usd",
+        "steps",
+        "model_turns",
+        "tool_calls",
+        "external_calls",
+        "input_tokens",
+        "output_tokens",
+        "total_tokens",
+        "wall_clock_seconds",
+        "cost_usd",
     )
-}  # fmt: skip
+}
 ROWS = {
     "records": "SELECT coalesce(sum(pg_column_size(r.*)), 0) FROM traces_record r WHERE run_id = %(run)s AND at >= %(a)s AND at < %(b)s",
     "events": "SELECT coalesce(sum(pg_column_size(r.*)), 0) FROM traces_event r WHERE run_id = %(run)s AND at >= %(a)s AND at < %(b)s",
@@ -39,7 +48,7 @@ ROWS = {
     "ledger": "SELECT coalesce(sum(pg_column_size(r.*)), 0) FROM budgets_entry r WHERE run_id = %(run)s AND at >= %(a)s AND at < %(b)s",
     "snapshots": """SELECT coalesce(sum(pg_column_size(s.*)), 0) FROM traces_snapshot s JOIN traces_record r
        ON r.run_id = s.run_id AND r.number = s.number WHERE s.run_id = %(run)s AND r.at >= %(a)s AND r.at < %(b)s""",
-}  # fmt: skip
+}
 
 
 def measure(superuser: psycopg.Connection) -> None:
@@ -54,7 +63,9 @@ def measure(superuser: psycopg.Connection) -> None:
     for _ in range(BLOCKS):
         floors.append(floor.block(400))
         last, seconds, run = _drive(house, who, worker)
-        count = superuser.execute("SELECT count(*) FROM orchestrator_intent WHERE run_id = %s", (last,)).fetchone()
+        count = superuser.execute(
+            "SELECT count(*) FROM orchestrator_intent WHERE run_id = %s", (last,)
+        ).fetchone()
         performed = count[0] if count is not None else 0
         commits.append((run.version) / seconds)
         transitions.append(run.record_number / seconds)
@@ -63,7 +74,9 @@ def measure(superuser: psycopg.Connection) -> None:
         per_effect = run.version / performed
     assert last is not None
     print(f"floor F               {median(floors):8.0f} commits/s")
-    print(f"commits               {median(commits):8.0f} /s   = {median(ratios):.2f} F (median of {BLOCKS} alternating blocks)")
+    print(
+        f"commits               {median(commits):8.0f} /s   = {median(ratios):.2f} F (median of {BLOCKS} alternating blocks)"
+    )
     print(f"transitions           {median(transitions):8.0f} /s")
     print(f"effects               {median(effects):8.0f} /s   {per_effect:.3f} commits per effect")
     _flatness(superuser, last)
@@ -91,7 +104,9 @@ def _stretch(superuser: psycopg.Connection, run: UUID, first: int, last: int) ->
 
 def _drive(house: UUID, who: Principal, worker: object) -> tuple[UUID, float, Run]:
     submitter = Submitter(principal=who.id, owner=who.owner_id, scopes=("submit",))
-    run = submit_task(house, submitter, Submission(workflow="bench-loop", goal=Goal(objective="Count to 200"))).run
+    run = submit_task(
+        house, submitter, Submission(workflow="bench-loop", goal=Goal(objective="Count to 200"))
+    ).run
     started = perf_counter()
     worker.advance(run)  # type: ignore[attr-defined]
     seconds = perf_counter() - started

@@ -12,5 +12,9 @@ from orchestrator.actions.signalling import leave_signal
 def a_request_was_settled(sender: Any, settlement: Any, **_: Any) -> None:
     """A decision or an expiry is word for its run, in the same transaction (THE-RING, commit D)."""
     leave_signal(
-        settlement.tenant_id, settlement.run_id, settlement.signal_kind, settlement.signal_payload, settlement.by
+        settlement.tenant_id,
+        settlement.run_id,
+        settlement.signal_kind,
+        settlement.signal_payload,
+        settlement.by,
     )

@@ -48,7 +48,8 @@ def add_member(
     max_risk: str = "",
     by: UUID | None = None,
 ) -> Membership:
-    """Give a person a role in a tenant; the person becomes a principal there. Joins or opens the tenant's transaction."""
+    """Give a person a role in a tenant; the person becomes a principal there. Joins or opens the tenant's
+    transaction."""
     with tenant(tenant_id):
         principal_of(tenant_id, person)
         member = Membership.objects.create(
@@ -114,7 +115,9 @@ def revoke_key(tenant_id: UUID, key_id: UUID, *, by: UUID | None = None) -> date
     with tenant(tenant_id):
         now = database_now()
         if ApiKey.objects.filter(id=key_id, revoked_at=None).update(revoked_at=now):
-            audit(tenant_id, by, verb="key.revoke", object=f"key:{key_id}", before={}, after={"revoked": True})
+            audit(
+                tenant_id, by, verb="key.revoke", object=f"key:{key_id}", before={}, after={"revoked": True}
+            )
             return now
         held = ApiKey.objects.filter(id=key_id).values_list("revoked_at", flat=True).first()
         if held is None:
@@ -139,7 +142,8 @@ def audit(
     after: Mapping[str, Any],
     reason: str = "",
 ) -> AuditEntry:
-    """Write one line of the audit log (R-SEC-6). Joins the tenant's transaction, so the change and its line are one."""
+    """Write one line of the audit log (R-SEC-6). Joins the tenant's transaction, so the change and its
+    line are one."""
     return AuditEntry.objects.create(
         tenant_id=tenant_id, principal=principal, verb=verb, object=object[:200], before=dict(before),
         after=dict(after), reason=reason[:1000],

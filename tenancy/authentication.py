@@ -1,4 +1,5 @@
-"""Programs prove themselves by a key: `Authorization: Bearer ilk_…` (R-SEC-2, Z6). The key is never logged."""
+"""Programs prove themselves by a key: `Authorization: Bearer ilk_…` (R-SEC-2, Z6). The key is never
+logged."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -70,5 +71,8 @@ def caller_of(text: str) -> Caller:
             raise KeyExpired
         touch_key(tenant_id, row.id, now, row.last_used_at)
         return Caller(
-            principal=row.principal_id, owner=row.principal.owner_id, tenant=tenant_id, scopes=tuple(row.scopes)
+            principal=row.principal_id,
+            owner=row.principal.owner_id,
+            tenant=tenant_id,
+            scopes=tuple(row.scopes),
         )

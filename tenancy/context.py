@@ -1,7 +1,8 @@
 """The one way to a tenant's rows (R-SEC-1): `with tenant(t):` opens a transaction and names the tenant in it.
 
-PostgreSQL's row-level security compares with that name; without one it shows nothing and takes nothing. A guard on every
-connection raises before that, so that a forgotten context is an error and not an empty page.
+PostgreSQL's row-level security compares with that name; without one it shows nothing and takes nothing. A
+guard on every connection raises before that, so that a forgotten context is an error and not an empty
+page.
 """
 
 import re

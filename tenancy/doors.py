@@ -41,7 +41,9 @@ def uuid_or_none(text: str) -> UUID | None:
         return None
 
 
-def page(request: Request, rows: "QuerySet[Any]", shown: Callable[[Any], Any], *, newest_first: bool = True) -> Response:
+def page(
+    request: Request, rows: "QuerySet[Any]", shown: Callable[[Any], Any], *, newest_first: bool = True
+) -> Response:
     """One page by (created_at, id), with a cursor for the next: {results, next, previous}."""
     limit = _limit(request)
     cursor = request.query_params.get("cursor")

@@ -1,6 +1,7 @@
 """Idempotency-Key: the same POST twice is one act (W1, R-API-1).
 
-Same key and body → the first answer again; another body → 422; still under way → 409; past its life → a new act.
+Same key and body → the first answer again; another body → 422; still under way → 409; past its life → a
+new act.
 """
 
 from collections.abc import Callable

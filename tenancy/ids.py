@@ -10,7 +10,8 @@ _last = 0
 
 
 def fresh_id() -> UUID:
-    """A new UUIDv7: 48 bits of milliseconds, 12 of a counter that keeps one process's ids in order, 62 of chance."""
+    """A new UUIDv7: 48 bits of milliseconds, 12 of a counter that keeps one process's ids in order, 62 of
+    chance."""
     global _last  # noqa: PLW0603 - the order within a process is this one number
     chance = int.from_bytes(os.urandom(8), "big") & ((1 << 62) - 1)
     with _LOCK:

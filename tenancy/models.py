@@ -11,7 +11,8 @@ from tenancy.ids import fresh_id
 
 
 class Tenant(models.Model):
-    """A house. `tier` names its price class; `highest_autonomy_tier` what its workflows may be (R-GRAPH-9)."""
+    """A house. `tier` names its price class; `highest_autonomy_tier` what its workflows may be
+    (R-GRAPH-9)."""
 
     id = models.UUIDField(primary_key=True, default=fresh_id)
     slug = models.SlugField(unique=True)
@@ -92,9 +93,12 @@ class Principal(TenantOwned):
 
 
 class ApiKey(TenantOwned):
-    """A key: a service principal of its own. The secret is shown once and stored hashed; rows are never deleted."""
+    """A key: a service principal of its own. The secret is shown once and stored hashed; rows are never
+    deleted."""
 
-    principal = models.ForeignKey(Principal, on_delete=models.PROTECT, related_name="keys", db_constraint=False)
+    principal = models.ForeignKey(
+        Principal, on_delete=models.PROTECT, related_name="keys", db_constraint=False
+    )
     label = models.CharField(max_length=200)
     role = models.CharField(max_length=16)
     scopes = ArrayField(models.CharField(max_length=16))
@@ -121,7 +125,8 @@ class AuditEntry(TenantOwned):
 
 
 class IdempotencyKey(TenantOwned):
-    """What a POST with an Idempotency-Key was answered with. `status` is null while the first one is under way."""
+    """What a POST with an Idempotency-Key was answered with. `status` is null while the first one is under
+    way."""
 
     principal = models.UUIDField()
     key = models.CharField(max_length=255)

@@ -21,7 +21,8 @@ class TooLarge(APIException):
 
 
 class StrictJSONParser(BaseParser):
-    """One JSON document: UTF-8, at most a megabyte, 64 levels, no NUL, no lone surrogate, no number past 2^53."""
+    """One JSON document: UTF-8, at most a megabyte, 64 levels, no NUL, no lone surrogate, no number past
+    2^53."""
 
     media_type = "application/json"
 

@@ -1,13 +1,14 @@
 """Reads of tenancy."""
 
 from dataclasses import dataclass
-from decimal import Decimal
 from uuid import UUID
 
 from django.db import connection
+from django.db.models import Q
+from django.db.models.functions import Now
 
 from tenancy.context import tenant
-from tenancy.core.roles import Role, Scope, scopes_of
+from tenancy.core.roles import SCOPES, Authority, Role, Scope, scopes_of
 from tenancy.models import ApiKey, Membership, Principal, Tenant
 
 
@@ -15,16 +16,14 @@ from tenancy.models import ApiKey, Membership, Principal, Tenant
 class Standing:
     """What a principal may do in a tenant right now, read from the database (never from a request).
 
-    `queues` empty means every queue; `max_amount` None and `max_risk` "" mean no limit.
+    `authorities` are the limits of each membership that may decide, one for one.
     """
 
     principal: UUID
     owner: UUID
     roles: tuple[Role, ...]
     scopes: tuple[Scope, ...]
-    queues: tuple[str, ...] = ()
-    max_amount: Decimal | None = None
-    max_risk: str = ""
+    authorities: tuple[Authority, ...] = ()
 
 
 def tenant_of_key(key_id: UUID) -> UUID | None:
@@ -48,7 +47,7 @@ def tenant_by_slug(slug: str) -> Tenant | None:
 
 
 def standing_of(tenant_id: UUID, principal_id: UUID) -> Standing | None:
-    """The standing of a principal; a revoked key and a person without a role have none."""
+    """The standing of a principal; a revoked or expired key and a person without a role have none."""
     with tenant(tenant_id):
         principal = Principal.objects.filter(id=principal_id).first()
         if principal is None:
@@ -59,12 +58,20 @@ def standing_of(tenant_id: UUID, principal_id: UUID) -> Standing | None:
 
 
 def _key_standing(principal: Principal) -> Standing | None:
-    key = ApiKey.objects.filter(principal=principal, revoked_at=None).first()
+    """A key that a person of the house answers for never reaches further than that person does today."""
+    valid = Q(revoked_at=None) & (Q(expires_at=None) | Q(expires_at__gt=Now()))
+    key = ApiKey.objects.filter(valid, principal=principal).first()
     if key is None:
         return None
+    scopes, authorities = tuple(Scope(scope) for scope in key.scopes), (Authority(),)
+    if Principal.objects.filter(kind="person", owner_id=principal.owner_id).exists():
+        answering = _person_standing(principal)
+        held = answering.scopes if answering is not None else ()
+        scopes = tuple(scope for scope in scopes if scope in held)
+        authorities = answering.authorities if answering is not None else ()
     return Standing(
-        principal=principal.id, owner=principal.owner_id, roles=(Role(key.role),),
-        scopes=tuple(Scope(scope) for scope in key.scopes),
+        principal=principal.id, owner=principal.owner_id, roles=(Role(key.role),), scopes=scopes,
+        authorities=authorities,
     )  # fmt: skip
 
 
@@ -73,12 +80,8 @@ def _person_standing(principal: Principal) -> Standing | None:
     if not members:
         return None
     roles = tuple(Role(member.role) for member in members)
-    deciding = [member for member in members if member.role in (Role.REVIEWER, Role.ADMIN)]
-    unlimited = any(member.max_amount is None for member in deciding)
-    amounts = [member.max_amount for member in deciding if member.max_amount is not None]
+    deciding = [member for member in members if Scope.DECIDE in SCOPES[Role(member.role)]]
     return Standing(
         principal=principal.id, owner=principal.owner_id, roles=roles, scopes=scopes_of(roles),
-        queues=() if any(not m.queues for m in deciding) else tuple(q for m in deciding for q in m.queues),
-        max_amount=None if unlimited or not amounts else max(amounts),
-        max_risk="" if any(not m.max_risk for m in deciding) else next((m.max_risk for m in deciding), ""),
+        authorities=tuple(Authority(tuple(m.queues), m.max_amount, m.max_risk) for m in deciding),
     )  # fmt: skip

@@ -6,7 +6,8 @@ APP, AUDITOR = "interlock_app", "interlock_auditor"
 
 
 def row_security(table: str) -> RunSQL:
-    """Only the rows of the tenant named in this transaction can be seen or written, by anybody but a superuser."""
+    """Only the rows of the tenant named in this transaction can be seen or written, by anybody but a
+    superuser."""
     here = "tenant_id = nullif(current_setting('interlock.tenant', true), '')::uuid"
     return RunSQL(
         f"""
@@ -56,7 +57,9 @@ def grant(table: str, rights: str) -> RunSQL:
 
 def grant_sequence(sequence: str) -> RunSQL:
     """Let the application draw numbers."""
-    return RunSQL(f"GRANT USAGE ON SEQUENCE {sequence} TO {APP};", f"REVOKE ALL ON SEQUENCE {sequence} FROM {APP};")
+    return RunSQL(
+        f"GRANT USAGE ON SEQUENCE {sequence} TO {APP};", f"REVOKE ALL ON SEQUENCE {sequence} FROM {APP};"
+    )
 
 
 def same_tenant_key(table: str, column: str, target: str) -> RunSQL:
@@ -86,7 +89,8 @@ def definer(name: str, args: str, returns: str, body: str, *, volatility: str = 
 
 
 def crossing(table: str, command: str) -> RunSQL:
-    """Let the owner's definer functions see (or, with UPDATE, renew) rows of every tenant; nobody else is the owner."""
+    """Let the owner's definer functions see (or, with UPDATE, renew) rows of every tenant; nobody else is
+    the owner."""
     name = f"crossing_{command.lower()}"
     clause = "USING (true)" if command == "SELECT" else "USING (true) WITH CHECK (true)"
     return RunSQL(

@@ -1,8 +1,8 @@
 """One commit of a run (THE-RING): read what came, walk, write everything, take the money last.
 
-A reservation that a line refuses, or a grant that has become void, undoes the transaction; the walk is made again with
-what was learnt, so the trace never speaks of an intent that was not committed. A refused reservation thereby leaves the
-grant unused.
+A reservation that a line refuses, or a grant that has become void, undoes the transaction; the walk is
+made again with what was learnt, so the trace never speaks of an intent that was not committed. A refused
+reservation thereby leaves the grant unused.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ from traces.queries import payloads
 TRIES = 12
 
 
-class CommitInDoubt(Exception):  # noqa: N818 - an outcome by name
+class CommitInDoubt(Exception):
     """The connection was lost inside COMMIT: it landed or it did not; `written` is what would then hold."""
 
     def __init__(self, written: Written) -> None:
@@ -36,7 +36,7 @@ class CommitInDoubt(Exception):  # noqa: N818 - an outcome by name
         self.written = written
 
 
-class LeaseLost(Exception):  # noqa: N818 - an outcome by name, not an error of ours
+class LeaseLost(Exception):
     """Another worker has the run."""
 
 
@@ -48,11 +48,13 @@ def commit(
     open_circuits: tuple[str, ...] = (),
     slice_over: bool = False,
 ) -> Committed:
-    """Commit what came of the last effects, with every signal that waits. Outermost verb: owns the transaction.
+    """Commit what came of the last effects, with every signal that waits. Outermost verb: owns the
+    transaction.
 
-    `outcomes` carry a provisional time that the commit's own replaces; `bodies` is their content by digest. Raises
-    LeaseLost when the run is not this worker's any more (nothing is written then) and CommitInDoubt when the
-    connection went away inside COMMIT; any other OperationalError surely wrote nothing.
+    `outcomes` carry a provisional time that the commit's own replaces; `bodies` is their content by
+    digest. Raises LeaseLost when the run is not this worker's any more (nothing is written then) and
+    CommitInDoubt when the connection went away inside COMMIT; any other OperationalError surely wrote
+    nothing.
     """
     learnt = Learnt()
     for _ in range(TRIES):
@@ -97,7 +99,8 @@ def _once(
 
 
 def _events(hand: Hand, opened: Opened, outcomes: Sequence[AnyEvent], script: Script) -> list[AnyEvent]:
-    """What came, in order: signals before outcomes, so that a wish is noted before the next effect is chosen."""
+    """What came, in order: signals before outcomes, so that a wish is noted before the next effect is
+    chosen."""
     events: list[AnyEvent] = []
     stop = stop_for(hand, opened.stops)
     halting = hand.state.halting
@@ -115,7 +118,8 @@ def _events(hand: Hand, opened: Opened, outcomes: Sequence[AnyEvent], script: Sc
 
 
 def _play(script: Script, event: AnyEvent, room: Headroom) -> None:
-    """Walk one event and link its transitions to the chain; content not at hand is fetched and the walk made again."""
+    """Walk one event and link its transitions to the chain; content not at hand is fetched and the walk
+    made again."""
     hand = script.hand
     hand.shelf.keep(script.bodies)
     while True:
@@ -137,9 +141,15 @@ def _play(script: Script, event: AnyEvent, room: Headroom) -> None:
         return
     moves = [
         Move(
-            source=step.source, outcome=step.outcome, guard=step.guard, target=step.target, phase=step.phase,
-            patch=diff(step.before, step.after), said=step.said, effects=step.effects,
+            source=step.source,
+            outcome=step.outcome,
+            guard=step.guard,
+            target=step.target,
+            phase=step.phase,
+            patch=diff(step.before, step.after),
+            said=step.said,
+            effects=step.effects,
         )
         for step in walk.transitions
-    ]  # fmt: skip
+    ]
     script.add(walk, moves, event_digest, desk.made, room)

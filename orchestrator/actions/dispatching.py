@@ -24,7 +24,8 @@ GRACE_SECONDS = 2.0
 
 
 def renew_intent(tenant_id: UUID, run_id: UUID, effect: CallTool, fence: int) -> None:
-    """Commit the intent of an effect in flight again, under the fence of the worker that took the run over."""
+    """Commit the intent of an effect in flight again, under the fence of the worker that took the run
+    over."""
     seconds = effect.timeout_ms / 1000 + GRACE_SECONDS
     values = {"tenant": tenant_id, "run": run_id, "effect": effect.id, "fence": fence, "seconds": seconds}
     with tenant(tenant_id):

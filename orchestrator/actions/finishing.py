@@ -1,4 +1,5 @@
-"""A run's end: its account is closed and what it still asked of people is withdrawn, in the same transaction."""
+"""A run's end: its account is closed and what it still asked of people is withdrawn, in the same
+transaction."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -10,6 +11,7 @@ from orchestrator.core.effects import Finish
 
 
 def close(hand: Hand, at: datetime, finish: Finish, settles: tuple[Settle, ...]) -> Mapping[str, str]:
-    """Settle the last effect, release what is held, withdraw what is still asked; what the record is to bind."""
+    """Settle the last effect, release what is held, withdraw what is still asked; what the record is to
+    bind."""
     withdraw_open(hand.tenant, hand.run, f"run {finish.status.value}: {finish.code.value}", at)
     return close_run_account(hand.tenant, hand.run, at, settles=settles).entries

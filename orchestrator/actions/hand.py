@@ -14,7 +14,8 @@ KEPT_BYTES = 16_000_000
 
 
 class Shelf(Mapping[str, bytes]):
-    """Content by digest, bounded in bytes; the least recently read goes first. Only ever a copy of what is stored."""
+    """Content by digest, bounded in bytes; the least recently read goes first. Only ever a copy of what is
+    stored."""
 
     def __init__(self) -> None:
         self._bodies: OrderedDict[str, bytes] = OrderedDict()

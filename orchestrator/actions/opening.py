@@ -1,4 +1,5 @@
-"""The first half of a commit: hold the run's row under its fence and read what the world wants of it, in one go."""
+"""The first half of a commit: hold the run's row under its fence and read what the world wants of it, in
+one go."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -71,7 +72,8 @@ class Learnt:
 
 
 def open_commit(hand: Hand, cursor: "psycopg.Cursor[Any]") -> Opened | None:
-    """Hold the row and read signals, stops and the account's book in one round trip. None: the lease is lost."""
+    """Hold the row and read signals, stops and the account's book in one round trip. None: the lease is
+    lost."""
     connection = cursor.connection
     keys = {"run": hand.run, "fence": hand.fence, "version": hand.version, "worker": hand.worker}
     # psycopg's own cursors: Django's bind on the client and never prepare.
@@ -92,20 +94,28 @@ def open_commit(hand: Hand, cursor: "psycopg.Cursor[Any]") -> Opened | None:
     )
 
 
-def headroom(hand: Hand, opened: Opened, learnt: Learnt, *, open_circuits: tuple[str, ...], slice_over: bool) -> Headroom:
+def headroom(
+    hand: Hand, opened: Opened, learnt: Learnt, *, open_circuits: tuple[str, ...], slice_over: bool
+) -> Headroom:
     """What the core is told beside the event."""
     cost: Decimal | None = opened.book.tenant_cost(opened.at) if opened.book is not None else None
     stopped = tuple(stop.target for stop in opened.stops if stop.scope == "tool")
     return Headroom(
-        tenant_cost=cost, refused=learnt.refused, void=learnt.void or {}, open_circuits=open_circuits,
-        stopped_tools=stopped, slice_over=slice_over,
-    )  # fmt: skip
+        tenant_cost=cost,
+        refused=learnt.refused,
+        void=learnt.void or {},
+        open_circuits=open_circuits,
+        stopped_tools=stopped,
+        slice_over=slice_over,
+    )
 
 
 def stop_for(hand: Hand, stops: tuple[StopRow, ...]) -> StopRow | None:
     """The stop that ends this run, if one does; a tool's stop only closes the tool."""
     for stop in stops:
-        if stop.scope in ("global", "tenant") or (stop.scope == "workflow" and stop.target == hand.manifest.workflow):
+        if stop.scope in ("global", "tenant") or (
+            stop.scope == "workflow" and stop.target == hand.manifest.workflow
+        ):
             return stop
     return None
 

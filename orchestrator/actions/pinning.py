@@ -30,7 +30,9 @@ def pin(tenant_id: UUID, graph: CompiledGraph, boundary_slug: str | None) -> Pin
     """
     boundary = _newest(BoundaryVersion, boundary_slug or graph.spec.boundary)
     if boundary is None:
-        raise GoalInvalid(detail=f"there is no boundary {boundary_slug or graph.spec.boundary}", pointer="/boundary")
+        raise GoalInvalid(
+            detail=f"there is no boundary {boundary_slug or graph.spec.boundary}", pointer="/boundary"
+        )
     registry = RegistryVersion.objects.order_by("-version").first()
     active: dict[str, str] = dict(registry.tools) if registry is not None else {}
     tools = tuple(_tools(active))
@@ -39,13 +41,16 @@ def pin(tenant_id: UUID, graph: CompiledGraph, boundary_slug: str | None) -> Pin
         raise NoModel(slug=graph.spec.slug)
     prompts = {row.slug: row for row in PromptVersion.objects.order_by("slug", "version")}
     pins = Pins(
-        boundary=Boundary.model_validate_json(bytes(boundary.body)), boundary_digest=boundary.digest, tools=tools,
+        boundary=Boundary.model_validate_json(bytes(boundary.body)),
+        boundary_digest=boundary.digest,
+        tools=tools,
         tool_digests={tool.name: active[tool.name] for tool in tools},
         registry_digest=registry.digest if registry is not None else digest("registry", b"{}"),
-        profiles=profiles, prompts={slug: bytes(row.body).decode() for slug, row in prompts.items()},
+        profiles=profiles,
+        prompts={slug: bytes(row.body).decode() for slug, row in prompts.items()},
         prompt_versions={slug: row.version for slug, row in prompts.items()},
         price_book=";".join(sorted({p.price.version for p in profiles if p.price is not None}))[:100],
-    )  # fmt: skip
+    )
     body = canonical_model(pins)
     found = Pinned(pins, digest("pins", body))
     _keep(tenant_id, found.digest, body)
@@ -58,7 +63,9 @@ def _newest(model: type[BoundaryVersion], slug: str) -> BoundaryVersion | None:
 
 def _tools(active: dict[str, str]) -> list[ToolSpec]:
     rows = ToolVersion.objects.filter(digest__in=list(active.values())).order_by("slug")
-    return [ToolSpec.model_validate_json(bytes(row.body)) for row in rows if active.get(row.slug) == row.digest]
+    return [
+        ToolSpec.model_validate_json(bytes(row.body)) for row in rows if active.get(row.slug) == row.digest
+    ]
 
 
 def _keep(tenant_id: UUID, pins_digest: str, body: bytes) -> None:

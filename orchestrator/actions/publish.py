@@ -1,4 +1,5 @@
-"""Publishing: a new version of something runs are pinned to. Never edited, found again by digest (R-GRAPH-4)."""
+"""Publishing: a new version of something runs are pinned to. Never edited, found again by digest
+(R-GRAPH-4)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +15,9 @@ from tenancy.clock import database_now
 from traces.core.canonical import canonical, canonical_model, digest
 
 
-def publish_workflow(tenant_id: UUID, source: Mapping[str, Any] | GraphSpec, *, by: UUID | None) -> WorkflowVersion:
+def publish_workflow(
+    tenant_id: UUID, source: Mapping[str, Any] | GraphSpec, *, by: UUID | None
+) -> WorkflowVersion:
     """Compile and publish; the same graph again is the version that stands. Joins the caller's transaction.
 
     Raises CompileFailed with every fault.
@@ -47,7 +50,8 @@ def publish_prompt(tenant_id: UUID, slug: str, text: str, *, by: UUID | None) ->
 
 
 def publish_tools(tenant_id: UUID, specs: tuple[ToolSpec, ...], *, by: UUID | None) -> RegistryVersion:
-    """Publish tool versions and the registry that holds exactly these as active. Joins the caller's transaction."""
+    """Publish tool versions and the registry that holds exactly these as active. Joins the caller's
+    transaction."""
     active = {spec.name: _publish_tool(tenant_id, spec, by).digest for spec in specs}
     body = canonical(active)
     newest = RegistryVersion.objects.order_by("-version").first()
@@ -55,9 +59,13 @@ def publish_tools(tenant_id: UUID, specs: tuple[ToolSpec, ...], *, by: UUID | No
     if newest is not None and newest.digest == registry_digest:
         return newest
     return RegistryVersion.objects.create(
-        tenant_id=tenant_id, version=newest.version + 1 if newest is not None else 1, digest=registry_digest,
-        tools=active, published_by=by, published_at=database_now(),
-    )  # fmt: skip
+        tenant_id=tenant_id,
+        version=newest.version + 1 if newest is not None else 1,
+        digest=registry_digest,
+        tools=active,
+        published_by=by,
+        published_at=database_now(),
+    )
 
 
 def active_tools() -> dict[str, ToolSpec]:
@@ -80,18 +88,35 @@ def _publish_tool(tenant_id: UUID, spec: ToolSpec, by: UUID | None) -> ToolVersi
 
 
 def _next(model: type[Published], slug: str) -> int:
-    newest = model._default_manager.filter(slug=slug).order_by("-version").values_list("version", flat=True).first()
+    newest = (
+        model._default_manager.filter(slug=slug)
+        .order_by("-version")
+        .values_list("version", flat=True)
+        .first()
+    )
     return (newest or 0) + 1
 
 
 def _published(
-    model: Any, tenant_id: UUID, slug: str, body_digest: str, body: bytes, by: UUID | None, extra: Mapping[str, Any]
+    model: Any,
+    tenant_id: UUID,
+    slug: str,
+    body_digest: str,
+    body: bytes,
+    by: UUID | None,
+    extra: Mapping[str, Any],
 ) -> Any:
     """The newest version if it is the same, else a new one."""
     newest = model.objects.filter(slug=slug).order_by("-version").first()
     if newest is not None and newest.digest == body_digest:
         return newest
     return model.objects.create(
-        tenant_id=tenant_id, slug=slug, version=_next(model, slug), digest=body_digest, body=body, published_by=by,
-        published_at=database_now(), **extra,
-    )  # fmt: skip
+        tenant_id=tenant_id,
+        slug=slug,
+        version=_next(model, slug),
+        digest=body_digest,
+        body=body,
+        published_by=by,
+        published_at=database_now(),
+        **extra,
+    )

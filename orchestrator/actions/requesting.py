@@ -10,7 +10,11 @@ from orchestrator.core.state import State
 
 
 def open_requests(
-    hand: Hand, state: State, asked: Sequence[AskApproval | AskPerson], bodies: Mapping[str, bytes], at: datetime
+    hand: Hand,
+    state: State,
+    asked: Sequence[AskApproval | AskPerson],
+    bodies: Mapping[str, bytes],
+    at: datetime,
 ) -> dict[str, str]:
     """Open the requests that are still wanted at the end of the commit; what the record is to bind."""
     binds: dict[str, str] = {}
@@ -27,12 +31,22 @@ def _new(hand: Hand, ask: AskApproval | AskPerson, packet: bytes) -> NewRequest:
     manifest = hand.manifest
     approval = ask if isinstance(ask, AskApproval) else None
     return NewRequest(
-        id=ask.request, run_id=hand.run, call_id=approval.call if approval else f"q{ask.id[:16]}",
-        kind=approval.request_kind if approval else "clarification", packet=packet, packet_digest=ask.packet_digest,
-        action_digest=approval.action_digest if approval else "", tool=approval.tool if approval else "",
-        queue=approval.queue if approval else "submitter", quorum=approval.quorum if approval else 1,
-        risk=approval.risk if approval else "read_only", amount=approval.amount if approval else None,
-        has_amount=approval.has_amount if approval else False, submitter=manifest.principal,
-        submitter_owner=manifest.owner, grant_seconds=manifest.pins.boundary.grant_ttl_seconds,
-        expires_at=ask.expires_at, answer_schema=None if approval else ask.answer_schema,  # type: ignore[union-attr]
-    )  # fmt: skip
+        id=ask.request,
+        run_id=hand.run,
+        call_id=approval.call if approval else f"q{ask.id[:16]}",
+        kind=approval.request_kind if approval else "clarification",
+        packet=packet,
+        packet_digest=ask.packet_digest,
+        action_digest=approval.action_digest if approval else "",
+        tool=approval.tool if approval else "",
+        queue=approval.queue if approval else "submitter",
+        quorum=approval.quorum if approval else 1,
+        risk=approval.risk if approval else "read_only",
+        amount=approval.amount if approval else None,
+        has_amount=approval.has_amount if approval else False,
+        submitter=manifest.principal,
+        submitter_owner=manifest.owner,
+        grant_seconds=manifest.pins.boundary.grant_ttl_seconds,
+        expires_at=ask.expires_at,
+        answer_schema=None if approval else ask.answer_schema,  # type: ignore[union-attr]
+    )

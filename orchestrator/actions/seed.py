@@ -1,4 +1,5 @@
-"""Seeding a tenant with what ships: tools, boundaries, prompts, workflows. Idempotent: the same again publishes nothing."""
+"""Seeding a tenant with what ships: tools, boundaries, prompts, workflows. Idempotent: the same again
+publishes nothing."""
 
 from uuid import UUID
 

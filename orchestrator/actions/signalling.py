@@ -1,4 +1,5 @@
-"""Leaving word for a run: what anyone but its lease holder may do to it (THE-RING). Durable at once, never waits."""
+"""Leaving word for a run: what anyone but its lease holder may do to it (THE-RING). Durable at once, never
+waits."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -21,7 +22,9 @@ SELECT EXISTS (SELECT 1 FROM orchestrator_runsignal s WHERE s.run_id = %(run)s
   AND NOT EXISTS (SELECT 1 FROM orchestrator_signalreceipt r WHERE r.id = s.id))"""
 
 
-def leave_signal(tenant_id: UUID, run_id: UUID, kind: str, payload: Mapping[str, Any], by: UUID | None) -> None:
+def leave_signal(
+    tenant_id: UUID, run_id: UUID, kind: str, payload: Mapping[str, Any], by: UUID | None
+) -> None:
     """Insert one signal and wake the run after commit. Joins the caller's transaction."""
     RunSignal.objects.create(
         tenant_id=tenant_id, run_id=run_id, kind=kind, payload=dict(payload), by=by, at=database_now()
@@ -42,9 +45,14 @@ def ask_of_run(tenant_id: UUID, run_id: UUID, kind: str, *, by: UUID, reason: st
             raise RunOver(status=run.status)
         leave_signal(tenant_id, run_id, kind, {"reason": reason}, by)
         audit(
-            tenant_id, by, verb=f"run.{kind}", object=f"run:{run_id}", before={"status": run.status},
-            after={"asked": kind}, reason=reason,
-        )  # fmt: skip
+            tenant_id,
+            by,
+            verb=f"run.{kind}",
+            object=f"run:{run_id}",
+            before={"status": run.status},
+            after={"asked": kind},
+            reason=reason,
+        )
         return run
 
 
@@ -82,13 +90,16 @@ def leave_late_outcomes(hand: Any, events: Sequence[AnyEvent], bodies: Mapping[s
             observation = said.get("observation") or said.get("detail") or said.get("reply")
             body = bodies.get(observation or "")
             leave_signal(
-                hand.tenant, hand.run, "late",
+                hand.tenant,
+                hand.run,
+                "late",
                 {
-                    "effect": event.effect, "status": said.get("error", said["kind"]),
+                    "effect": event.effect,
+                    "status": said.get("error", said["kind"]),
                     "observation": body.decode("utf-8", "backslashreplace")[:20_000] if body else None,
                 },
                 None,
-            )  # fmt: skip
+            )
 
 
 def has_untaken_signals(tenant_id: UUID, run_id: UUID) -> bool:

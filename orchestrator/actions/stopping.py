@@ -26,9 +26,14 @@ def stop_everything(
             scope=scope, tenant_id=tenant_id, target=target, reason=reason[:500], by=by, at=database_now()
         )
         audit(
-            tenant_id, by, verb="stop.set", object=f"{scope}:{target}", before={}, after={"stop": str(stop.id)},
+            tenant_id,
+            by,
+            verb="stop.set",
+            object=f"{scope}:{target}",
+            before={},
+            after={"stop": str(stop.id)},
             reason=reason,
-        )  # fmt: skip
+        )
         return stop
 
 
@@ -40,7 +45,12 @@ def lift(stop_id: UUID, *, tenant_id: UUID | None, by: UUID | None, reason: str)
     if lifted and tenant_id is not None:
         with tenant(tenant_id):
             audit(
-                tenant_id, by, verb="stop.lift", object=f"stop:{stop_id}", before={"in_force": True},
-                after={"in_force": False}, reason=reason,
-            )  # fmt: skip
+                tenant_id,
+                by,
+                verb="stop.lift",
+                object=f"stop:{stop_id}",
+                before={"in_force": True},
+                after={"in_force": False},
+                reason=reason,
+            )
     return bool(lifted)

@@ -1,4 +1,5 @@
-"""submit_task: a task becomes a run, pinned to what is in force now (R-GRAPH-12). The outermost verb of the road."""
+"""submit_task: a task becomes a run, pinned to what is in force now (R-GRAPH-12). The outermost verb of
+the road."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -80,15 +81,31 @@ def submit_task(tenant_id: UUID, submitter: Submitter, asked: Submission) -> Sub
         run_id = fresh_id()
         asked_limits = limits_for(graph, pinned.pins, asked.goal, asked.budget)
         # The account goes first: the tenant's ceiling may be tighter than what the boundary gives.
-        limits = {str(name): amount for name, amount in open_run_account(tenant_id, run_id, asked_limits, at).items()}
+        limits = {
+            str(name): amount
+            for name, amount in open_run_account(tenant_id, run_id, asked_limits, at).items()
+        }
         task = _task(tenant_id, submitter, asked, at)
         manifest = Manifest(
-            run=run_id, task=task.id, tenant=tenant_id, principal=submitter.principal, owner=submitter.owner,
-            scopes=submitter.scopes, goal=asked.goal, goal_digest=task.goal_digest, graph=graph.digest,
-            pins=pinned.pins, pins_digest=pinned.digest, limits=limits, workflow=version.slug,
-            workflow_version=version.version, code_version=settings.INTERLOCK_VERSION, core_version=CORE_VERSION,
-            scripted=all(profile.provider == "scripted" for profile in pinned.pins.profiles), admitted_at=at,
-        )  # fmt: skip
+            run=run_id,
+            task=task.id,
+            tenant=tenant_id,
+            principal=submitter.principal,
+            owner=submitter.owner,
+            scopes=submitter.scopes,
+            goal=asked.goal,
+            goal_digest=task.goal_digest,
+            graph=graph.digest,
+            pins=pinned.pins,
+            pins_digest=pinned.digest,
+            limits=limits,
+            workflow=version.slug,
+            workflow_version=version.version,
+            code_version=settings.INTERLOCK_VERSION,
+            core_version=CORE_VERSION,
+            scripted=all(profile.provider == "scripted" for profile in pinned.pins.profiles),
+            admitted_at=at,
+        )
         _open_run(manifest, version, graph.entry, pinned, asked, at)
         run = manifest.run
         transaction.on_commit(lambda: wake(run))
@@ -96,12 +113,15 @@ def submit_task(tenant_id: UUID, submitter: Submitter, asked: Submission) -> Sub
 
 
 def _submitted_before(submitter: Submitter, key: str, at: datetime) -> Submitted | None:
-    """The run of the same submission: a process that died after its commit had no chance to say so (W6, R-GRAPH-14)."""
+    """The run of the same submission: a process that died after its commit had no chance to say so (W6,
+    R-GRAPH-14)."""
     if not key:
         return None
     run = (
         Run.objects.filter(
-            task__submitted_by=submitter.principal, task__idempotency_key=key, task__created_at__gt=at - KEY_LIFE
+            task__submitted_by=submitter.principal,
+            task__idempotency_key=key,
+            task__created_at__gt=at - KEY_LIFE,
         )
         .order_by("created_at")
         .first()
@@ -140,10 +160,17 @@ def _goal_fits(schema: dict[str, Any], goal: Goal) -> None:
 def _task(tenant_id: UUID, submitter: Submitter, asked: Submission, at: datetime) -> Task:
     body = canonical_model(asked.goal)
     return Task.objects.create(
-        tenant_id=tenant_id, workflow=asked.workflow, goal=body, goal_digest=digest("goal", body),
-        mode=asked.goal.mode.value, metadata=dict(asked.metadata), submitted_by=submitter.principal,
-        owner=submitter.owner, idempotency_key=asked.idempotency_key, created_at=at,
-    )  # fmt: skip
+        tenant_id=tenant_id,
+        workflow=asked.workflow,
+        goal=body,
+        goal_digest=digest("goal", body),
+        mode=asked.goal.mode.value,
+        metadata=dict(asked.metadata),
+        submitted_by=submitter.principal,
+        owner=submitter.owner,
+        idempotency_key=asked.idempotency_key,
+        created_at=at,
+    )
 
 
 def _open_run(
@@ -159,16 +186,33 @@ def _open_run(
     snapshot = canonical_model(state)
     binds = {"snapshot:0": digest("state", snapshot), "manifest": manifest_digest}
     linked = link(
-        Head.start(run), [move.move], core_version=CORE_VERSION, event_digest="", headroom=None, binds=binds, at=at
+        Head.start(run),
+        [move.move],
+        core_version=CORE_VERSION,
+        event_digest="",
+        headroom=None,
+        binds=binds,
+        at=at,
     )
     cursor = raw_cursor()
     Run.objects.create(
-        id=run, tenant_id=tenant_id, task_id=manifest.task, workflow=version.slug, workflow_version=version,
-        mode=asked.goal.mode.value, scripted=manifest.scripted, submitted_by=manifest.principal, owner=manifest.owner,
-        position=entry, record_number=linked.head.record_number, record_hash=linked.head.record_hash,
-        event_seq=linked.head.event_seq, event_hash=linked.head.event_hash, manifest_digest=manifest_digest,
+        id=run,
+        tenant_id=tenant_id,
+        task_id=manifest.task,
+        workflow=version.slug,
+        workflow_version=version,
+        mode=asked.goal.mode.value,
+        scripted=manifest.scripted,
+        submitted_by=manifest.principal,
+        owner=manifest.owner,
+        position=entry,
+        record_number=linked.head.record_number,
+        record_hash=linked.head.record_hash,
+        event_seq=linked.head.event_seq,
+        event_hash=linked.head.event_hash,
+        manifest_digest=manifest_digest,
         created_at=at,
-    )  # fmt: skip
+    )
     ManifestRow.objects.create(
         id=run, tenant_id=tenant_id, body=body, digest=manifest_digest, pins_digest=pinned.digest
     )

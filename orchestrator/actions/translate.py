@@ -49,13 +49,23 @@ def _decided(hand: Hand, signal: SignalRow, at: datetime, bodies: Bodies) -> Any
         answer = _kept(hand, bodies, said["answer"])
         assert answer is not None
         return QuestionAnswered(
-            at=at, request=said["request"], answer=answer, decision_digest=said["decision_digest"], by=_by(signal)
+            at=at,
+            request=said["request"],
+            answer=answer,
+            decision_digest=said["decision_digest"],
+            by=_by(signal),
         )
     return GateDecided(
-        at=at, request=said["request"], decision=said["decision"], decision_digest=said["decision_digest"],
-        by=_by(signal), role=said.get("role", ""), packet_digest=said["packet_digest"],
-        arguments=_kept(hand, bodies, said.get("arguments")), reason=_kept(hand, bodies, said.get("reason")),
-    )  # fmt: skip
+        at=at,
+        request=said["request"],
+        decision=said["decision"],
+        decision_digest=said["decision_digest"],
+        by=_by(signal),
+        role=said.get("role", ""),
+        packet_digest=said["packet_digest"],
+        arguments=_kept(hand, bodies, said.get("arguments")),
+        reason=_kept(hand, bodies, said.get("reason")),
+    )
 
 
 def _expired(hand: Hand, signal: SignalRow, at: datetime, bodies: Bodies) -> AnyEvent:
@@ -81,13 +91,18 @@ def _extend(hand: Hand, signal: SignalRow, at: datetime, bodies: Bodies) -> AnyE
 
 def _tighten(hand: Hand, signal: SignalRow, at: datetime, bodies: Bodies) -> AnyEvent:
     said = signal.payload
-    return PolicyTightened(at=at, tool=said["tool"], disabled=bool(said.get("disabled")), risk=said.get("risk"))
+    return PolicyTightened(
+        at=at, tool=said["tool"], disabled=bool(said.get("disabled")), risk=said.get("risk")
+    )
 
 
 def _late(hand: Hand, signal: SignalRow, at: datetime, bodies: Bodies) -> AnyEvent:
     said = signal.payload
     return LateAnswer(
-        at=at, effect=said["effect"], status=said["status"], observation=_kept(hand, bodies, said.get("observation"))
+        at=at,
+        effect=said["effect"],
+        status=said["status"],
+        observation=_kept(hand, bodies, said.get("observation")),
     )
 
 

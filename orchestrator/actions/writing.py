@@ -1,4 +1,5 @@
-"""The second half of a commit: everything a walk produced, in the order in which rows are locked, money last."""
+"""The second half of a commit: everything a walk produced, in the order in which rows are locked, money
+last."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -43,7 +44,7 @@ UPDATE orchestrator_run SET
 WHERE id = %(run)s"""
 
 
-class LineRefused(Exception):  # noqa: N818 - an outcome by name
+class LineRefused(Exception):
     """A budget line refused a reservation."""
 
     def __init__(self, refusal: Refusal) -> None:
@@ -51,7 +52,7 @@ class LineRefused(Exception):  # noqa: N818 - an outcome by name
         self.refusal = refusal
 
 
-class GrantVoid(Exception):  # noqa: N818 - an outcome by name
+class GrantVoid(Exception):
     """A grant cannot be used any more."""
 
     def __init__(self, request: str, reason: str) -> None:
@@ -61,7 +62,8 @@ class GrantVoid(Exception):  # noqa: N818 - an outcome by name
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committed:
-    """What a commit leaves to do: effects to perform (none: the run was let go). `seq` is its newest event."""
+    """What a commit leaves to do: effects to perform (none: the run was let go). `seq` is its newest
+    event."""
 
     at: datetime
     effects: tuple[CallModel | CallTool, ...]
@@ -97,7 +99,9 @@ class Script:
         """The state after the walks so far."""
         return self.after if self.after is not None else self.hand.state
 
-    def add(self, walk: Walk, moves: list[Move], event: str, made: Mapping[str, bytes], room: Headroom) -> None:
+    def add(
+        self, walk: Walk, moves: list[Move], event: str, made: Mapping[str, bytes], room: Headroom
+    ) -> None:
         """Take a walk in."""
         self.after = walk.state
         self.walked.append(Walked(moves, event, room.model_dump(mode="json", exclude_defaults=True)))
@@ -160,13 +164,21 @@ class Written:
 
 
 def _written(
-    script: Script, head: Head, effects: tuple[CallModel | CallTool, ...], finish: Finish | None, snapshot: "Snapped"
+    script: Script,
+    head: Head,
+    effects: tuple[CallModel | CallTool, ...],
+    finish: Finish | None,
+    snapshot: "Snapped",
 ) -> Written:
     committed = Committed(at=script.opened.at, effects=effects, finished=finish, seq=head.event_seq)
     return Written(
-        committed=committed, state=script.state, head=head, snapshot_number=snapshot[0], snapshot_bytes=snapshot[2],
+        committed=committed,
+        state=script.state,
+        head=head,
+        snapshot_number=snapshot[0],
+        snapshot_bytes=snapshot[2],
         patch_bytes=snapshot[1] + script.patch_bytes,
-    )  # fmt: skip
+    )
 
 
 def _consumed(
@@ -177,16 +189,22 @@ def _consumed(
     for effect in effects:
         if isinstance(effect, CallTool) and effect.grant is not None and effect.action_digest is not None:
             answer = consume(
-                hand.tenant, UUID(effect.grant), effect_id=effect.id, action_digest=effect.action_digest, at=at,
+                hand.tenant,
+                UUID(effect.grant),
+                effect_id=effect.id,
+                action_digest=effect.action_digest,
+                at=at,
                 cursor=cursor,
-            )  # fmt: skip
+            )
             if isinstance(answer, Void):
                 raise GrantVoid(effect.grant, answer.reason)
             binds[f"grant:{effect.grant}"] = effect.action_digest
     return binds
 
 
-def _money(script: Script, effects: tuple[CallModel | CallTool, ...], cursor: "psycopg.Cursor[Any]") -> PostHandle:
+def _money(
+    script: Script, effects: tuple[CallModel | CallTool, ...], cursor: "psycopg.Cursor[Any]"
+) -> PostHandle:
     hand, opened = script.hand, script.opened
     version = hand.manifest.pins.price_book
     reserves = tuple(
@@ -194,20 +212,28 @@ def _money(script: Script, effects: tuple[CallModel | CallTool, ...], cursor: "p
         for e in effects
     )
     return queue_post(
-        hand.tenant, hand.run, settles=_settles(script), reserves=reserves, at=opened.at, cursor=cursor,
+        hand.tenant,
+        hand.run,
+        settles=_settles(script),
+        reserves=reserves,
+        at=opened.at,
+        cursor=cursor,
         book=opened.book,
-    )  # fmt: skip
+    )
 
 
 def _settles(script: Script) -> tuple[Settle, ...]:
     version = script.hand.manifest.pins.price_book
     return tuple(
         Settle(
-            effect_id=s.effect, reserved=s.reserved, actual=s.actual, unknown=s.unknown,
+            effect_id=s.effect,
+            reserved=s.reserved,
+            actual=s.actual,
+            unknown=s.unknown,
             price_version=version if "cost_usd" in s.actual else "",
         )
         for s in script.settlements
-    )  # fmt: skip
+    )
 
 
 def _refusal(refused: Any) -> Refusal:
@@ -223,7 +249,8 @@ WORTH = 8
 
 
 def _snapshot(script: Script, binds: dict[str, str]) -> tuple[bytes | None, Snapped]:
-    """The whole state, once the patches since the last one outweigh it: amortized, a constant per transition."""
+    """The whole state, once the patches since the last one outweigh it: amortized, a constant per
+    transition."""
     hand = script.hand
     if not script.walked or hand.patch_bytes <= max(LEAST_BETWEEN, WORTH * hand.snapshot_bytes):
         return None, (hand.snapshot_number, hand.patch_bytes, hand.snapshot_bytes)
@@ -238,9 +265,14 @@ def _records(script: Script, binds: Mapping[str, str], cursor: "psycopg.Cursor[A
     head, last = script.hand.head, len(script.walked) - 1
     for index, walked in enumerate(script.walked):
         linked: Linked = link(
-            head, walked.moves, core_version=CORE_VERSION, event_digest=walked.event_digest, headroom=walked.room,
-            binds=binds if index == last else {}, at=script.opened.at,
-        )  # fmt: skip
+            head,
+            walked.moves,
+            core_version=CORE_VERSION,
+            event_digest=walked.event_digest,
+            headroom=walked.room,
+            binds=binds if index == last else {},
+            at=script.opened.at,
+        )
         append(script.hand.tenant, linked, cursor=cursor)
         script.patch_bytes += sum(len(record.body) for record in linked.records)
         head = linked.head
@@ -248,7 +280,11 @@ def _records(script: Script, binds: Mapping[str, str], cursor: "psycopg.Cursor[A
 
 
 def _intents(
-    hand: Hand, effects: tuple[CallModel | CallTool, ...], record: int, at: datetime, cursor: "psycopg.Cursor[Any]"
+    hand: Hand,
+    effects: tuple[CallModel | CallTool, ...],
+    record: int,
+    at: datetime,
+    cursor: "psycopg.Cursor[Any]",
 ) -> None:
     for effect in effects:
         tool = effect if isinstance(effect, CallTool) else None
@@ -256,12 +292,24 @@ def _intents(
         cursor.execute(
             INTENTS,
             (
-                effect.id, hand.tenant, hand.run, effect.kind, hand.fence, record, effect.attempt,
-                tool.tool if tool else "", tool.tool_digest if tool else "", tool.argument_digest if tool else "",
-                tool.key if tool else "", tool.mutating if tool else False, canonical_model(effect), deadline, at,
+                effect.id,
+                hand.tenant,
+                hand.run,
+                effect.kind,
+                hand.fence,
+                record,
+                effect.attempt,
+                tool.tool if tool else "",
+                tool.tool_digest if tool else "",
+                tool.argument_digest if tool else "",
+                tool.key if tool else "",
+                tool.mutating if tool else False,
+                canonical_model(effect),
+                deadline,
+                at,
             ),
             prepare=True,
-        )  # fmt: skip
+        )
 
 
 def _receipts(script: Script, record: int, cursor: "psycopg.Cursor[Any]") -> None:
@@ -271,26 +319,39 @@ def _receipts(script: Script, record: int, cursor: "psycopg.Cursor[Any]") -> Non
         cursor.execute(RECEIPTS, values)
 
 
-def _update(script: Script, head: Head, snapshot: Snapped, *, keep: bool, cursor: "psycopg.Cursor[Any]") -> None:
-    """The run's row: the one update that carries the fence forward; without effects to perform the lease goes with it."""
+def _update(
+    script: Script, head: Head, snapshot: Snapped, *, keep: bool, cursor: "psycopg.Cursor[Any]"
+) -> None:
+    """The run's row: the one update that carries the fence forward; without effects to perform the lease
+    goes with it."""
     hand, state = script.hand, script.state
     cursor.execute(
         UPDATE,
         {
-            "status": state.status.value, "position": state.position, "number": head.record_number,
-            "wake": wake_at(state, hand.manifest.goal.deadline), "record_hash": head.record_hash,
-            "seq": head.event_seq, "event_hash": head.event_hash, "snapshot": snapshot[0],
+            "status": state.status.value,
+            "position": state.position,
+            "number": head.record_number,
+            "wake": wake_at(state, hand.manifest.goal.deadline),
+            "record_hash": head.record_hash,
+            "seq": head.event_seq,
+            "event_hash": head.event_hash,
+            "snapshot": snapshot[0],
             "patch_bytes": snapshot[1] + script.patch_bytes,
-            "code": state.outcome.value if state.outcome else "", "reason": state.reason[:500],
-            "result": state.result or "", "at": script.opened.at, "over": state.outcome is not None, "keep": keep,
+            "code": state.outcome.value if state.outcome else "",
+            "reason": state.reason[:500],
+            "result": state.result or "",
+            "at": script.opened.at,
+            "over": state.outcome is not None,
+            "keep": keep,
             "run": hand.run,
         },
         prepare=True,
-    )  # fmt: skip
+    )
 
 
 def wake_at(state: State, deadline: datetime | None) -> datetime | None:
-    """When the sweep must look at the run again although nobody signals: a timer, a gate's end, the goal's deadline."""
+    """When the sweep must look at the run again although nobody signals: a timer, a gate's end, the goal's
+    deadline."""
     if state.outcome is not None:
         return None
     times = [gate.expires_at for gate in state.gates.values()]

@@ -60,7 +60,9 @@ class Workflows(Reading):
     def get(self, request: Request) -> Response:
         """The newest version of each."""
         with tenant(caller(request).tenant):
-            rows = WorkflowVersion.objects.filter(retired_at=None).order_by("slug", "-version").distinct("slug")
+            rows = (
+                WorkflowVersion.objects.filter(retired_at=None).order_by("slug", "-version").distinct("slug")
+            )
             return Response({"results": [_row(row) for row in rows], "next": None, "previous": None})
 
 
@@ -85,7 +87,9 @@ class Tools(Reading):
         """All of them, by name."""
         with tenant(caller(request).tenant):
             tools = active_tools()
-        return Response({"results": [_tool(tools[name]) for name in sorted(tools)], "next": None, "previous": None})
+        return Response(
+            {"results": [_tool(tools[name]) for name in sorted(tools)], "next": None, "previous": None}
+        )
 
 
 class OneTool(Reading):
@@ -111,4 +115,9 @@ def _row(row: WorkflowVersion) -> dict[str, Any]:
 def _tool(spec: Any) -> dict[str, Any]:
     names = ("name", "version", "description", "input_schema", "output_schema")
     shown = {name: getattr(spec, name) for name in names}
-    return {**shown, "risk": spec.risk.value, "reversibility": spec.reversibility.value, "needs_approval": spec.needs_gate}
+    return {
+        **shown,
+        "risk": spec.risk.value,
+        "reversibility": spec.reversibility.value,
+        "needs_approval": spec.needs_gate,
+    }

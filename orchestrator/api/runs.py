@@ -40,7 +40,10 @@ class Reading(APIView):
 class Runs(Reading):
     """The runs of the caller's tenant, newest first."""
 
-    @extend_schema(parameters=[OpenApiParameter(name) for name in (*FILTERS, "cursor", "limit")], responses=page_of(RunRow))
+    @extend_schema(
+        parameters=[OpenApiParameter(name) for name in (*FILTERS, "cursor", "limit")],
+        responses=page_of(RunRow),
+    )
     def get(self, request: Request) -> Response:
         """A page of runs."""
         filters = {name: request.query_params[name] for name in FILTERS if name in request.query_params}
@@ -102,9 +105,7 @@ class Resume(Asking):
 class Events(Reading):
     """A run's trace, in order."""
 
-    @extend_schema(
-        parameters=[OpenApiParameter("after", OpenApiTypes.INT)], responses=page_of(EventField)
-    )
+    @extend_schema(parameters=[OpenApiParameter("after", OpenApiTypes.INT)], responses=page_of(EventField))
     def get(self, request: Request, run_id: str) -> Response:
         """The events after a sequence number."""
         after = request.query_params.get("after", "0")
@@ -128,7 +129,12 @@ class Result(Reading):
             document: dict[str, Any] | None = result_of(run)
         if document is None:
             return Response(shown.row(run), status=202)
-        said = {"status": run.status, "terminal_code": run.terminal_code, "reason": run.reason, "scripted": run.scripted}
+        said = {
+            "status": run.status,
+            "terminal_code": run.terminal_code,
+            "reason": run.reason,
+            "scripted": run.scripted,
+        }
         return Response({**said, **{name: value for name, value in document.items() if name not in said}})
 
 

@@ -18,12 +18,16 @@ class GoalField(serializers.Serializer[Any]):
 
     objective = serializers.CharField(max_length=20_000)
     acceptance = CriterionField(many=True, required=False)
-    constraints = serializers.ListField(child=serializers.CharField(max_length=2_000), required=False, max_length=50)
+    constraints = serializers.ListField(
+        child=serializers.CharField(max_length=2_000), required=False, max_length=50
+    )
     inputs = serializers.DictField(child=serializers.JSONField(allow_null=True), required=False)
     output_schema = serializers.DictField(child=serializers.JSONField(), required=False, allow_null=True)
     done_condition = serializers.CharField(max_length=2_000, required=False, allow_blank=True)
     validation_method = serializers.CharField(max_length=2_000, required=False, allow_blank=True)
-    stop_rules = serializers.ListField(child=serializers.CharField(max_length=2_000), required=False, max_length=20)
+    stop_rules = serializers.ListField(
+        child=serializers.CharField(max_length=2_000), required=False, max_length=20
+    )
     deadline = serializers.DateTimeField(required=False, allow_null=True)
     requires_human_approval = serializers.BooleanField(required=False)
 
@@ -45,7 +49,9 @@ class TaskBody(serializers.Serializer[Any]):
         unknown = [name for name in self.initial_data if name not in self.fields]
         strange = [f"goal.{n}" for n in self.initial_data["goal"] if n not in self.fields["goal"].fields]  # type: ignore[attr-defined]
         if unknown or strange:
-            raise serializers.ValidationError({name: "This field is not known." for name in unknown + strange})
+            raise serializers.ValidationError(
+                {name: "This field is not known." for name in unknown + strange}
+            )
         return attrs
 
 

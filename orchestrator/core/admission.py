@@ -21,7 +21,9 @@ from traces.core.phases import Phase
 DIMENSIONS = tuple(dimension.value for dimension in Dimension)
 
 
-def limits_for(graph: CompiledGraph, pins: Pins, goal: Goal, asked: Mapping[str, Decimal]) -> dict[str, Decimal]:
+def limits_for(
+    graph: CompiledGraph, pins: Pins, goal: Goal, asked: Mapping[str, Decimal]
+) -> dict[str, Decimal]:
     """The run's limits: the boundary's, narrowed by the workflow's, and by what the task asks for.
 
     A task may ask for less, never for more than its boundary gives. Raises GoalInvalid otherwise, and for a
@@ -62,12 +64,25 @@ def opening_move(manifest: Manifest, entry: str, manifest_digest: str, salt: byt
     goal = canonical_model(manifest.goal)
     stored = payload_digest(salt, goal)
     body = TaskSubmitted(
-        task=str(manifest.task), workflow=manifest.workflow, workflow_version=manifest.workflow_version,
-        graph=manifest.graph, manifest=manifest_digest, boundary=manifest.pins.boundary_digest, goal=stored,
-        mode=manifest.goal.mode.value, principal=str(manifest.principal), scripted=manifest.scripted,
-    )  # fmt: skip
+        task=str(manifest.task),
+        workflow=manifest.workflow,
+        workflow_version=manifest.workflow_version,
+        graph=manifest.graph,
+        manifest=manifest_digest,
+        boundary=manifest.pins.boundary_digest,
+        goal=stored,
+        mode=manifest.goal.mode.value,
+        principal=str(manifest.principal),
+        scripted=manifest.scripted,
+    )
     move = Move(
-        source="", outcome="submitted", guard=None, target=entry, phase=int(Phase.GOAL_INTAKE), patch={},
-        said=(say(Phase.GOAL_INTAKE, body, actor=str(manifest.principal)),), effects=(),
-    )  # fmt: skip
+        source="",
+        outcome="submitted",
+        guard=None,
+        target=entry,
+        phase=int(Phase.GOAL_INTAKE),
+        patch={},
+        said=(say(Phase.GOAL_INTAKE, body, actor=str(manifest.principal)),),
+        effects=(),
+    )
     return Opening(move, {stored: goal})

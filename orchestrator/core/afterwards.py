@@ -1,4 +1,5 @@
-"""What may still be said of a run that has ended or moved on: it is recorded and changes nothing (G9, THE-RING)."""
+"""What may still be said of a run that has ended or moved on: it is recorded and changes nothing (G9,
+THE-RING)."""
 
 from orchestrator.core.events import (
     AnyEvent,
@@ -37,14 +38,17 @@ def _seen(event: Outcome) -> tuple[str, str | None]:
 
 
 def heard(state: State, event: AnyEvent) -> tuple[Said, ...]:
-    """An event for a run that has ended. Signals that came too late leave a trace only where somebody decided."""
+    """An event for a run that has ended. Signals that came too late leave a trace only where somebody
+    decided."""
     if isinstance(event, ModelReplied | ModelFailed | ToolAnswered | ToolFailed | Recovered):
         return late(event)
     if isinstance(event, LateAnswer):
         body = trace.LateOutcome(effect=event.effect, status=event.status, observation=event.observation)
         return (say(Phase.OBSERVATION_GROUNDING, body),)
     if isinstance(event, GateDecided | QuestionAnswered):
-        refused = trace.DecisionRefused(request=event.request, by=event.by, reason=f"run_{state.status.value}")
+        refused = trace.DecisionRefused(
+            request=event.request, by=event.by, reason=f"run_{state.status.value}"
+        )
         return (say(Phase.ESCALATION_CHECK, refused),)
     by = getattr(event, "by", "")
     ignored = trace.DecisionRefused(request=event.kind, by=by, reason=f"run_{state.status.value}")

@@ -1,4 +1,5 @@
-"""Calling a model from a node: prompt, reservation, retries. Shared by every kind that makes one model call."""
+"""Calling a model from a node: prompt, reservation, retries. Shared by every kind that makes one model
+call."""
 
 from datetime import timedelta
 from decimal import Decimal
@@ -35,34 +36,57 @@ def ask(view: View, state: State, config: Asking, tools: tuple[ToolSpec, ...]) -
     attempt = state.counters.model_attempts + 1
     wanted = min(profile.max_output_tokens, config.max_output_tokens or profile.max_output_tokens)
     fresh = View(
-        graph=view.graph, manifest=view.manifest, node=view.node, state=state, headroom=view.headroom,
-        desk=view.desk, at=view.at, number=view.number,
-    )  # fmt: skip
+        graph=view.graph,
+        manifest=view.manifest,
+        node=view.node,
+        state=state,
+        headroom=view.headroom,
+        desk=view.desk,
+        at=view.at,
+        number=view.number,
+    )
     prompt = compile_prompt(
-        fresh, role=config.role, prompt=config.prompt, tools=tools,
-        exchanges=state.window(config.exchanges), max_output=wanted,
-    )  # fmt: skip
+        fresh,
+        role=config.role,
+        prompt=config.prompt,
+        tools=tools,
+        exchanges=state.window(config.exchanges),
+        max_output=wanted,
+    )
     limit = _output_limit(state, profile, prompt.body, wanted)
     reserve = model_reserve(profile, prompt.body, prompt.messages, prompt.tools, limit)
     request = view.desk.put(prompt.body)
     effect = CallModel(
-        id=view.effect_id(0, attempt), node=view.node.id, role=config.role, profile=profile.name, request=request,
-        max_output_tokens=limit, reserve=reserve, timeout_ms=view.deadline_ms(profile.timeout_ms), attempt=attempt,
-    )  # fmt: skip
+        id=view.effect_id(0, attempt),
+        node=view.node.id,
+        role=config.role,
+        profile=profile.name,
+        request=request,
+        max_output_tokens=limit,
+        reserve=reserve,
+        timeout_ms=view.deadline_ms(profile.timeout_ms),
+        attempt=attempt,
+    )
     pending = Pending(kind="call_model", call=None, attempt=attempt, reserve=reserve, profile=profile.name)
     body = ModelCalled(
-        effect=effect.id, role=config.role, profile=profile.name, request=request, attempt=attempt,
+        effect=effect.id,
+        role=config.role,
+        profile=profile.name,
+        request=request,
+        attempt=attempt,
         max_output_tokens=limit,
-    )  # fmt: skip
+    )
     asked = state.evolve(
-        pending=with_entry(state.pending, effect.id, pending), timer=None,
+        pending=with_entry(state.pending, effect.id, pending),
+        timer=None,
         counters=state.counters.evolve(model_attempts=attempt),
-    )  # fmt: skip
+    )
     return Step(state=asked, said=(say(Phase.ACTION_SELECTION, body),), effects=(effect,))
 
 
 def _output_limit(state: State, profile: ModelProfile, request: bytes, wanted: int) -> int:
-    """As many tokens as every dimension has left, at least one: the reservation then refuses what cannot be."""
+    """As many tokens as every dimension has left, at least one: the reservation then refuses what cannot
+    be."""
     lefts = [state.left("output_tokens"), state.left("total_tokens")]
     total = lefts[1]
     if total is not None:
@@ -71,7 +95,8 @@ def _output_limit(state: State, profile: ModelProfile, request: bytes, wanted: i
 
 
 def again(view: View, event: ModelFailed | Recovered, config: Asking) -> Step | None:
-    """Schedule another attempt after a failure that is safe to repeat, or None when it is not or none is left."""
+    """Schedule another attempt after a failure that is safe to repeat, or None when it is not or none is
+    left."""
     state = view.state
     profile = view.pins.profile_for(config.role)
     gauge = state.limits.get("retries", Decimal(profile.max_retries))
@@ -85,7 +110,9 @@ def again(view: View, event: ModelFailed | Recovered, config: Asking) -> Step | 
     body = RetryScheduled(effect=event.effect, attempt=attempt + 1, delay_ms=wait, cause=_cause(event))
     timer = SetTimer(id=view.effect_id(0, attempt), due=view.at + _ms(wait))
     return Step(
-        state=state.evolve(timer=timer.due), said=(failed(event), say(Phase.ESCALATION_CHECK, body)), effects=(timer,)
+        state=state.evolve(timer=timer.due),
+        said=(failed(event), say(Phase.ESCALATION_CHECK, body)),
+        effects=(timer,),
     )
 
 

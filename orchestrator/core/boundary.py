@@ -31,7 +31,10 @@ class Boundary(Value):
     tools: tuple[ToolGrant, ...] = ()
     risk_ceiling: Risk = Risk.READ_ONLY
     decision_rights: tuple[
-        Literal["plan_change", "tool_choice", "parameter_drafting", "clarification", "escalation_recommendation"], ...
+        Literal[
+            "plan_change", "tool_choice", "parameter_drafting", "clarification", "escalation_recommendation"
+        ],
+        ...,
     ] = ("tool_choice", "parameter_drafting", "clarification")
     budget: dict[str, Decimal | None] = Field(default_factory=dict)
     escalation_routes: dict[str, str] = Field(default_factory=dict)

@@ -1,7 +1,7 @@
 """One tool call on its way: intent, retry, and what its outcome means for the ladder (R-TOOL-8 to 10)."""
 
-from orchestrator.core.eligibility import action_digest
 from orchestrator.core.effects import CallTool
+from orchestrator.core.eligibility import action_digest
 from orchestrator.core.spending import call_reserve
 from orchestrator.core.state import Call, Pending, State
 from orchestrator.core.step import Step, View, say
@@ -16,29 +16,55 @@ def replaced(state: State, call: Call) -> tuple[Call, ...]:
 
 
 def launch(view: View, state: State, call: Call, ordinal: int) -> Step:
-    """Ask for one attempt of a checked call. A grant goes only with the first: what follows it is the same action."""
+    """Ask for one attempt of a checked call. A grant goes only with the first: what follows it is the same
+    action."""
     spec = view.pins.by_name[call.tool]
     assert call.arguments is not None and call.argument_digest is not None and call.key is not None
     reserve = call_reserve(spec, granted=call.grant is not None, step=ordinal == 0 and call.attempt == 1)
     first_use = call.grant is not None and not call.used_grant
     effect = CallTool(
-        id=view.effect_id(ordinal, call.attempt), node=view.node.id, call=call.id, tool=spec.name,
-        tool_digest=view.pins.tool_digests[spec.name], arguments=call.arguments,
-        argument_digest=call.argument_digest, key=call.key, reserve=reserve,
-        timeout_ms=view.deadline_ms(spec.timeout_ms), attempt=call.attempt, mutating=spec.mutating,
-        honours_keys=spec.honours_keys, lookup=spec.lookup, conclusive=spec.conclusive, external=spec.external,
+        id=view.effect_id(ordinal, call.attempt),
+        node=view.node.id,
+        call=call.id,
+        tool=spec.name,
+        tool_digest=view.pins.tool_digests[spec.name],
+        arguments=call.arguments,
+        argument_digest=call.argument_digest,
+        key=call.key,
+        reserve=reserve,
+        timeout_ms=view.deadline_ms(spec.timeout_ms),
+        attempt=call.attempt,
+        mutating=spec.mutating,
+        honours_keys=spec.honours_keys,
+        lookup=spec.lookup,
+        conclusive=spec.conclusive,
+        external=spec.external,
         grant=call.grant.request if first_use and call.grant is not None else None,
         action_digest=action_digest(view, call, spec) if first_use else None,
-    )  # fmt: skip
-    flying = call.evolve(effect=effect.id, rung="attempted", used_grant=call.used_grant or first_use, error=None)
+    )
+    flying = call.evolve(
+        effect=effect.id, rung="attempted", used_grant=call.used_grant or first_use, error=None
+    )
     pending = Pending(
-        kind="call_tool", call=call.id, attempt=call.attempt, reserve=reserve, mutating=spec.mutating, purpose="call"
+        kind="call_tool",
+        call=call.id,
+        attempt=call.attempt,
+        reserve=reserve,
+        mutating=spec.mutating,
+        purpose="call",
     )
     body = CallAttempted(
-        call=call.id, effect=effect.id, tool=spec.name, tool_version=effect.tool_digest, arguments=call.arguments,
-        argument_digest=call.argument_digest, idempotency_key=call.key, attempt=call.attempt,
-        mutating=spec.mutating, grant=effect.grant,
-    )  # fmt: skip
+        call=call.id,
+        effect=effect.id,
+        tool=spec.name,
+        tool_version=effect.tool_digest,
+        arguments=call.arguments,
+        argument_digest=call.argument_digest,
+        idempotency_key=call.key,
+        attempt=call.attempt,
+        mutating=spec.mutating,
+        grant=effect.grant,
+    )
     launched = state.evolve(
         batch=replaced(state, flying), pending=with_entry(state.pending, effect.id, pending), timer=None
     )
@@ -46,7 +72,8 @@ def launch(view: View, state: State, call: Call, ordinal: int) -> Step:
 
 
 def may_repeat(view: View, call: Call, *, transient: bool, sent: bool) -> bool:
-    """Whether a failed call may be tried again by itself: safe ones only, within the retry gauge (R-TOOL-10)."""
+    """Whether a failed call may be tried again by itself: safe ones only, within the retry gauge
+    (R-TOOL-10)."""
     spec = view.pins.by_name[call.tool]
     safe = not spec.mutating or (not sent and spec.honours_keys)
     gauge = view.state.limits.get("retries")

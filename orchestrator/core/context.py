@@ -1,8 +1,8 @@
 """The context compiler: the same state gives the same bytes (R-LOOP-11, R-LOOP-12).
 
-The neutral request it writes is what every provider is given, translated. Tool output enters as quoted data under its
-trust label, never as instructions. The conversation is a window of the last exchanges; what is older speaks through
-its committed facts, so a prompt does not grow with the run.
+The neutral request it writes is what every provider is given, translated. Tool output enters as quoted
+data under its trust label, never as instructions. The conversation is a window of the last exchanges; what
+is older speaks through its committed facts, so a prompt does not grow with the run.
 """
 
 from typing import Any
@@ -32,17 +32,27 @@ class Prompt(Value):
 
 
 def compile_prompt(
-    view: View, *, role: Role, prompt: str, tools: tuple[ToolSpec, ...], exchanges: tuple[str, ...], max_output: int
+    view: View,
+    *,
+    role: Role,
+    prompt: str,
+    tools: tuple[ToolSpec, ...],
+    exchanges: tuple[str, ...],
+    max_output: int,
 ) -> Prompt:
     """Write the request for one model call. Raises ContentMissing where an exchange was not fetched."""
     messages = [{"role": "user", "text": _situation(view)}]
     view.desk.require(exchanges)
     links = [view.desk.json(link) for link in exchanges]
-    view.desk.require(digest for link in links for digest in (link["reply"], *(r["content"] for r in link["results"])))
+    view.desk.require(
+        digest for link in links for digest in (link["reply"], *(r["content"] for r in link["results"]))
+    )
     for link in links:
         messages.extend(_exchange(view, link))
     if view.state.feedback is not None:
-        messages.append({"role": "user", "text": "CHECKS FAILED\n" + view.desk.text(view.state.feedback, 4_000)})
+        messages.append(
+            {"role": "user", "text": "CHECKS FAILED\n" + view.desk.text(view.state.feedback, 4_000)}
+        )
     request = {
         "v": 1,
         "role": role,
@@ -50,7 +60,8 @@ def compile_prompt(
         "system": _system(view, prompt, tools),
         "messages": messages,
         "tools": [
-            {"name": tool.name, "description": tool.description, "schema": tool.input_schema} for tool in tools
+            {"name": tool.name, "description": tool.description, "schema": tool.input_schema}
+            for tool in tools
         ],
         "output_schema": view.manifest.goal.output_schema,
         "max_output_tokens": max_output,
@@ -59,7 +70,8 @@ def compile_prompt(
 
 
 def visible_tools(view: View) -> tuple[ToolSpec, ...]:
-    """Only what could be called now is shown (R-TOOL-6): named by the workflow, allowed, not stopped, not used up."""
+    """Only what could be called now is shown (R-TOOL-6): named by the workflow, allowed, not stopped, not
+    used up."""
     boundary: Boundary = view.pins.boundary
     calls_left = view.state.left("tool_calls")
     if calls_left is not None and calls_left < 1:
@@ -69,7 +81,9 @@ def visible_tools(view: View) -> tuple[ToolSpec, ...]:
 
 def _visible(view: View, boundary: Boundary, tool: ToolSpec) -> bool:
     grant = boundary.grant_for(tool.name)
-    named = any(tool.name == n or (n.endswith(".*") and tool.name.startswith(n[:-1])) for n in view.graph.spec.tools)
+    named = any(
+        tool.name == n or (n.endswith(".*") and tool.name.startswith(n[:-1])) for n in view.graph.spec.tools
+    )
     stopped = tool.name in view.headroom.stopped_tools or tool.name in view.state.stopped_tools
     if grant is None or not named or stopped or tool.name in view.headroom.open_circuits:
         return False
@@ -100,7 +114,10 @@ def _situation(view: View) -> str:
     sections = [
         ("GOAL", goal.objective),
         ("CONSTRAINTS", "\n".join(f"- {text}" for text in goal.constraints)),
-        ("ACCEPTANCE", "\n".join(f"- {c.validator} {orjson.dumps(c.parameters).decode()}" for c in goal.acceptance)),
+        (
+            "ACCEPTANCE",
+            "\n".join(f"- {c.validator} {orjson.dumps(c.parameters).decode()}" for c in goal.acceptance),
+        ),
         ("INPUTS (json)", canonical_outside(given).decode() if given else ""),
         ("FACTS", _facts(state)),
         ("ERRORS", "\n".join(f"- {f.tool}: {f.error} (attempt {f.attempt})" for f in state.failures)),
@@ -132,7 +149,12 @@ def _exchange(view: View, link: dict[str, Any]) -> list[dict[str, Any]]:
     reply = view.desk.json(link["reply"])
     shown = [{"role": "assistant", "text": reply.get("text", ""), "calls": link["calls"]}]
     return shown + [
-        {"role": "tool", "call": r["provider_id"], "name": r["tool"], "text": view.desk.text(r["content"], 24_000)}
+        {
+            "role": "tool",
+            "call": r["provider_id"],
+            "name": r["tool"],
+            "text": view.desk.text(r["content"], 24_000),
+        }
         for r in link["results"]
     ]
 

@@ -12,8 +12,8 @@ from traces.core.canonical import payload_digest
 class Desk:
     """What lies on the table during one walk: `held` is what was fetched before, `made` what this walk wrote.
 
-    Raises ContentMissing for a digest that was not fetched: the shell fetches it and walks again, which is safe
-    because a walk is pure.
+    Raises ContentMissing for a digest that was not fetched: the shell fetches it and walks again, which is
+    safe because a walk is pure.
     """
 
     def __init__(self, salt: bytes, held: Mapping[str, bytes]) -> None:

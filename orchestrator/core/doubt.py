@@ -22,18 +22,32 @@ def ask_reconciliation(view: View, call: Call, effect: str) -> Step:
     spec = view.pins.by_name[call.tool]
     expires = view.at + timedelta(seconds=view.pins.boundary.gate_ttl_seconds)
     request = UUID(view.effect_id(0, 100 + call.attempt))
-    packet = reconciliation_packet(view, call, spec, request=request, effect=effect, queue=QUEUE, expires_at=expires)
+    packet = reconciliation_packet(
+        view, call, spec, request=request, effect=effect, queue=QUEUE, expires_at=expires
+    )
     body, packet_digest = view.desk.put(packet), digest("packet", packet)
     ask = AskApproval(
-        id=request.hex, request=request, request_kind="reconciliation", call=call.id, packet=body,
-        packet_digest=packet_digest, action_digest="", quorum=1, tool=spec.name, queue=QUEUE, amount=None,
-        has_amount=False, risk=spec.risk.value,
+        id=request.hex,
+        request=request,
+        request_kind="reconciliation",
+        call=call.id,
+        packet=body,
+        packet_digest=packet_digest,
+        action_digest="",
+        quorum=1,
+        tool=spec.name,
+        queue=QUEUE,
+        amount=None,
+        has_amount=False,
+        risk=spec.risk.value,
         expires_at=expires,
-    )  # fmt: skip
+    )
     gate = Gate(
         call=call.id, kind="reconciliation", packet_digest=packet_digest, action_digest="", expires_at=expires
     )
-    doubtful = tuple(c.evolve(rung="in_doubt", error="in_doubt") if c.id == call.id else c for c in view.state.batch)
+    doubtful = tuple(
+        c.evolve(rung="in_doubt", error="in_doubt") if c.id == call.id else c for c in view.state.batch
+    )
     state = view.state.evolve(batch=doubtful, gates=with_entry(view.state.gates, str(request), gate))
     said = (
         say(
@@ -43,21 +57,32 @@ def ask_reconciliation(view: View, call: Call, effect: str) -> Step:
         say(
             Phase.ESCALATION_CHECK,
             ApprovalRequested(
-                request=str(request), request_kind="reconciliation", call=call.id, packet=body,
-                packet_digest=packet_digest, quorum=1, queue=QUEUE, expires_at=expires.isoformat(),
+                request=str(request),
+                request_kind="reconciliation",
+                call=call.id,
+                packet=body,
+                packet_digest=packet_digest,
+                quorum=1,
+                queue=QUEUE,
+                expires_at=expires.isoformat(),
             ),
         ),
-    )  # fmt: skip
+    )
     return Step(state=state, said=said, effects=(ask,))
 
 
 def reconciled(view: View, call: Call, event: GateDecided) -> tuple[Call, tuple[Said, ...]]:
-    """The call after a person's word: observed as happened, failed as not happened, or still in doubt at a cancel."""
+    """The call after a person's word: observed as happened, failed as not happened, or still in doubt at a
+    cancel."""
     verdict = event.decision if event.decision in ("happened", "not_happened") else "cancel"
     decided = ApprovalDecided(
-        request=event.request, decision=event.decision, decision_digest=event.decision_digest, by=event.by,
-        role=event.role, packet_digest=event.packet_digest,
-    )  # fmt: skip
+        request=event.request,
+        decision=event.decision,
+        decision_digest=event.decision_digest,
+        by=event.by,
+        role=event.role,
+        packet_digest=event.packet_digest,
+    )
     word = Reconciled(effect=call.effect or "", verdict=verdict, by=event.by)  # type: ignore[arg-type]
     said = (
         say(Phase.ESCALATION_CHECK, decided, actor="person"),

@@ -1,6 +1,7 @@
 """May this call be made? Six questions in a fixed order, each answer recorded (spec 4, R-TOOL-5).
 
-registered → arguments → permitted → budget → risk → approval. The decision names its rule and the boundary version.
+registered → arguments → permitted → budget → risk → approval. The decision names its rule and the boundary
+version.
 """
 
 from collections.abc import Callable
@@ -54,7 +55,8 @@ class Chain:
                 return answer
         return self._end("eligible", "")
 
-    # -- the questions -------------------------------------------------------------------------------------------
+    # -- the questions
+    # -------------------------------------------------------------------------------------------
 
     def registered(self) -> Examined | None:
         """Is it a tool of the pinned registry that this workflow names?"""
@@ -74,9 +76,7 @@ class Chain:
             fault = fits(self.spec.input_schema, parsed.value)
             if fault is None:
                 body = self.view.desk.put(parsed.body)
-                self.call = self.call.evolve(
-                    arguments=body, argument_digest=digest("arguments", parsed.body)
-                )
+                self.call = self.call.evolve(arguments=body, argument_digest=digest("arguments", parsed.body))
                 self._note("arguments", "allow", "schema")
                 return None
             parsed = fault
@@ -98,7 +98,9 @@ class Chain:
     def budget(self) -> Examined | None:
         """Is enough left of every dimension?"""
         assert self.spec is not None
-        reserve = call_reserve(self.spec, granted=self.call.grant is not None or self.gated(), step=self.first)
+        reserve = call_reserve(
+            self.spec, granted=self.call.grant is not None or self.gated(), step=self.first
+        )
         refused = shortfall(self.view.state, (reserve,), self.view.headroom)
         if refused is None:
             self._note("budget", "allow", "vector")
@@ -123,7 +125,9 @@ class Chain:
             self.call = self.call.evolve(grant=None)
         else:
             self._note("approval", "approval_required", "no_grant")
-        tripped = BreakerTripped(breaker="privileged_action", reason=self.spec.risk.value, subject=self.call.tool)
+        tripped = BreakerTripped(
+            breaker="privileged_action", reason=self.spec.risk.value, subject=self.call.tool
+        )
         self.said.append(say(Phase.TOOL_ELIGIBILITY, tripped))
         return self._end("needs_approval", "a person must approve this call")
 
@@ -135,7 +139,8 @@ class Chain:
         free = self.view.state.left("side_effects")
         return self.spec.mutating and free is not None and free <= 0 and self.spec.risk is not Risk.READ_ONLY
 
-    # -- writing it down -----------------------------------------------------------------------------------------
+    # -- writing it down
+    # -----------------------------------------------------------------------------------------
 
     def _parsed(self) -> Arguments | Malformed:
         if self.call.arguments is not None:
@@ -150,25 +155,35 @@ class Chain:
         detail: str = "",
     ) -> None:
         body = CallChecked(
-            call=self.call.id, step=step, decision=decision, rule=rule,
-            boundary=self.view.pins.boundary_digest, detail=detail[:300],
-        )  # fmt: skip
+            call=self.call.id,
+            step=step,
+            decision=decision,
+            rule=rule,
+            boundary=self.view.pins.boundary_digest,
+            detail=detail[:300],
+        )
         self.said.append(say(Phase.TOOL_ELIGIBILITY, body))
 
     def _end(
         self, verdict: Verdict, detail: str, *, refused: Refused | None = None, missing: tuple[str, ...] = ()
     ) -> Examined:
         return Examined(
-            call=self.call, verdict=verdict, detail=detail, said=tuple(self.said), spec=self.spec,
-            refused=refused, missing=missing,
-        )  # fmt: skip
+            call=self.call,
+            verdict=verdict,
+            detail=detail,
+            said=tuple(self.said),
+            spec=self.spec,
+            refused=refused,
+            missing=missing,
+        )
 
 
 def _names(pattern: str, tool: str) -> bool:
     return tool == pattern or (pattern.endswith(".*") and tool.startswith(pattern[:-1]))
 
 
-# -- the rules of `permitted`, in order ---------------------------------------------------------------------------
+# -- the rules of `permitted`, in order
+# ---------------------------------------------------------------------------
 
 
 def _stopped(chain: Chain) -> str | None:
@@ -209,7 +224,11 @@ def _not_repeated(chain: Chain) -> str | None:
     if seen < limit or chain.call.grant is not None:
         return None
     tripped = BreakerTripped(
-        breaker="repeated_call", reason="identical_call", subject=chain.call.tool, limit=limit, actual=seen + 1
+        breaker="repeated_call",
+        reason="identical_call",
+        subject=chain.call.tool,
+        limit=limit,
+        actual=seen + 1,
     )
     chain.said.append(say(Phase.TOOL_ELIGIBILITY, tripped))
     return f"the same call was already made {seen} times; use its result"
@@ -241,10 +260,14 @@ def action_digest(view: View, call: Call, spec: ToolSpec) -> str:
     """The exact action a grant is for: run, step, tool version, arguments, boundary (R-APPR-4)."""
     assert call.argument_digest is not None
     return exact_action(
-        run=str(view.manifest.run), call=call.id, step=call.by, tool=spec.name,
-        tool_digest=view.pins.tool_digests[spec.name], arguments=call.argument_digest,
+        run=str(view.manifest.run),
+        call=call.id,
+        step=call.by,
+        tool=spec.name,
+        tool_digest=view.pins.tool_digests[spec.name],
+        arguments=call.argument_digest,
         boundary=view.pins.boundary_digest,
-    )  # fmt: skip
+    )
 
 
 def exact_action(
@@ -252,7 +275,12 @@ def exact_action(
 ) -> str:
     """The digest of one exact action, from its parts."""
     exact = {
-        "run": run, "call": call, "step": step, "tool": tool, "tool_digest": tool_digest, "arguments": arguments,
+        "run": run,
+        "call": call,
+        "step": step,
+        "tool": tool,
+        "tool_digest": tool_digest,
+        "arguments": arguments,
         "boundary": boundary,
-    }  # fmt: skip
+    }
     return digest("action", canonical(exact))

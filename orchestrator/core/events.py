@@ -1,7 +1,8 @@
-"""Everything the world can do to a run, as values (THE-RING, R-LOOP-1). Each carries the commit's one database time.
+"""Everything the world can do to a run, as values (THE-RING, R-LOOP-1). Each carries the commit's one
+database time.
 
-These are what `advance` is fed and what replay feeds again; the trace's events (traces/core/events.py) say what the
-machine made of them.
+These are what `advance` is fed and what replay feeds again; the trace's events (traces/core/events.py) say
+what the machine made of them.
 """
 
 from datetime import datetime
@@ -25,7 +26,8 @@ class Started(Happening):
 
 
 class ToolRequest(Value):
-    """One call asked for in a reply. `name` is cut to 200 characters, `arguments` is the digest of the raw text."""
+    """One call asked for in a reply. `name` is cut to 200 characters, `arguments` is the digest of the raw
+    text."""
 
     call_id: str = Field(max_length=200)
     name: str = Field(max_length=200)
@@ -35,8 +37,8 @@ class ToolRequest(Value):
 class ModelReplied(Happening):
     """A reply, normalised: an answer, requested calls, or a refusal; neither is a reply too (R-LOOP-9).
 
-    `usage` holds input_tokens, output_tokens (and cache figures) as the provider reported them, already made sane;
-    `counted` says whether they are the provider's.
+    `usage` holds input_tokens, output_tokens (and cache figures) as the provider reported them, already
+    made sane; `counted` says whether they are the provider's.
     """
 
     kind: Literal["model_replied"] = "model_replied"
@@ -51,8 +53,9 @@ class ModelReplied(Happening):
 
 
 class ModelFailed(Happening):
-    """No reply. `error` is a closed word: timeout, rate_limited, server_error, unreachable, malformed, rejected,
-    script_mismatch, unauthorized, circuit_open, refused_by_wall; `retry_after_ms` is the provider's wish, capped."""
+    """No reply. `error` is a closed word: timeout, rate_limited, server_error, unreachable, malformed,
+    rejected, script_mismatch, unauthorized, circuit_open, refused_by_wall; `retry_after_ms` is the
+    provider's wish, capped."""
 
     kind: Literal["model_failed"] = "model_failed"
     effect: str
@@ -75,7 +78,8 @@ class ToolAnswered(Happening):
 
 
 class ToolFailed(Happening):
-    """No usable result. `error`: timeout, refused, crashed, malformed, unreachable, circuit_open, refused_by_wall.
+    """No usable result. `error`: timeout, refused, crashed, malformed, unreachable, circuit_open,
+    refused_by_wall.
 
     `sent` False means that the call surely did not reach the tool.
     """
@@ -184,14 +188,44 @@ class LateAnswer(Happening):
 
 
 Event = Annotated[
-    Started | ModelReplied | ModelFailed | ToolAnswered | ToolFailed | GateDecided | GateExpired | QuestionAnswered
-    | TimerFired | BudgetExtended | PolicyTightened | Paused | Resumed | CancelAsked | StopAsked | Recovered | LateAnswer,
+    Started
+    | ModelReplied
+    | ModelFailed
+    | ToolAnswered
+    | ToolFailed
+    | GateDecided
+    | GateExpired
+    | QuestionAnswered
+    | TimerFired
+    | BudgetExtended
+    | PolicyTightened
+    | Paused
+    | Resumed
+    | CancelAsked
+    | StopAsked
+    | Recovered
+    | LateAnswer,
     Field(discriminator="kind"),
-]  # fmt: skip
+]
 AnyEvent = (
-    Started | ModelReplied | ModelFailed | ToolAnswered | ToolFailed | GateDecided | GateExpired | QuestionAnswered
-    | TimerFired | BudgetExtended | PolicyTightened | Paused | Resumed | CancelAsked | StopAsked | Recovered | LateAnswer
-)  # fmt: skip
+    Started
+    | ModelReplied
+    | ModelFailed
+    | ToolAnswered
+    | ToolFailed
+    | GateDecided
+    | GateExpired
+    | QuestionAnswered
+    | TimerFired
+    | BudgetExtended
+    | PolicyTightened
+    | Paused
+    | Resumed
+    | CancelAsked
+    | StopAsked
+    | Recovered
+    | LateAnswer
+)
 EVENT: TypeAdapter[AnyEvent] = TypeAdapter(Event)
 
 
@@ -207,10 +241,11 @@ class Refusal(Value):
 class Headroom(Value):
     """What the core cannot know by itself, read in this commit and recorded with it.
 
-    `tenant_cost` is what is left of the tenant's ceilings in US$ (None: none set); `refused` and `void` are what this
-    very commit learnt from the database before it walked again; `open_circuits` and `stopped_tools` name tools;
-    `missing_scopes` are scopes that the submitter has lost since. `slice_over`: the worker's time with the run is up, so
-    it is held before the next node that starts work.
+    `tenant_cost` is what is left of the tenant's ceilings in US$ (None: none set); `refused` and `void`
+    are what this very commit learnt from the database before it walked again; `open_circuits` and
+    `stopped_tools` name tools; `missing_scopes` are scopes that the submitter has lost since.
+    `slice_over`: the worker's time with the run is up, so it is held before the next node that starts
+    work.
     """
 
     tenant_cost: Decimal | None = None

@@ -25,7 +25,8 @@ class Criterion(Value):
 
 
 class Goal(Value):
-    """The goal object. Texts are bounded; `inputs` and `output_schema` are JSON from the client, bounded at the door."""
+    """The goal object. Texts are bounded; `inputs` and `output_schema` are JSON from the client, bounded
+    at the door."""
 
     objective: Text = Field(min_length=1)
     acceptance: tuple[Criterion, ...] = Field(default=(), max_length=50)

@@ -43,14 +43,16 @@ class EdgeSpec(Value):
 
 
 class CycleLimit(Value):
-    """A declared limit for the cycles that pass `through` a node: at most `limit` entries of it in one run."""
+    """A declared limit for the cycles that pass `through` a node: at most `limit` entries of it in one
+    run."""
 
     through: Slug
     limit: int = Field(ge=1, le=10_000)
 
 
 class GraphSpec(Value):
-    """A workflow version's document. `tools` are the names it may use at all; `boundary` the default one's slug."""
+    """A workflow version's document. `tools` are the names it may use at all; `boundary` the default one's
+    slug."""
 
     slug: Slug
     title: str = ""

@@ -1,6 +1,7 @@
 """What an answer claims and nothing backs: figures, citations, effects (R-LOOP-6, R-LOOP-31).
 
-Deterministic: figures and citations are matched against committed facts, the payloads they rest on, and the goal.
+Deterministic: figures and citations are matched against committed facts, the payloads they rest on, and
+the goal.
 """
 
 import re
@@ -52,7 +53,11 @@ def _known(view: View) -> dict[str, None]:
     """Every figure of the goal, its inputs and the observations behind the facts."""
     view.desk.require(fact.digest for fact in view.state.facts.values())
     goal = view.manifest.goal
-    texts = [goal.objective, *goal.constraints, canonical_outside(inputs(goal, view.state, view.desk)).decode()]
+    texts = [
+        goal.objective,
+        *goal.constraints,
+        canonical_outside(inputs(goal, view.state, view.desk)).decode(),
+    ]
     texts.extend(view.desk.text(fact.digest, READ) for fact in view.state.facts.values())
     return dict.fromkeys(filter(None, (_number(f) for text in texts for f in FIGURE.findall(text))))
 

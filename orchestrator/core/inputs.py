@@ -1,4 +1,5 @@
-"""What the client gave: the goal's inputs with the answers to questions laid over them, and JSON pointers into values."""
+"""What the client gave: the goal's inputs with the answers to questions laid over them, and JSON pointers
+into values."""
 
 from typing import Any
 
@@ -48,7 +49,8 @@ def small(value: Any) -> Small:
 
 
 def small_values(result: Any, pointers: dict[str, str]) -> dict[str, Small]:
-    """The small values a fact keeps: those the tool names, else the scalars at the top of the result (at most eight)."""
+    """The small values a fact keeps: those the tool names, else the scalars at the top of the result (at
+    most eight)."""
     if pointers:
         found = {name: pointed(result, pointer) for name, pointer in pointers.items()}
         return {name: small(value) for name, value in found.items() if value is not MISSING}

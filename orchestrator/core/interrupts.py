@@ -1,4 +1,5 @@
-"""When an interrupt is due, what a refused reservation becomes, and the end of last resort (R-GRAPH-5, R-BUDGET-6)."""
+"""When an interrupt is due, what a refused reservation becomes, and the end of last resort (R-GRAPH-5,
+R-BUDGET-6)."""
 
 from decimal import Decimal
 
@@ -50,9 +51,12 @@ def halting_for(refused: Refused) -> Halting:
 def refusal_said(refused: Refused) -> tuple[Said, ...]:
     """The events of a refused reservation: the refusal and the budget gate's breaker (R-BUDGET-12)."""
     body = ReservationRefused(
-        dimension=refused.dimension, limit=refused.limit, wanted=refused.wanted, left=refused.left,
+        dimension=refused.dimension,
+        limit=refused.limit,
+        wanted=refused.wanted,
+        left=refused.left,
         account=refused.account,
-    )  # fmt: skip
+    )
     tripped = BreakerTripped(
         breaker="budget_gate", reason=refused.dimension, limit=refused.left, actual=refused.wanted
     )
@@ -71,9 +75,14 @@ def forced_end(state: State, halting: Halting, view: View) -> Step:
     code = CODE_OF[halting.interrupt]
     status = final_status(code, expired=state.expired)
     body = RunFinished(
-        terminal_code=code.value, terminal_class=ENDINGS[code].terminal_class.value, status=status.value,
-        reason=halting.reason, result=state.result,
-    )  # fmt: skip
-    finish = Finish(id=view.effect_id(0, 0), code=code, status=status, reason=halting.reason, result=state.result)
+        terminal_code=code.value,
+        terminal_class=ENDINGS[code].terminal_class.value,
+        status=status.value,
+        reason=halting.reason,
+        result=state.result,
+    )
+    finish = Finish(
+        id=view.effect_id(0, 0), code=code, status=status, reason=halting.reason, result=state.result
+    )
     ended = state.evolve(outcome=code, reason=halting.reason, status=status, gates={}, timer=None, held=False)
     return Step(state=ended, said=(say(Phase.TRACE_LOGGING, body),), effects=(finish,))

@@ -3,14 +3,21 @@
 from orchestrator.core.errors import Corrupt
 from orchestrator.core.state import State
 
-MONEY_AND_COUNTS = ("steps", "model_turns", "tool_calls", "external_calls", "side_effects", "granted_side_effects")
+MONEY_AND_COUNTS = (
+    "steps",
+    "model_turns",
+    "tool_calls",
+    "external_calls",
+    "side_effects",
+    "granted_side_effects",
+)
 
 
 def check(before: State, after: State) -> None:
     """Raises Corrupt naming the rule that does not hold.
 
-    Token and money figures may pass their limit only by a provider's overrun, which is booked by name; what Interlock
-    itself counts may never.
+    Token and money figures may pass their limit only by a provider's overrun, which is booked by name;
+    what Interlock itself counts may never.
     """
     if after.version <= before.version:
         raise Corrupt(rule="version increases")

@@ -7,7 +7,16 @@ S = Status
 LEGAL: dict[Status, frozenset[Status]] = {
     S.QUEUED: frozenset({S.IN_PROGRESS, S.CANCELLED, S.EXPIRED}),
     S.IN_PROGRESS: frozenset(
-        {S.AWAITING_GATE, S.AWAITING_INPUT, S.PAUSED, S.COMPLETED, S.FAILED, S.CANCELLED, S.EXPIRED, S.REJECTED}
+        {
+            S.AWAITING_GATE,
+            S.AWAITING_INPUT,
+            S.PAUSED,
+            S.COMPLETED,
+            S.FAILED,
+            S.CANCELLED,
+            S.EXPIRED,
+            S.REJECTED,
+        }
     ),
     S.AWAITING_GATE: frozenset({S.IN_PROGRESS, S.PAUSED, S.REJECTED, S.EXPIRED, S.CANCELLED, S.FAILED}),
     S.AWAITING_INPUT: frozenset({S.IN_PROGRESS, S.PAUSED, S.EXPIRED, S.CANCELLED}),
@@ -23,8 +32,8 @@ def legal(source: Status, target: Status) -> bool:
 def path(source: Status, target: Status) -> tuple[Status, ...]:
     """The states passed on the way from `source` to `target` in one commit, without `source`.
 
-    A commit may carry a run through in_progress (a decided gate whose run ends at once), so two moves are allowed.
-    Raises IllegalMove where neither one nor two legal moves lead there.
+    A commit may carry a run through in_progress (a decided gate whose run ends at once), so two moves are
+    allowed. Raises IllegalMove where neither one nor two legal moves lead there.
     """
     if source is target:
         return ()

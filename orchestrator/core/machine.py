@@ -1,8 +1,9 @@
 """The machine: one event in, the transitions it causes out. Pure; same input, same bytes (R-LOOP-1).
 
-`advance` gives the event to the node where the run stands, follows the first edge of its outcome whose guard holds,
-enters the next node, and goes on until a node waits or the run ends. Interrupts come before nodes; an interrupt asked
-for while an effect is in flight is noted and taken once its outcome is recorded, so that no result is thrown away.
+`advance` gives the event to the node where the run stands, follows the first edge of its outcome whose
+guard holds, enters the next node, and goes on until a node waits or the run ends. Interrupts come before
+nodes; an interrupt asked for while an effect is in flight is noted and taken once its outcome is recorded,
+so that no result is thrown away.
 """
 
 from orchestrator.core import afterwards, signals
@@ -32,7 +33,8 @@ STAY = "."
 def advance(
     graph: CompiledGraph, manifest: Manifest, state: State, event: AnyEvent, headroom: Headroom, desk: Desk
 ) -> Walk:
-    """Answer `event`. Raises ContentMissing for content not on the desk and Corrupt for a broken invariant."""
+    """Answer `event`. Raises ContentMissing for content not on the desk and Corrupt for a broken
+    invariant."""
     walker = _Walker(graph, manifest, state, event, headroom, desk)
     walker.answer(event)
     return walker.finished()
@@ -63,7 +65,8 @@ class _Walker:
         self.effects: list[Effect] = []
         self.settlements: list[Settlement] = []
 
-    # -- the event -----------------------------------------------------------------------------------------------
+    # -- the event
+    # -----------------------------------------------------------------------------------------------
 
     def answer(self, event: AnyEvent) -> None:
         """Route the event: to the ended run, to the signals, or to the node that waits for it."""
@@ -104,7 +107,8 @@ class _Walker:
         return due or (self.state.held and not self.state.paused) or (waits and self._overdue() is not None)
 
     def _obey(self, *, reenter: bool) -> None:
-        """After a signal: take an asked interrupt if nothing is in flight, or enter again where the run was held."""
+        """After a signal: take an asked interrupt if nothing is in flight, or enter again where the run
+        was held."""
         if self.state.pending:
             return
         if self.state.halting is not None:
@@ -112,7 +116,8 @@ class _Walker:
         elif reenter:
             self._enter()
 
-    # -- walking -------------------------------------------------------------------------------------------------
+    # -- walking
+    # -------------------------------------------------------------------------------------------------
 
     def _enter(self) -> None:
         """Enter the node at the current position, unless the run is to be interrupted or held before it."""
@@ -150,7 +155,8 @@ class _Walker:
         self._enter()
 
     def _blocked(self, step: Step) -> bool:
-        """Whether the step's effects may not be asked for: an emergency stop, or a budget whose rest does not do."""
+        """Whether the step's effects may not be asked for: an emergency stop, or a budget whose rest does
+        not do."""
         spending = [effect.reserve for effect in step.effects if effect.kind in ("call_model", "call_tool")]
         if not spending:
             return False
@@ -165,7 +171,8 @@ class _Walker:
         return True
 
     def _held_back(self, step: Step, said: tuple[Said, ...]) -> bool:
-        """Whether a waiting node wants to start work anew although the run is paused, halting or to be given back.
+        """Whether a waiting node wants to start work anew although the run is paused, halting or to be given
+        back.
 
         The node is then entered again later, which asks for the same thing.
         """
@@ -187,9 +194,15 @@ class _Walker:
             interrupt=halting.interrupt.value, reason=halting.reason, node=source, target=target
         )
         state = self.state.evolve(
-            interrupt=halting.interrupt, reason=halting.reason, gates={}, timer=None, queue=(), batch=(),
-            held=False, expired=self.state.expired or halting.interrupt is Interrupt.EXPIRED,
-        )  # fmt: skip
+            interrupt=halting.interrupt,
+            reason=halting.reason,
+            gates={},
+            timer=None,
+            queue=(),
+            batch=(),
+            held=False,
+            expired=self.state.expired or halting.interrupt is Interrupt.EXPIRED,
+        )
         outcome = f"!{halting.interrupt.value}"
         all_said = (*said, say(Phase.ESCALATION_CHECK, body))
         self._move(Step(state=state, outcome=outcome), None, target, Phase.ESCALATION_CHECK, all_said)
@@ -207,11 +220,10 @@ class _Walker:
                 return edge
         raise Corrupt(rule=f"no edge of {state.position}.{outcome} holds")
 
-    # -- recording -----------------------------------------------------------------------------------------------
+    # -- recording
+    # -----------------------------------------------------------------------------------------------
 
-    def _move(
-        self, step: Step, guard: str | None, target: str, phase: Phase, said: tuple[Said, ...]
-    ) -> None:
+    def _move(self, step: Step, guard: str | None, target: str, phase: Phase, said: tuple[Said, ...]) -> None:
         state = step.state.evolve(position=target)
         if target in self.graph.cycle_limits:
             state = state.evolve(visits={**state.visits, target: state.visits.get(target, 0) + 1})
@@ -243,11 +255,18 @@ class _Walker:
         self.recorded = self.state = state.evolve(version=before.version + 1)
         self.transitions.append(
             Transition(
-                number=self.state.version, source=before.position, outcome=outcome, guard=guard,
-                target=self.state.position, phase=int(phase), said=said, before=before, after=self.state,
+                number=self.state.version,
+                source=before.position,
+                outcome=outcome,
+                guard=guard,
+                target=self.state.position,
+                phase=int(phase),
+                said=said,
+                before=before,
+                after=self.state,
                 effects=tuple(effect.id for effect in effects),
             )
-        )  # fmt: skip
+        )
 
     def _replace(
         self, last: Transition, state: State, said: tuple[Said, ...], effects: tuple[Effect, ...] = ()
@@ -256,11 +275,18 @@ class _Walker:
         self.recorded = self.state = state.evolve(version=last.number)
         self.transitions.append(
             Transition(
-                number=last.number, source=last.source, outcome=last.outcome, guard=last.guard,
-                target=self.state.position, phase=last.phase, said=last.said + said, before=last.before,
-                after=self.state, effects=last.effects + tuple(effect.id for effect in effects),
+                number=last.number,
+                source=last.source,
+                outcome=last.outcome,
+                guard=last.guard,
+                target=self.state.position,
+                phase=last.phase,
+                said=last.said + said,
+                before=last.before,
+                after=self.state,
+                effects=last.effects + tuple(effect.id for effect in effects),
             )
-        )  # fmt: skip
+        )
 
     def finished(self) -> Walk:
         """Set status and clock, check the invariants, hand the walk over."""
@@ -274,11 +300,15 @@ class _Walker:
         self._replace(self.transitions.pop(), state, said)
         check(self.initial, self.state)
         return Walk(
-            transitions=tuple(self.transitions), state=self.state, effects=tuple(self.effects),
-            settlements=tuple(self.settlements), made=self.desk.made,
-        )  # fmt: skip
+            transitions=tuple(self.transitions),
+            state=self.state,
+            effects=tuple(self.effects),
+            settlements=tuple(self.settlements),
+            made=self.desk.made,
+        )
 
-    # -- looking -------------------------------------------------------------------------------------------------
+    # -- looking
+    # -------------------------------------------------------------------------------------------------
 
     def _node(self) -> Node:
         return self.graph.nodes[self.state.position]
@@ -291,6 +321,12 @@ class _Walker:
 
     def _view(self, number: int) -> View:
         return View(
-            graph=self.graph, manifest=self.manifest, node=self._node(), state=self.state, headroom=self.headroom,
-            desk=self.desk, at=self.at, number=number,
-        )  # fmt: skip
+            graph=self.graph,
+            manifest=self.manifest,
+            node=self._node(),
+            state=self.state,
+            headroom=self.headroom,
+            desk=self.desk,
+            at=self.at,
+            number=number,
+        )

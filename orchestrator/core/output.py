@@ -1,4 +1,5 @@
-"""The durable artifact of a run: a result with provenance, or a report of how far it came (R-GRAPH-15, R-GRAPH-16)."""
+"""The durable artifact of a run: a result with provenance, or a report of how far it came (R-GRAPH-15,
+R-GRAPH-16)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -82,11 +83,17 @@ def _facts(view: View) -> dict[str, Any]:
     """Each fact with where it comes from."""
     return {
         name: {
-            "values": dict(fact.values), "tool": fact.tool, "call": fact.call, "observation": fact.digest,
-            "validator": fact.validator, "trust": fact.trust, "record": fact.record, "version": fact.version,
+            "values": dict(fact.values),
+            "tool": fact.tool,
+            "call": fact.call,
+            "observation": fact.digest,
+            "validator": fact.validator,
+            "trust": fact.trust,
+            "record": fact.record,
+            "version": fact.version,
         }
         for name, fact in view.state.facts.items()
-    }  # fmt: skip
+    }
 
 
 def _unverified(view: View) -> list[str]:

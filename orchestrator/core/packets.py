@@ -5,7 +5,15 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from approvals.core.packet import ArgumentOrigin, Costs, Evidence, Packet, ToolShown, WhoMayDecide, packet_bytes
+from approvals.core.packet import (
+    ArgumentOrigin,
+    Costs,
+    Evidence,
+    Packet,
+    ToolShown,
+    WhoMayDecide,
+    packet_bytes,
+)
 from orchestrator.core.approvers import amount_of, approvers
 from orchestrator.core.provenance import trace_arguments
 from orchestrator.core.spending import ZERO, call_reserve
@@ -36,10 +44,19 @@ def action_packet(
 ) -> bytes:
     """The packet of a call that needs a person's yes."""
     return _packet(
-        view, call, spec, request=request, kind="action", action=action, queue=queue, quorum=quorum,
-        expires_at=expires_at, why=_why(view, call), trigger=f"risk:{spec.risk.value}",
+        view,
+        call,
+        spec,
+        request=request,
+        kind="action",
+        action=action,
+        queue=queue,
+        quorum=quorum,
+        expires_at=expires_at,
+        why=_why(view, call),
+        trigger=f"risk:{spec.risk.value}",
         recommended="Approve only if every argument is what the goal needs.",
-    )  # fmt: skip
+    )
 
 
 def reconciliation_packet(
@@ -47,11 +64,19 @@ def reconciliation_packet(
 ) -> bytes:
     """The packet of a call of which nobody knows whether it happened (R-TOOL-9)."""
     return _packet(
-        view, call, spec, request=request, kind="reconciliation", action="", queue=queue, quorum=1,
-        expires_at=expires_at, trigger=f"in_doubt:{effect}",
+        view,
+        call,
+        spec,
+        request=request,
+        kind="reconciliation",
+        action="",
+        queue=queue,
+        quorum=1,
+        expires_at=expires_at,
+        trigger=f"in_doubt:{effect}",
         why=f"The call was sent under key {call.key} and no answer came. It will not be repeated by itself.",
         recommended="Look at the other system: did it happen, or not?",
-    )  # fmt: skip
+    )
 
 
 def question_packet(
@@ -59,12 +84,20 @@ def question_packet(
 ) -> bytes:
     """The packet of a question to the submitter."""
     packet = Packet(
-        request=str(request), run=str(view.manifest.run), kind="clarification", goal=_goal(view),
-        step=view.node.id, why=text, candidates=candidates, trigger=f"missing:{','.join(view.state.asked)}",
-        costs=_costs(view, ZERO), boundary=view.pins.boundary_digest, expires_at=expires_at,
+        request=str(request),
+        run=str(view.manifest.run),
+        kind="clarification",
+        goal=_goal(view),
+        step=view.node.id,
+        why=text,
+        candidates=candidates,
+        trigger=f"missing:{','.join(view.state.asked)}",
+        costs=_costs(view, ZERO),
+        boundary=view.pins.boundary_digest,
+        expires_at=expires_at,
         recommended_action="Answer, or cancel the run.",
         who=WhoMayDecide(roles=("submitter",), queue="submitter", quorum=1),
-    )  # fmt: skip
+    )
     return packet_bytes(packet)
 
 
@@ -86,13 +119,26 @@ def _packet(
     value = view.desk.json(call.arguments or "")
     cost = call_reserve(spec, granted=True, step=False).get("cost_usd", ZERO)
     packet = Packet(
-        request=str(request), run=str(view.manifest.run), kind=kind, goal=_goal(view), step=call.by, call=call.id,
-        tool=_tool(view, spec, value), arguments=view.desk.read(call.arguments or "").decode(),
-        arguments_digest=call.argument_digest or "", provenance=_origins(view, call, value), why=why,
-        evidence=_evidence(view), costs=_costs(view, cost), recommended_action=recommended, trigger=trigger,
-        boundary=view.pins.boundary_digest, action_digest=action, expires_at=expires_at,
+        request=str(request),
+        run=str(view.manifest.run),
+        kind=kind,
+        goal=_goal(view),
+        step=call.by,
+        call=call.id,
+        tool=_tool(view, spec, value),
+        arguments=view.desk.read(call.arguments or "").decode(),
+        arguments_digest=call.argument_digest or "",
+        provenance=_origins(view, call, value),
+        why=why,
+        evidence=_evidence(view),
+        costs=_costs(view, cost),
+        recommended_action=recommended,
+        trigger=trigger,
+        boundary=view.pins.boundary_digest,
+        action_digest=action,
+        expires_at=expires_at,
         who=WhoMayDecide(roles=("reviewer", "admin"), queue=queue, quorum=quorum),
-    )  # fmt: skip
+    )
     return packet_bytes(packet)
 
 
@@ -108,16 +154,21 @@ def _why(view: View, call: Call) -> str:
 
 def _tool(view: View, spec: ToolSpec, arguments: Any) -> ToolShown:
     return ToolShown(
-        name=spec.name, version=spec.version, digest=view.pins.tool_digests[spec.name],
-        description=spec.description, risk=spec.risk.value, reversibility=spec.reversibility.value,
+        name=spec.name,
+        version=spec.version,
+        digest=view.pins.tool_digests[spec.name],
+        description=spec.description,
+        risk=spec.risk.value,
+        reversibility=spec.reversibility.value,
         effect=_filled(spec.effect_sentence or spec.side_effects, arguments),
         blast_radius=_filled(spec.blast_radius, arguments),
         rollback=spec.compensation or "There is no way back by itself.",
-    )  # fmt: skip
+    )
 
 
 def _filled(template: str, arguments: Any) -> str:
-    """The template with {argument} put in; built from the bytes that would be sent, never from a model's words."""
+    """The template with {argument} put in; built from the bytes that would be sent, never from a model's
+    words."""
     text = template
     for name, value in arguments.items() if isinstance(arguments, dict) else ():
         text = text.replace("{" + name + "}", str(value)[:200])
@@ -136,11 +187,14 @@ def _evidence(view: View) -> tuple[Evidence, ...]:
     facts = view.state.facts_in_order()[-SHOWN_FACTS:]
     return tuple(
         Evidence(
-            fact=name, digest=fact.digest, source=fact.tool, trust=fact.trust,
+            fact=name,
+            digest=fact.digest,
+            source=fact.tool,
+            trust=fact.trust,
             value=view.desk.text(fact.digest, SHOWN),
         )
         for name, fact in facts
-    )  # fmt: skip
+    )
 
 
 def _costs(view: View, this: Decimal) -> Costs:

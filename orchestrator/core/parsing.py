@@ -1,4 +1,5 @@
-"""Arguments as a model writes them, made into the one form that is shown, hashed, approved and sent (G2, M6)."""
+"""Arguments as a model writes them, made into the one form that is shown, hashed, approved and sent (G2,
+M6)."""
 
 from functools import lru_cache
 from typing import Any
@@ -68,7 +69,10 @@ def fits(schema: dict[str, Any], value: Any) -> Malformed | None:
     errors = list(_validator(orjson.dumps(schema, option=orjson.OPT_SORT_KEYS)).iter_errors(value))
     if not errors:
         return None
-    lines = [f"{'/'.join(['', *map(str, error.instance_path)]) or '/'}: {error.message}"[:300] for error in errors[:8]]
+    lines = [
+        f"{'/'.join(['', *map(str, error.instance_path)]) or '/'}: {error.message}"[:300]
+        for error in errors[:8]
+    ]
     required = schema.get("required", ())
     missing = tuple(name for name in required if isinstance(value, dict) and name not in value)
     return Malformed(detail="; ".join(lines), missing=missing)

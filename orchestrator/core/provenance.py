@@ -1,7 +1,7 @@
 """Where each argument value comes from, shown in the packet (R-APPR-2, the ground of R-TOOL-16).
 
-A value stands in the goal, in a fact (trusted or not), in the workflow itself, in a person's edit, or nowhere else: then
-it is the model's own.
+A value stands in the goal, in a fact (trusted or not), in the workflow itself, in a person's edit, or
+nowhere else: then it is the model's own.
 """
 
 from typing import Any, Literal, NamedTuple
@@ -25,7 +25,9 @@ class Source(NamedTuple):
 def trace_arguments(view: View, call: Call, value: dict[str, Any]) -> dict[str, Source]:
     """Each leaf of the arguments, by JSON pointer, with its source."""
     if call.edited:
-        return {pointer: Source("person", call.grant.by if call.grant else "") for pointer, _ in leaves(value, "")}
+        return {
+            pointer: Source("person", call.grant.by if call.grant else "") for pointer, _ in leaves(value, "")
+        }
     view.desk.require(fact.digest for fact in view.state.facts.values())
     given = canonical_outside(inputs(view.manifest.goal, view.state, view.desk)).decode()
     wanted = f"{view.manifest.goal.objective}\n{given}".casefold()

@@ -23,24 +23,46 @@ def read_back(view: View, state: State, call: Call, attempt: int) -> Step:
     """Ask the reader; what it is asked comes from the call's arguments and result."""
     reader = _reader(view, call)
     spec = view.pins.by_name[reader.tool]
-    document = {"arguments": view.desk.json(call.arguments or ""), "result": view.desk.json(call.observation or "")}
+    document = {
+        "arguments": view.desk.json(call.arguments or ""),
+        "result": view.desk.json(call.observation or ""),
+    }
     body = canonical_outside({name: pointed(document, pointer) for name, pointer in reader.arguments.items()})
     argument_digest = digest("arguments", body)
     reserve = call_reserve(spec, granted=False, step=False)
     effect = CallTool(
-        id=view.effect_id(50, attempt), node=view.node.id, call=call.id, tool=spec.name,
-        tool_digest=view.pins.tool_digests[spec.name], arguments=view.desk.put(body),
-        argument_digest=argument_digest, reserve=reserve, timeout_ms=view.deadline_ms(spec.timeout_ms),
-        key=idempotency_key(view.manifest.run, spec.name, argument_digest, attempt), attempt=attempt,
-        mutating=False, honours_keys=spec.honours_keys, lookup=False, conclusive=False, external=spec.external,
-    )  # fmt: skip
+        id=view.effect_id(50, attempt),
+        node=view.node.id,
+        call=call.id,
+        tool=spec.name,
+        tool_digest=view.pins.tool_digests[spec.name],
+        arguments=view.desk.put(body),
+        argument_digest=argument_digest,
+        reserve=reserve,
+        timeout_ms=view.deadline_ms(spec.timeout_ms),
+        key=idempotency_key(view.manifest.run, spec.name, argument_digest, attempt),
+        attempt=attempt,
+        mutating=False,
+        honours_keys=spec.honours_keys,
+        lookup=False,
+        conclusive=False,
+        external=spec.external,
+    )
     pending = Pending(kind="call_tool", call=call.id, attempt=attempt, reserve=reserve, purpose="read_back")
     body_said = CallAttempted(
-        call=call.id, effect=effect.id, tool=spec.name, tool_version=effect.tool_digest, arguments=effect.arguments,
-        argument_digest=argument_digest, idempotency_key=effect.key, attempt=attempt, mutating=False,
-    )  # fmt: skip
+        call=call.id,
+        effect=effect.id,
+        tool=spec.name,
+        tool_version=effect.tool_digest,
+        arguments=effect.arguments,
+        argument_digest=argument_digest,
+        idempotency_key=effect.key,
+        attempt=attempt,
+        mutating=False,
+    )
     asked = state.evolve(
-        pending=with_entry(state.pending, effect.id, pending), batch=replaced(state, call.evolve(effect=effect.id))
+        pending=with_entry(state.pending, effect.id, pending),
+        batch=replaced(state, call.evolve(effect=effect.id)),
     )
     return Step(state=asked, said=(say(Phase.OBSERVATION_GROUNDING, body_said),), effects=(effect,))
 
@@ -50,7 +72,10 @@ def agrees(view: View, call: Call, observation: str) -> tuple[str, str]:
     reader = _reader(view, call)
     view.desk.require((observation,))
     seen = view.desk.json(observation)
-    document = {"arguments": view.desk.json(call.arguments or ""), "result": view.desk.json(call.observation or "")}
+    document = {
+        "arguments": view.desk.json(call.arguments or ""),
+        "result": view.desk.json(call.observation or ""),
+    }
     for pointer, expected in reader.equal.items():
         found, wanted = pointed(seen, pointer), pointed(document, expected)
         if found is MISSING or found != wanted:

@@ -1,4 +1,5 @@
-"""Exact replay: the recorded events through the core again; every record must come out the same (R-TRACE-6)."""
+"""Exact replay: the recorded events through the core again; every record must come out the same
+(R-TRACE-6)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -66,7 +67,9 @@ def replayed(
                 return _report(False, number, held["number"], difference, what_if=other)
             number += 1
         if len(walk.transitions) != len(group.records):
-            return _report(False, number, group.first["number"], "another number of transitions", what_if=other)
+            return _report(
+                False, number, group.first["number"], "another number of transitions", what_if=other
+            )
         state = walk.state
     return Report(matches=True, records=number)
 
@@ -89,17 +92,26 @@ def _groups(records: Sequence[bytes]) -> list[_Group]:
 def _difference(made: Any, held: Mapping[str, Any]) -> str:
     """Which part of the record came out otherwise; empty where all is the same."""
     move = Move(
-        source=made.source, outcome=made.outcome, guard=made.guard, target=made.target, phase=made.phase,
-        patch=diff(made.before, made.after), said=made.said, effects=made.effects,
-    )  # fmt: skip
+        source=made.source,
+        outcome=made.outcome,
+        guard=made.guard,
+        target=made.target,
+        phase=made.phase,
+        patch=diff(made.before, made.after),
+        said=made.said,
+        effects=made.effects,
+    )
     parts = {
-        "source": move.source, "outcome": move.outcome, "guard": move.guard, "target": move.target,
-        "phase": move.phase, "effects": list(move.effects),
-    }  # fmt: skip
+        "source": move.source,
+        "outcome": move.outcome,
+        "guard": move.guard,
+        "target": move.target,
+        "phase": move.phase,
+        "effects": list(move.effects),
+    }
     for name, value in parts.items():
         if held[name] != value:
             return f"{name}: recorded {held[name]!r}, replayed {value!r}"
     if canonical(held["patch"]) != canonical(move.patch):
         return "the patch of the state differs"
     return "" if len(held["said"]) == len(move.said) else "another number of events"
-

@@ -27,7 +27,8 @@ def settles(event: AnyEvent) -> TypeGuard[Outcome]:
 
 
 def settle(manifest: Manifest, state: State, event: Outcome) -> tuple[State, Settlement, tuple[Said, ...]]:
-    """Take the effect out of flight: its actual amounts are used, the rest of its reservation is free again."""
+    """Take the effect out of flight: its actual amounts are used, the rest of its reservation is free
+    again."""
     pending = state.pending[event.effect]
     actual, unknown = _actual(manifest, pending, event)
     over = _overrun(pending.reserve, actual)
@@ -55,7 +56,8 @@ def _actual(manifest: Manifest, pending: Pending, event: Outcome) -> tuple[Amoun
 
 
 def _failed_model(manifest: Manifest, pending: Pending, event: ModelFailed) -> tuple[Amounts, bool]:
-    """A turn is counted in any case; tokens as reported, none when nothing was sent, else as reserved and unknown."""
+    """A turn is counted in any case; tokens as reported, none when nothing was sent, else as reserved and
+    unknown."""
     if event.usage:
         return model_actual(_profile(manifest, pending), event.usage), False
     if event.error in ("timeout", "malformed", "server_error"):

@@ -1,4 +1,5 @@
-"""What people and the system want of a run, apart from answering its questions: pause, cancel, stop, extend, tighten."""
+"""What people and the system want of a run, apart from answering its questions: pause, cancel, stop,
+extend, tighten."""
 
 from dataclasses import dataclass
 from functools import singledispatch
@@ -101,7 +102,9 @@ def _(event: BudgetExtended, state: State) -> Heard:
 @_mark.register
 def _(event: PolicyTightened, state: State) -> Heard:
     tools = tuple(sorted({*state.stopped_tools, event.tool})) if event.disabled else state.stopped_tools
-    body = trace.PolicyDecided(rule=f"tightened:{event.tool}", decision="deny", boundary="", detail=event.risk or "disabled")
+    body = trace.PolicyDecided(
+        rule=f"tightened:{event.tool}", decision="deny", boundary="", detail=event.risk or "disabled"
+    )
     return Heard(state=state.evolve(stopped_tools=tools), said=(say(Phase.POLICY_CHECK, body),))
 
 

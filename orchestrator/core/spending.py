@@ -15,8 +15,11 @@ ONE = Decimal(1)
 ZERO = Decimal(0)
 
 
-def model_reserve(profile: ModelProfile, request: bytes, messages: int, tools: int, max_output: int) -> Amounts:
-    """The worst case of a model call: every byte of the request a token, plus the profile's overheads (R-BUDGET-2)."""
+def model_reserve(
+    profile: ModelProfile, request: bytes, messages: int, tools: int, max_output: int
+) -> Amounts:
+    """The worst case of a model call: every byte of the request a token, plus the profile's overheads
+    (R-BUDGET-2)."""
     tokens_in = Decimal(
         len(request) + messages * profile.overhead_per_message + tools * profile.overhead_per_tool
     )
@@ -43,7 +46,8 @@ def model_actual(profile: ModelProfile, usage: Mapping[str, Decimal]) -> Amounts
 
 
 def call_reserve(spec: ToolSpec, *, granted: bool, step: bool) -> Amounts:
-    """The worst case of a tool call; `step` for the one call of a batch that stands for its update_state commit."""
+    """The worst case of a tool call; `step` for the one call of a batch that stands for its update_state
+    commit."""
     amounts: Amounts = {"tool_calls": ONE}
     if step:
         amounts["steps"] = ONE

@@ -1,4 +1,5 @@
-"""The state of a run: only what guards and nodes read (THE-RING). Content stands in payloads, named by digest."""
+"""The state of a run: only what guards and nodes read (THE-RING). Content stands in payloads, named by
+digest."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -23,10 +24,11 @@ class Grant(Value):
 
 
 class Call(Value):
-    """One requested call with its rung. It leaves the state once its result is in the conversation and its fact kept.
+    """One requested call with its rung. It leaves the state once its result is in the conversation and its
+    fact kept.
 
-    `provider_id` is the id under which its result goes back to the model; `raw` the arguments as they came, `arguments`
-    the normalised bytes. `observation` is None where nothing came back.
+    `provider_id` is the id under which its result goes back to the model; `raw` the arguments as they
+    came, `arguments` the normalised bytes. `observation` is None where nothing came back.
     """
 
     id: str
@@ -63,7 +65,8 @@ class Result(Value):
 
 
 class Fact(Value):
-    """A committed fact (R-LOOP-5): where it came from, who checked it, how far it is trusted; small closed values only."""
+    """A committed fact (R-LOOP-5): where it came from, who checked it, how far it is trusted; small closed
+    values only."""
 
     version: int
     digest: Hex
@@ -132,7 +135,8 @@ class Counters(Value):
 
 
 class State(Value):
-    """See the module. `exchanges` is a bounded window of links of the conversation; older ones live in the trace."""
+    """See the module. `exchanges` is a bounded window of links of the conversation; older ones live in the
+    trace."""
 
     version: int = 0
     position: str

@@ -20,7 +20,8 @@ from traces.core.phases import Phase
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """All a node may look at. `at` is the commit's database time, `number` the transition about to be made."""
+    """All a node may look at. `at` is the commit's database time, `number` the transition about to be
+    made."""
 
     graph: CompiledGraph
     manifest: Manifest
@@ -48,7 +49,8 @@ class View:
         return int(limit * 1000) - clock_ms(self.state, self.at)
 
     def deadline_ms(self, timeout_ms: int) -> int:
-        """What an effect may take: its own timeout, the working time left, the goal's deadline; never below 1."""
+        """What an effect may take: its own timeout, the working time left, the goal's deadline; never
+        below 1."""
         bounds = [timeout_ms]
         if (left := self.clock_left_ms()) is not None:
             bounds.append(left)
@@ -73,8 +75,9 @@ def say(phase: Phase, body: Body, actor: str = "interlock") -> Said:
 class Step:
     """What a node answers.
 
-    `outcome`: one of its kind's outcomes, or None while it waits for an event. `interrupt`: instead of an outcome, one
-    of the interrupts with its reason. `state` is the next state. `effects` are asked of the world.
+    `outcome`: one of its kind's outcomes, or None while it waits for an event. `interrupt`: instead of an
+    outcome, one of the interrupts with its reason. `state` is the next state. `effects` are asked of the
+    world.
     """
 
     state: State
@@ -87,8 +90,9 @@ class Step:
 class NodeKind(Protocol):
     """One kind of node: one file in core/nodes, found by itself.
 
-    `outcomes` is the closed set; `phases` gives each outcome its phase, `artifact` what it hands on. `starts_work` marks
-    kinds before which a pause or an asked interrupt is obeyed. `transient` outcomes lists none for terminate.
+    `outcomes` is the closed set; `phases` gives each outcome its phase, `artifact` what it hands on.
+    `starts_work` marks kinds before which a pause or an asked interrupt is obeyed. `transient` outcomes
+    lists none for terminate.
     """
 
     kind: ClassVar[str]
@@ -120,7 +124,8 @@ class Refused:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transition:
-    """One move of a walk (THE-RING): an edge taken, or a stay (outcome ``.``) while a node goes on waiting."""
+    """One move of a walk (THE-RING): an edge taken, or a stay (outcome ``.``) while a node goes on
+    waiting."""
 
     number: int
     source: str
@@ -136,7 +141,8 @@ class Transition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settlement:
-    """What an effect really took, against what was held for it; `unknown` where nobody can say (a lost reply)."""
+    """What an effect really took, against what was held for it; `unknown` where nobody can say (a lost
+    reply)."""
 
     effect: str
     reserved: Amounts

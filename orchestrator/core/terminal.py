@@ -84,7 +84,8 @@ TERMINAL_STATUSES = frozenset({S.COMPLETED, S.FAILED, S.EXPIRED, S.REJECTED, S.C
 
 
 def final_status(code: TerminalCode, *, expired: bool) -> Status:
-    """The status a run ends in: the code's own, or `expired` when a gate or the session ran out (R-GRAPH-15)."""
+    """The status a run ends in: the code's own, or `expired` when a gate or the session ran out
+    (R-GRAPH-15)."""
     if expired and ENDINGS[code].terminal_class is TerminalClass.FAIL:
         return Status.EXPIRED
     return ENDINGS[code].status

@@ -48,8 +48,8 @@ class QuorumStep(Value):
 class ReadBack(Value):
     """A verifier that calls another, read-only tool and compares (R-TOOL-12).
 
-    `arguments` maps the reader's argument to a JSON pointer into {"arguments": …, "result": …} of the verified call;
-    `equal` maps a pointer into the reader's result to a pointer into the same document.
+    `arguments` maps the reader's argument to a JSON pointer into {"arguments": …, "result": …} of the
+    verified call; `equal` maps a pointer into the reader's result to a pointer into the same document.
     """
 
     tool: str
@@ -69,8 +69,8 @@ class ToolSpec(Value):
     """A tool version. Times are milliseconds, prices US$ per call; pointers are RFC 6901.
 
     `facts` maps the name of a small closed value of the committed fact to a pointer into the result.
-    `lookup` says that the tool's gateway can find an effect by its key after a crash; `conclusive` that not finding it
-    proves that it did not happen.
+    `lookup` says that the tool's gateway can find an effect by its key after a crash; `conclusive` that
+    not finding it proves that it did not happen.
     """
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*$", max_length=64)
@@ -121,7 +121,8 @@ class ToolSpec(Value):
 
     @property
     def needs_gate(self) -> bool:
-        """Whether a call needs a person's approval: by its class, as declared, and always when it cannot be taken back."""
+        """Whether a call needs a person's approval: by its class, as declared, and always when it cannot
+        be taken back."""
         if self.reversibility is Reversibility.IRREVERSIBLE or self.approval == "always":
             return True
         return self.approval == "by_risk" and self.risk.gated

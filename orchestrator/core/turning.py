@@ -31,9 +31,7 @@ def turned(before: State, state: State, at: datetime) -> tuple[State, tuple[Said
     status = status_of(state)
     path(before.status, status)
     working = status is Status.IN_PROGRESS
-    changed = state.evolve(
-        status=status, clock_since=at if working else None, clock_ms=clock_ms(before, at)
-    )
+    changed = state.evolve(status=status, clock_since=at if working else None, clock_ms=clock_ms(before, at))
     if status is before.status:
         return changed, ()
     return changed, _said(before.status, status, state)

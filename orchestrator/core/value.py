@@ -20,9 +20,11 @@ class Value(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     def evolve(self, **changes: Any) -> Self:
-        """A copy with `changes`; the caller passes values of the declared types (checked by mypy at the call sites)."""
+        """A copy with `changes`; the caller passes values of the declared types (checked by mypy at the
+        call sites)."""
         changed = object.__new__(type(self))
-        # What pydantic's own model_copy does, without copying twice: states are made several times a transition.
+        # What pydantic's own model_copy does, without copying twice: states are made several times a
+        # transition.
         object.__setattr__(changed, "__dict__", {**self.__dict__, **changes})
         object.__setattr__(changed, "__pydantic_fields_set__", self.__pydantic_fields_set__ | changes.keys())
         object.__setattr__(changed, "__pydantic_extra__", None)

@@ -12,7 +12,8 @@ from django.db import Error
 
 log = structlog.get_logger(__name__)
 UNREACHABLE = "unreachable"
-# Nobody could be asked, or the worker slept through its lease or its deadline: nothing was sent, nothing is forbidden.
+# Nobody could be asked, or the worker slept through its lease or its deadline: nothing was sent, nothing is
+# forbidden.
 PASSING = (UNREACHABLE, "fence", "intent")
 
 
@@ -24,7 +25,8 @@ class PermitRefused:
 
     @property
     def transient(self) -> bool:
-        """Whether asking again later may help: with a new intent, under a live lease, of a database that answers."""
+        """Whether asking again later may help: with a new intent, under a live lease, of a database that
+        answers."""
         return self.reason in PASSING
 
 

@@ -5,7 +5,15 @@ from django.db import migrations
 from orchestrator.core.lifecycle import moves
 from tenancy.sql import append_only, crossing, definer, grant, grant_sequence, row_security, same_tenant_key
 
-PUBLISHED = ("boundaryversion", "toolversion", "promptversion", "registryversion", "pinset", "manifestrow", "task")
+PUBLISHED = (
+    "boundaryversion",
+    "toolversion",
+    "promptversion",
+    "registryversion",
+    "pinset",
+    "manifestrow",
+    "task",
+)
 APPENDED = ("runsignal", "signalreceipt", "intent", "dispatch")
 LEGAL = ", ".join(f"('{source}','{target}')" for source, target in moves())
 MOVES = f"""

@@ -1,11 +1,31 @@
-"""The tables of the orchestrator. Runs are written by their lease holder alone; everybody else leaves a signal."""
+"""The tables of the orchestrator. Runs are written by their lease holder alone; everybody else leaves a
+signal."""
 
-from orchestrator.models.catalogue import BoundaryVersion, PinSet, PromptVersion, RegistryVersion, ToolVersion, WorkflowVersion
+from orchestrator.models.catalogue import (
+    BoundaryVersion,
+    PinSet,
+    PromptVersion,
+    RegistryVersion,
+    ToolVersion,
+    WorkflowVersion,
+)
 from orchestrator.models.run import Dispatch, Intent, ManifestRow, Run, RunSignal, SignalReceipt
 from orchestrator.models.stop import EmergencyStop
 from orchestrator.models.task import Task
 
 __all__ = [
-    "BoundaryVersion", "Dispatch", "EmergencyStop", "Intent", "ManifestRow", "PinSet", "PromptVersion",
-    "RegistryVersion", "Run", "RunSignal", "SignalReceipt", "Task", "ToolVersion", "WorkflowVersion",
-]  # fmt: skip
+    "BoundaryVersion",
+    "Dispatch",
+    "EmergencyStop",
+    "Intent",
+    "ManifestRow",
+    "PinSet",
+    "PromptVersion",
+    "RegistryVersion",
+    "Run",
+    "RunSignal",
+    "SignalReceipt",
+    "Task",
+    "ToolVersion",
+    "WorkflowVersion",
+]

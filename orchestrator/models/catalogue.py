@@ -6,7 +6,8 @@ from tenancy.models import TenantOwned
 
 
 class Published(TenantOwned):
-    """One immutable version of something a run can be pinned to. `body` is the canonical form that was hashed."""
+    """One immutable version of something a run can be pinned to. `body` is the canonical form that was
+    hashed."""
 
     slug = models.CharField(max_length=64)
     version = models.PositiveIntegerField()
@@ -64,7 +65,8 @@ class PromptVersion(Published):
 
 
 class RegistryVersion(TenantOwned):
-    """The set of active tool versions: `tools` maps each name to the digest of its version. The newest one counts."""
+    """The set of active tool versions: `tools` maps each name to the digest of its version. The newest one
+    counts."""
 
     version = models.PositiveIntegerField()
     digest = models.CharField(max_length=64)

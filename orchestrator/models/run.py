@@ -16,7 +16,9 @@ class Run(TenantOwned):
     Hashes and numbers are the head of its chains; `wake_at` is when the sweep looks at it again.
     """
 
-    task = models.ForeignKey("orchestrator.Task", on_delete=models.PROTECT, related_name="runs", db_constraint=False)
+    task = models.ForeignKey(
+        "orchestrator.Task", on_delete=models.PROTECT, related_name="runs", db_constraint=False
+    )
     workflow = models.CharField(max_length=64)
     workflow_version = models.ForeignKey(
         "orchestrator.WorkflowVersion", on_delete=models.PROTECT, related_name="runs", db_constraint=False
@@ -54,7 +56,8 @@ class Run(TenantOwned):
                 condition=Q(status__in=[status.value for status in Status]), name="run_status_known"
             ),
             models.CheckConstraint(
-                condition=Q(lease_owner__isnull=True) | Q(lease_until__isnull=False), name="run_lease_has_an_end"
+                condition=Q(lease_owner__isnull=True) | Q(lease_until__isnull=False),
+                name="run_lease_has_an_end",
             ),
         ]
         indexes = [
@@ -78,10 +81,13 @@ class ManifestRow(TenantOwned):
 
 
 class RunSignal(TenantOwned):
-    """What anyone leaves for a run (Temporal's sense). Durable at once; consumed by the ring's next commit."""
+    """What anyone leaves for a run (Temporal's sense). Durable at once; consumed by the ring's next
+    commit."""
 
     id = models.BigAutoField(primary_key=True)
-    run = models.ForeignKey("orchestrator.Run", on_delete=models.PROTECT, related_name="signals", db_constraint=False)
+    run = models.ForeignKey(
+        "orchestrator.Run", on_delete=models.PROTECT, related_name="signals", db_constraint=False
+    )
     kind = models.CharField(max_length=24)
     payload = models.JSONField()
     by = models.UUIDField(null=True)
@@ -93,7 +99,8 @@ class RunSignal(TenantOwned):
 
 
 class SignalReceipt(TenantOwned):
-    """That a signal was consumed, by which record. A row of its own, so that signals themselves never change."""
+    """That a signal was consumed, by which record. A row of its own, so that signals themselves never
+    change."""
 
     id = models.BigIntegerField(primary_key=True)
     run_id = models.UUIDField()
@@ -106,7 +113,8 @@ class SignalReceipt(TenantOwned):
 class Intent(TenantOwned):
     """An effect that was decided, committed before it is performed (R-TOOL-8). Never changed.
 
-    A worker that takes a run over and repeats an effect in flight commits the intent again under its own fence.
+    A worker that takes a run over and repeats an effect in flight commits the intent again under its own
+    fence.
     """
 
     id = models.BigAutoField(primary_key=True)
@@ -126,7 +134,9 @@ class Intent(TenantOwned):
     at = models.DateTimeField()
 
     class Meta(TenantOwned.Meta):
-        constraints = [models.UniqueConstraint(fields=["tenant", "effect", "fence"], name="intent_once_a_fence")]
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "effect", "fence"], name="intent_once_a_fence")
+        ]
 
 
 class Dispatch(TenantOwned):

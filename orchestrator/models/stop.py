@@ -28,7 +28,12 @@ class EmergencyStop(models.Model):
                 condition=Q(scope__in=["global", "tenant", "workflow", "tool"]), name="stop_scope_known"
             ),
             models.CheckConstraint(
-                condition=Q(scope="global", tenant_id__isnull=True) | Q(tenant_id__isnull=False), name="stop_of_whom"
+                condition=Q(scope="global", tenant_id__isnull=True) | Q(tenant_id__isnull=False),
+                name="stop_of_whom",
             ),
         ]
-        indexes = [models.Index(fields=["scope", "tenant_id"], condition=Q(lifted_at__isnull=True), name="stop_in_force")]
+        indexes = [
+            models.Index(
+                fields=["scope", "tenant_id"], condition=Q(lifted_at__isnull=True), name="stop_in_force"
+            )
+        ]

@@ -18,7 +18,8 @@ def tenant_of_run(run_id: UUID) -> UUID | None:
 
 
 def due_runs(limit: int) -> list[UUID]:
-    """Runs that wait for nobody and yet stand still: signals wait, the lease is dead, or their time has come."""
+    """Runs that wait for nobody and yet stand still: signals wait, the lease is dead, or their time has
+    come."""
     return _ids("SELECT due_runs(%s)", (limit,))
 
 

@@ -15,7 +15,8 @@ from traces.queries import records, salt, snapshots
 
 
 def replay(tenant_id: UUID, run_id: UUID) -> Report:
-    """Feed the recorded events to the core and compare every record. Opens the tenant's transaction itself."""
+    """Feed the recorded events to the core and compare every record. Opens the tenant's transaction
+    itself."""
     with tenant(tenant_id):
         run = Run.objects.get(id=run_id)
         row = ManifestRow.objects.get(id=run_id)

@@ -35,7 +35,11 @@ def runs(filters: dict[str, str]) -> QuerySet[Run]:
 
 def run_of(run_id: UUID | None) -> Run:
     """One run. Raises RunNotFound, also for another tenant's."""
-    run = Run.objects.select_related("workflow_version").filter(id=run_id).first() if run_id is not None else None
+    run = (
+        Run.objects.select_related("workflow_version").filter(id=run_id).first()
+        if run_id is not None
+        else None
+    )
     if run is None:
         raise RunNotFound
     return run
@@ -78,12 +82,19 @@ def sentence_of(run: Run) -> str:
     spent = usage(run.id)
     return sentence(
         SentenceFacts(
-            workflow=run.workflow, tools_allowed=tools_of(run), ceiling=manifest["limits"].get("cost_usd"),
-            path=path_of(run.id), calls=calls, spent=spent[Dimension.COST_USD].used if Dimension.COST_USD in spent else ZERO,
-            facts=tuple(name for name, _ in state.facts_in_order()), status=run.status,
-            terminal_code=run.terminal_code or None, reason=run.reason, waiting_for=min(state.gates, default=""),
+            workflow=run.workflow,
+            tools_allowed=tools_of(run),
+            ceiling=manifest["limits"].get("cost_usd"),
+            path=path_of(run.id),
+            calls=calls,
+            spent=spent[Dimension.COST_USD].used if Dimension.COST_USD in spent else ZERO,
+            facts=tuple(name for name, _ in state.facts_in_order()),
+            status=run.status,
+            terminal_code=run.terminal_code or None,
+            reason=run.reason,
+            waiting_for=min(state.gates, default=""),
         )
-    )  # fmt: skip
+    )
 
 
 def tools_of(run: Run) -> tuple[str, ...]:

@@ -1,4 +1,5 @@
-"""The runs this process holds, and the thread that renews their leases while they are worked on (R-SESS-2)."""
+"""The runs this process holds, and the thread that renews their leases while they are worked on
+(R-SESS-2)."""
 
 import threading
 from collections.abc import Iterator

@@ -1,4 +1,5 @@
-"""Leases: who may write a run (R-SESS-2). Taken by a conditional update; a dead one is taken over and counted."""
+"""Leases: who may write a run (R-SESS-2). Taken by a conditional update; a dead one is taken over and
+counted."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -45,7 +46,8 @@ class Claimed:
 
 
 def claim(tenant_id: UUID, run_id: UUID, worker: str) -> Claimed | None:
-    """Take the lease, in a commit of its own so that a crash right after still counts. None: somebody has it."""
+    """Take the lease, in a commit of its own so that a crash right after still counts. None: somebody has
+    it."""
     values = {"run": run_id, "worker": worker, "seconds": settings.INTERLOCK_LEASE_SECONDS}
     with tenant(tenant_id):
         cursor = raw_cursor()
@@ -54,10 +56,19 @@ def claim(tenant_id: UUID, run_id: UUID, worker: str) -> Claimed | None:
     if row is None:
         return None
     return Claimed(
-        fence=row[0], version=row[1], takeovers=row[2], status=row[3], workflow_version=row[4], record_number=row[5],
-        record_hash=bytes(row[6]), event_seq=row[7], event_hash=bytes(row[8]), snapshot_number=row[9],
-        patch_bytes=row[10], at=row[11],
-    )  # fmt: skip
+        fence=row[0],
+        version=row[1],
+        takeovers=row[2],
+        status=row[3],
+        workflow_version=row[4],
+        record_number=row[5],
+        record_hash=bytes(row[6]),
+        event_seq=row[7],
+        event_hash=bytes(row[8]),
+        snapshot_number=row[9],
+        patch_bytes=row[10],
+        at=row[11],
+    )
 
 
 def release(tenant_id: UUID, run_id: UUID, worker: str, fence: int) -> None:

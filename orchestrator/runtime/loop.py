@@ -1,4 +1,5 @@
-"""THE RING: claim, recall, then commit and perform in turn until the run waits, ends, or the slice is over."""
+"""THE RING: claim, recall, then commit and perform in turn until the run waits, ends, or the slice is
+over."""
 
 from dataclasses import dataclass, field
 from time import monotonic
@@ -87,14 +88,18 @@ class Worker:
             self.fault("performed")
 
     def _commit(self, hand: Hand, outcomes: Outcomes, *, slice_over: bool) -> Committed | None:
-        """Commit, through a lost connection if need be. None: the lease is lost, and the outcomes are kept as late."""
+        """Commit, through a lost connection if need be. None: the lease is lost, and the outcomes are kept
+        as late."""
         while True:
             self.fault("before_commit")
             try:
                 committed = commit(
-                    hand, outcomes.events, dict(outcomes.bodies),
-                    open_circuits=self.performer.open_circuits(hand), slice_over=slice_over,
-                )  # fmt: skip
+                    hand,
+                    outcomes.events,
+                    dict(outcomes.bodies),
+                    open_circuits=self.performer.open_circuits(hand),
+                    slice_over=slice_over,
+                )
             except LeaseLost:
                 break
             except CommitInDoubt as doubt:

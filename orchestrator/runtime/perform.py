@@ -1,7 +1,9 @@
-"""Performing effects: outside any transaction, each under its deadline; failures become events (THE-RING, R-TOOL-11).
+"""Performing effects: outside any transaction, each under its deadline; failures become events (THE-RING,
+R-TOOL-11).
 
-A batch of read-only calls runs side by side on the process's asyncio thread; local tools, the scripted model and a
-mutating call run one at a time. A mutating call that honours no key is sent only by whoever inserts its Dispatch row.
+A batch of read-only calls runs side by side on the process's asyncio thread; local tools, the scripted
+model and a mutating call run one at a time. A mutating call that honours no key is sent only by whoever
+inserts its Dispatch row.
 """
 
 from collections.abc import Mapping
@@ -18,7 +20,7 @@ from orchestrator.core.effects import CallModel, CallTool
 from orchestrator.core.events import AnyEvent, Recovered, ToolFailed
 from orchestrator.gateways.effects_loop import EffectLoop
 from orchestrator.gateways.llm.gateway import ModelGateway
-from orchestrator.gateways.outcome import Outcome, Performed
+from orchestrator.gateways.outcome import Performed
 from orchestrator.gateways.permits import DatabasePermit
 from orchestrator.gateways.tools.dispatcher import ToolGateway
 from orchestrator.runtime.contents import body_of
@@ -34,10 +36,15 @@ class Fault(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcomes:
-    """What came of effects: events with a provisional time, and their content by digest."""
+    """What came of effects: events with a provisional time, and their content by digest.
+
+    `overslept`: a read-only call was held back for the moment. The run is then given back as it is, with its intents,
+    and recovery repeats them under the next lease.
+    """
 
     events: tuple[AnyEvent, ...] = ()
     bodies: Mapping[str, bytes] = field(default_factory=dict)
+    overslept: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -72,10 +79,14 @@ class Performer:
         if isinstance(effect, CallModel):
             profile = next(p for p in hand.manifest.pins.profiles if p.name == effect.profile)
             request = body_of(hand, effect.request)
-            return self.models.start(self.loop, effect, request, profile, hand.salt, permit, before_wait=connection.close)
+            return self.models.start(
+                self.loop, effect, request, profile, hand.salt, permit, before_wait=connection.close
+            )
         arguments = body_of(hand, effect.arguments)
         spec = hand.manifest.pins.by_name[effect.tool]
-        return self.tools.start(self.loop, effect, arguments, spec, hand.salt, permit, before_wait=connection.close)
+        return self.tools.start(
+            self.loop, effect, arguments, spec, hand.salt, permit, before_wait=connection.close
+        )
 
     def _mutate(self, hand: Hand, effect: CallTool, at: datetime, fault: Fault) -> Outcomes:
         """Send one mutating call. Where nobody knows what became of it, look it up or say so."""
@@ -86,8 +97,16 @@ class Performer:
         performed = self._one(hand, effect).result()
         fault("sent")
         event = performed.event(at)
-        if isinstance(event, ToolFailed) and event.sent and event.error in UNCERTAIN and not effect.honours_keys:
+        if (
+            isinstance(event, ToolFailed)
+            and event.sent
+            and event.error in UNCERTAIN
+            and not effect.honours_keys
+        ):
             return self.resolve(hand, effect, at)
+        if held_back(event):
+            # Nobody else can know it, so it is said: recovery would have to ask what a `started` row means.
+            return Outcomes(events=(Recovered(at=at, effect=effect.id, resolution="abandoned"),))
         return joined([performed], at)
 
     def resolve(self, hand: Hand, effect: CallTool, at: datetime) -> Outcomes:
@@ -113,14 +132,18 @@ def joined(performed: list[Performed], at: datetime) -> Outcomes:
     bodies: dict[str, bytes] = {}
     for one in performed:
         bodies.update(one.bodies)
-    return Outcomes(events=tuple(told(one.event(at)) for one in performed), bodies=bodies)
+    events = tuple(one.event(at) for one in performed)
+    return Outcomes(events=events, bodies=bodies, overslept=any(map(held_back, events)))
 
 
-def told(event: Outcome) -> AnyEvent:
-    """The event as it is; a call that the second wall held back for the moment was surely not sent.
+def held_back(event: AnyEvent) -> bool:
+    """Whether the second wall held a call back for the moment: it was surely not sent, and nothing forbids it.
 
-    A worker that slept through its lease comes here: its call is made anew, and the run does not fail for its sleep.
+    A worker that slept through its lease or its deadline comes here; a run must not fail for that.
     """
-    if isinstance(event, ToolFailed) and event.error == "refused_by_wall" and event.transient and not event.sent:
-        return Recovered(at=event.at, effect=event.effect, resolution="abandoned")
-    return event
+    return (
+        isinstance(event, ToolFailed)
+        and event.error == "refused_by_wall"
+        and event.transient
+        and not event.sent
+    )

@@ -29,7 +29,8 @@ class Process:
         self.sweep.start()
 
     def stop(self) -> None:
-        """Graceful stop (R-SESS-13): no new slice, each run in hand is held before its next effect and given back."""
+        """Graceful stop (R-SESS-13): no new slice, each run in hand is held before its next effect and
+        given back."""
         self.worker.stopping = True
         self.sweep.stop()
         self.heartbeat.stop()

@@ -1,4 +1,5 @@
-"""Recall: snapshot plus patches, without running core logic, so that new code can carry an old run (THE-RING)."""
+"""Recall: snapshot plus patches, without running core logic, so that new code can carry an old run
+(THE-RING)."""
 
 from functools import lru_cache
 from uuid import UUID
@@ -29,14 +30,28 @@ def take_in_hand(tenant_id: UUID, run_id: UUID, worker: str, claimed: Claimed) -
     manifest = manifest_of(bytes(row[0]), pins)
     state, snapshot_bytes = state_of(found.state, found.patches)
     head = Head(
-        run=run_id, record_number=claimed.record_number, record_hash=claimed.record_hash,
-        event_seq=claimed.event_seq, event_hash=claimed.event_hash,
-    )  # fmt: skip
+        run=run_id,
+        record_number=claimed.record_number,
+        record_hash=claimed.record_hash,
+        event_seq=claimed.event_seq,
+        event_hash=claimed.event_hash,
+    )
     return Hand(
-        run=run_id, tenant=tenant_id, worker=worker, fence=claimed.fence, version=claimed.version,
-        takeovers=claimed.takeovers, graph=graph, manifest=manifest, salt=run_salt, state=state, head=head,
-        snapshot_number=found.snapshot_number, patch_bytes=claimed.patch_bytes, snapshot_bytes=snapshot_bytes,
-    )  # fmt: skip
+        run=run_id,
+        tenant=tenant_id,
+        worker=worker,
+        fence=claimed.fence,
+        version=claimed.version,
+        takeovers=claimed.takeovers,
+        graph=graph,
+        manifest=manifest,
+        salt=run_salt,
+        state=state,
+        head=head,
+        snapshot_number=found.snapshot_number,
+        patch_bytes=claimed.patch_bytes,
+        snapshot_bytes=snapshot_bytes,
+    )
 
 
 def state_of(snapshot: bytes, patches: tuple[bytes, ...]) -> tuple[State, int]:

@@ -1,4 +1,5 @@
-"""What becomes of effects that were in flight when their worker died: THE-RING's table, row by row (R-TOOL-9)."""
+"""What becomes of effects that were in flight when their worker died: THE-RING's table, row by row
+(R-TOOL-9)."""
 
 from datetime import datetime
 from time import sleep
@@ -69,8 +70,10 @@ def given_up(hand: Hand) -> Outcomes:
         elif not effect.mutating:
             events.append(ToolFailed(at=at, effect=effect.id, error="crashed", sent=True, transient=False))
         else:
-            resolution = "abandoned" if not effect.honours_keys and dispatch(
-                hand.tenant, hand.run, effect.id, "abandoned"
-            ) else "in_doubt"
+            resolution = (
+                "abandoned"
+                if not effect.honours_keys and dispatch(hand.tenant, hand.run, effect.id, "abandoned")
+                else "in_doubt"
+            )
             events.append(Recovered(at=at, effect=effect.id, resolution=resolution))
     return Outcomes(events=tuple(events))

@@ -1,4 +1,5 @@
-"""The sweep: finds every run that stands still without waiting for anybody, straight on PostgreSQL (THE-RING).
+"""The sweep: finds every run that stands still without waiting for anybody, straight on PostgreSQL
+(THE-RING).
 
 It does not ride on the broker it repairs, and it drives what it finds itself, a bounded number a tick.
 """

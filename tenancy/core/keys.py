@@ -1,4 +1,5 @@
-"""The form of an API key: `ilk_<id>_<secret><crc>`; the id finds the row, the secret proves, the crc catches typos."""
+"""The form of an API key: `ilk_<id>_<secret><crc>`; the id finds the row, the secret proves, the crc
+catches typos."""
 
 import hmac
 from base64 import b32encode
@@ -34,7 +35,9 @@ def parsed(text: str) -> Key | None:
     except ValueError:
         return None
     secret, check = parts[2][:-8], parts[2][-8:]
-    return Key(key_id, secret) if hmac.compare_digest(_check(key_id, secret).encode(), check.encode()) else None
+    return (
+        Key(key_id, secret) if hmac.compare_digest(_check(key_id, secret).encode(), check.encode()) else None
+    )
 
 
 def hashed(secret: str) -> bytes:

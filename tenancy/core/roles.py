@@ -1,6 +1,8 @@
 """Roles, scopes, and the one table between them (R-SEC-2)."""
 
+from decimal import Decimal
 from enum import StrEnum
+from typing import NamedTuple
 
 
 class Role(StrEnum):
@@ -30,6 +32,14 @@ SCOPES: dict[Role, tuple[Scope, ...]] = {
     Role.AUDITOR: (Scope.READ,),
     Role.CLIENT: (Scope.SUBMIT, Scope.READ),
 }
+
+
+class Authority(NamedTuple):
+    """How far the word of one membership reaches. No queues: every queue; None and "": no limit."""
+
+    queues: tuple[str, ...] = ()
+    max_amount: Decimal | None = None
+    max_risk: str = ""
 
 
 def scopes_of(roles: tuple[Role, ...]) -> tuple[Scope, ...]:

@@ -10,159 +10,249 @@ from tenancy.sql import append_only_function
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
-    dependencies = [
-    ]
+    dependencies = []
 
     operations = [
         append_only_function(),
         migrations.CreateModel(
-            name='Person',
+            name="Person",
             fields=[
-                ('password', models.CharField(max_length=128, verbose_name='password')),
-                ('last_login', models.DateTimeField(blank=True, null=True, verbose_name='last login')),
-                ('id', models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
-                ('email', models.EmailField(max_length=254, unique=True)),
-                ('name', models.CharField(max_length=200)),
-                ('is_active', models.BooleanField(default=True)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ("password", models.CharField(max_length=128, verbose_name="password")),
+                ("last_login", models.DateTimeField(blank=True, null=True, verbose_name="last login")),
+                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("email", models.EmailField(max_length=254, unique=True)),
+                ("name", models.CharField(max_length=200)),
+                ("is_active", models.BooleanField(default=True)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
             ],
             options={
-                'abstract': False,
+                "abstract": False,
             },
         ),
         migrations.CreateModel(
-            name='Tenant',
+            name="Tenant",
             fields=[
-                ('id', models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
-                ('slug', models.SlugField(unique=True)),
-                ('name', models.CharField(max_length=200)),
-                ('time_zone', models.CharField(default='UTC', max_length=64)),
-                ('tier', models.CharField(default='standard', max_length=32)),
-                ('highest_autonomy_tier', models.PositiveSmallIntegerField(default=6)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("slug", models.SlugField(unique=True)),
+                ("name", models.CharField(max_length=200)),
+                ("time_zone", models.CharField(default="UTC", max_length=64)),
+                ("tier", models.CharField(default="standard", max_length=32)),
+                ("highest_autonomy_tier", models.PositiveSmallIntegerField(default=6)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
             ],
         ),
         migrations.CreateModel(
-            name='Principal',
+            name="Principal",
             fields=[
-                ('id', models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
-                ('kind', models.CharField(choices=[('person', 'person'), ('key', 'key')], max_length=8)),
-                ('label', models.CharField(max_length=200)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('owner', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='principals', to=settings.AUTH_USER_MODEL)),
-                ('tenant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenancy.tenant')),
+                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("kind", models.CharField(choices=[("person", "person"), ("key", "key")], max_length=8)),
+                ("label", models.CharField(max_length=200)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "owner",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="principals",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="tenancy.tenant",
+                    ),
+                ),
             ],
             options={
-                'abstract': False,
+                "abstract": False,
             },
         ),
         migrations.CreateModel(
-            name='Membership',
+            name="Membership",
             fields=[
-                ('id', models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
-                ('role', models.CharField(choices=[('operator', 'operator'), ('reviewer', 'reviewer'), ('admin', 'admin'), ('auditor', 'auditor'), ('client', 'client')], max_length=16)),
-                ('queues', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=64), blank=True, default=list, size=None)),
-                ('max_amount', models.DecimalField(decimal_places=2, max_digits=18, null=True)),
-                ('max_risk', models.CharField(blank=True, max_length=16)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('person', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='memberships', to=settings.AUTH_USER_MODEL)),
-                ('tenant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenancy.tenant')),
+                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                (
+                    "role",
+                    models.CharField(
+                        choices=[
+                            ("operator", "operator"),
+                            ("reviewer", "reviewer"),
+                            ("admin", "admin"),
+                            ("auditor", "auditor"),
+                            ("client", "client"),
+                        ],
+                        max_length=16,
+                    ),
+                ),
+                (
+                    "queues",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.CharField(max_length=64), blank=True, default=list, size=None
+                    ),
+                ),
+                ("max_amount", models.DecimalField(decimal_places=2, max_digits=18, null=True)),
+                ("max_risk", models.CharField(blank=True, max_length=16)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "person",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="memberships",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="tenancy.tenant",
+                    ),
+                ),
             ],
             options={
-                'abstract': False,
+                "abstract": False,
             },
         ),
         migrations.CreateModel(
-            name='IdempotencyKey',
+            name="IdempotencyKey",
             fields=[
-                ('id', models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
-                ('principal', models.UUIDField()),
-                ('key', models.CharField(max_length=255)),
-                ('path', models.CharField(max_length=255)),
-                ('body_digest', models.BinaryField(max_length=32)),
-                ('status', models.PositiveSmallIntegerField(null=True)),
-                ('answer', models.JSONField(null=True)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('expires_at', models.DateTimeField()),
-                ('tenant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenancy.tenant')),
+                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("principal", models.UUIDField()),
+                ("key", models.CharField(max_length=255)),
+                ("path", models.CharField(max_length=255)),
+                ("body_digest", models.BinaryField(max_length=32)),
+                ("status", models.PositiveSmallIntegerField(null=True)),
+                ("answer", models.JSONField(null=True)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("expires_at", models.DateTimeField()),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="tenancy.tenant",
+                    ),
+                ),
             ],
             options={
-                'abstract': False,
+                "abstract": False,
             },
         ),
         migrations.CreateModel(
-            name='AuditEntry',
+            name="AuditEntry",
             fields=[
-                ('id', models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
-                ('principal', models.UUIDField(null=True)),
-                ('verb', models.CharField(max_length=64)),
-                ('object', models.CharField(max_length=200)),
-                ('before', models.JSONField()),
-                ('after', models.JSONField()),
-                ('reason', models.CharField(blank=True, max_length=1000)),
-                ('at', models.DateTimeField(auto_now_add=True)),
-                ('tenant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenancy.tenant')),
+                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("principal", models.UUIDField(null=True)),
+                ("verb", models.CharField(max_length=64)),
+                ("object", models.CharField(max_length=200)),
+                ("before", models.JSONField()),
+                ("after", models.JSONField()),
+                ("reason", models.CharField(blank=True, max_length=1000)),
+                ("at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="tenancy.tenant",
+                    ),
+                ),
             ],
             options={
-                'abstract': False,
+                "abstract": False,
             },
         ),
         migrations.CreateModel(
-            name='ApiKey',
+            name="ApiKey",
             fields=[
-                ('id', models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
-                ('label', models.CharField(max_length=200)),
-                ('role', models.CharField(max_length=16)),
-                ('scopes', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=16), size=None)),
-                ('secret_hash', models.BinaryField(max_length=32)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('expires_at', models.DateTimeField(null=True)),
-                ('revoked_at', models.DateTimeField(null=True)),
-                ('last_used_at', models.DateTimeField(null=True)),
-                ('principal', models.ForeignKey(db_constraint=False, on_delete=django.db.models.deletion.PROTECT, related_name='keys', to='tenancy.principal')),
-                ('tenant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenancy.tenant')),
+                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("label", models.CharField(max_length=200)),
+                ("role", models.CharField(max_length=16)),
+                (
+                    "scopes",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.CharField(max_length=16), size=None
+                    ),
+                ),
+                ("secret_hash", models.BinaryField(max_length=32)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("expires_at", models.DateTimeField(null=True)),
+                ("revoked_at", models.DateTimeField(null=True)),
+                ("last_used_at", models.DateTimeField(null=True)),
+                (
+                    "principal",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="keys",
+                        to="tenancy.principal",
+                    ),
+                ),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="tenancy.tenant",
+                    ),
+                ),
             ],
             options={
-                'abstract': False,
+                "abstract": False,
             },
         ),
         migrations.AddConstraint(
-            model_name='principal',
-            constraint=models.UniqueConstraint(fields=('tenant', 'id'), name='tenancy_principal_of_tenant'),
+            model_name="principal",
+            constraint=models.UniqueConstraint(fields=("tenant", "id"), name="tenancy_principal_of_tenant"),
         ),
         migrations.AddConstraint(
-            model_name='principal',
-            constraint=models.UniqueConstraint(condition=models.Q(('kind', 'person')), fields=('tenant', 'owner'), name='principal_once_a_person'),
+            model_name="principal",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("kind", "person")),
+                fields=("tenant", "owner"),
+                name="principal_once_a_person",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='membership',
-            constraint=models.UniqueConstraint(fields=('tenant', 'id'), name='tenancy_membership_of_tenant'),
+            model_name="membership",
+            constraint=models.UniqueConstraint(fields=("tenant", "id"), name="tenancy_membership_of_tenant"),
         ),
         migrations.AddConstraint(
-            model_name='membership',
-            constraint=models.UniqueConstraint(fields=('tenant', 'person', 'role'), name='membership_once'),
+            model_name="membership",
+            constraint=models.UniqueConstraint(fields=("tenant", "person", "role"), name="membership_once"),
         ),
         migrations.AddConstraint(
-            model_name='idempotencykey',
-            constraint=models.UniqueConstraint(fields=('tenant', 'id'), name='tenancy_idempotencykey_of_tenant'),
+            model_name="idempotencykey",
+            constraint=models.UniqueConstraint(
+                fields=("tenant", "id"), name="tenancy_idempotencykey_of_tenant"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='idempotencykey',
-            constraint=models.UniqueConstraint(fields=('tenant', 'principal', 'path', 'key'), name='idempotency_once'),
+            model_name="idempotencykey",
+            constraint=models.UniqueConstraint(
+                fields=("tenant", "principal", "path", "key"), name="idempotency_once"
+            ),
         ),
         migrations.AddIndex(
-            model_name='auditentry',
-            index=models.Index(fields=['tenant', '-at'], name='audit_newest'),
+            model_name="auditentry",
+            index=models.Index(fields=["tenant", "-at"], name="audit_newest"),
         ),
         migrations.AddConstraint(
-            model_name='auditentry',
-            constraint=models.UniqueConstraint(fields=('tenant', 'id'), name='tenancy_auditentry_of_tenant'),
+            model_name="auditentry",
+            constraint=models.UniqueConstraint(fields=("tenant", "id"), name="tenancy_auditentry_of_tenant"),
         ),
         migrations.AddConstraint(
-            model_name='apikey',
-            constraint=models.UniqueConstraint(fields=('tenant', 'id'), name='tenancy_apikey_of_tenant'),
+            model_name="apikey",
+            constraint=models.UniqueConstraint(fields=("tenant", "id"), name="tenancy_apikey_of_tenant"),
         ),
     ]

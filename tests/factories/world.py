@@ -20,8 +20,8 @@ from orchestrator.queries.runs import result_of
 from orchestrator.runtime.loop import Worker
 from orchestrator.runtime.process import make_worker
 from tenancy.context import tenant
-from tests.factories.tenancy import Cast, Somebody
 from tests.conftest import House
+from tests.factories.tenancy import Cast, Somebody
 from traces.core.chain import Head
 from traces.models import Event
 from traces.verify import Fault, verify_run
@@ -88,7 +88,8 @@ class World:
         return decide(self.id, request.id, who.principal.id, Word(kind=DecisionKind(kind), **more))
 
     def approve_all(self, run: UUID) -> Run:
-        """Drive, approve what is asked (with a second person where two are needed), until nothing is asked."""
+        """Drive, approve what is asked (with a second person where two are needed), until nothing is
+        asked."""
         while True:
             found = self.drive(run)
             requests = self.open_requests(run)
@@ -114,9 +115,12 @@ class World:
         """What `trace verify` finds."""
         found = self.run(run)
         head = Head(
-            run=run, record_number=found.record_number, record_hash=bytes(found.record_hash),
-            event_seq=found.event_seq, event_hash=bytes(found.event_hash),
-        )  # fmt: skip
+            run=run,
+            record_number=found.record_number,
+            record_hash=bytes(found.record_hash),
+            event_seq=found.event_seq,
+            event_hash=bytes(found.event_hash),
+        )
         with tenant(self.id):
             return verify_run(run, head)
 

@@ -89,9 +89,13 @@ class Act(Plain):
         calls, results, told = [], [], list(said)
         for ordinal, request in enumerate(event.requests):
             call = Call(
-                id=f"c{state.counters.calls + ordinal + 1}", by="model", provider_id=request.call_id,
-                tool=request.name, ordinal=ordinal, raw=request.arguments,
-            )  # fmt: skip
+                id=f"c{state.counters.calls + ordinal + 1}",
+                by="model",
+                provider_id=request.call_id,
+                tool=request.name,
+                ordinal=ordinal,
+                raw=request.arguments,
+            )
             body = CallRequested(
                 call=call.id, tool=call.tool, arguments=call.raw, ordinal=ordinal, by="model"
             )
@@ -109,11 +113,24 @@ class Act(Plain):
 
 def replied_said(event: ModelReplied) -> Said:
     """The trace's word for a reply."""
-    shape = "requests" if event.requests else "refusal" if event.refusal else "answer" if event.answer else "empty"
+    shape = (
+        "requests"
+        if event.requests
+        else "refusal"
+        if event.refusal
+        else "answer"
+        if event.answer
+        else "empty"
+    )
     body = RepliedBody(
-        effect=event.effect, reply=event.reply, shape=shape, calls=len(event.requests), finish=event.finish[:64],
-        usage=event.usage, counted=event.counted,
-    )  # fmt: skip
+        effect=event.effect,
+        reply=event.reply,
+        shape=shape,
+        calls=len(event.requests),
+        finish=event.finish[:64],
+        usage=event.usage,
+        counted=event.counted,
+    )
     return say(Phase.ACTION_SELECTION, body, actor="model")
 
 
@@ -121,7 +138,9 @@ def not_run(view: View, call: Call, status: str, detail: str) -> tuple[Result, S
     """The structured result of a call that was not run (R-LOOP-3)."""
     text = f'{{"status":"{status}","detail":{_quoted(detail)}}}'
     content = view.desk.put(text.encode())
-    result = Result(call=call.id, provider_id=call.provider_id, tool=call.tool, status=status, content=content)
+    result = Result(
+        call=call.id, provider_id=call.provider_id, tool=call.tool, status=status, content=content
+    )
     body = CallAnsweredNot(call=call.id, status=status, detail=detail[:300], result=content)
     return result, say(Phase.TOOL_ELIGIBILITY, body)
 
@@ -140,7 +159,9 @@ def _linked(view: View) -> State:
     digest = view.desk.put(link)
     number = state.linked + 1
     kept = without(state.exchanges, str(number - KEPT_LINKS))
-    return state.evolve(exchanges=with_entry(kept, str(number), digest), linked=number, reply=None, results=())
+    return state.evolve(
+        exchanges=with_entry(kept, str(number), digest), linked=number, reply=None, results=()
+    )
 
 
 def _in_order(results: tuple[Result, ...]) -> tuple[Result, ...]:

@@ -4,8 +4,8 @@ from datetime import timedelta
 from typing import ClassVar
 from uuid import UUID
 
-from orchestrator.core.eligibility import action_digest
 from orchestrator.core.effects import AskApproval
+from orchestrator.core.eligibility import action_digest
 from orchestrator.core.errors import Misfit
 from orchestrator.core.events import AnyEvent, GateDecided, GateExpired
 from orchestrator.core.nodes.act import not_run
@@ -53,10 +53,21 @@ class Approval(Plain):
         body = view.desk.put(packet)
         packet_digest = digest("packet", packet)
         ask = AskApproval(
-            id=effect_id, request=request, request_kind="action", call=call.id, packet=body,
-            packet_digest=packet_digest, action_digest=action, quorum=quorum, tool=spec.name, queue=queue, amount=amount,
-            has_amount=spec.amount is not None, risk=spec.risk.value, expires_at=expires,
-        )  # fmt: skip
+            id=effect_id,
+            request=request,
+            request_kind="action",
+            call=call.id,
+            packet=body,
+            packet_digest=packet_digest,
+            action_digest=action,
+            quorum=quorum,
+            tool=spec.name,
+            queue=queue,
+            amount=amount,
+            has_amount=spec.amount is not None,
+            risk=spec.risk.value,
+            expires_at=expires,
+        )
         gate = Gate(
             call=call.id, kind="action", packet_digest=packet_digest, action_digest=action, expires_at=expires
         )
@@ -79,9 +90,14 @@ class Approval(Plain):
     def _decided(self, view: View, event: GateDecided) -> Step:
         state = view.state.evolve(gates=without(view.state.gates, event.request))
         body = ApprovalDecided(
-            request=event.request, decision=event.decision, decision_digest=event.decision_digest, by=event.by,
-            role=event.role, packet_digest=event.packet_digest, arguments=event.arguments,
-        )  # fmt: skip
+            request=event.request,
+            decision=event.decision,
+            decision_digest=event.decision_digest,
+            by=event.by,
+            role=event.role,
+            packet_digest=event.packet_digest,
+            arguments=event.arguments,
+        )
         said = (say(Phase.ESCALATION_CHECK, body, actor="person"),)
         call = state.queue[0]
         if event.decision == "reject":
@@ -90,12 +106,16 @@ class Approval(Plain):
         edited = event.decision == "edit" and event.arguments is not None
         arguments = event.arguments if edited and event.arguments is not None else call.arguments
         grant = Grant(
-            request=event.request, arguments=arguments, by=event.by,
+            request=event.request,
+            arguments=arguments,
+            by=event.by,
             argument_digest=digest("arguments", view.desk.read(arguments)),
-        )  # fmt: skip
+        )
         granted = call.evolve(grant=grant, arguments=arguments, edited=call.edited or edited)
         return Step(
-            state=state.evolve(queue=(granted, *state.queue[1:])), outcome="edited" if edited else "approved", said=said
+            state=state.evolve(queue=(granted, *state.queue[1:])),
+            outcome="edited" if edited else "approved",
+            said=said,
         )
 
     def _rejected(self, view: View, event: GateDecided, said: tuple[Said, ...]) -> Step:
@@ -105,9 +125,14 @@ class Approval(Plain):
         refused = with_entry(state.refused, call.tool, state.refused.get(call.tool, 0) + 1)
         counters = state.counters.evolve(refusals=state.counters.refusals + 1)
         rejected = state.evolve(
-            gates=without(state.gates, event.request), queue=state.queue[1:], results=(*state.results, result),
-            refused=refused, counters=counters, reason=f"rejected:{call.tool}", last_askers=(call.by,),
-        )  # fmt: skip
+            gates=without(state.gates, event.request),
+            queue=state.queue[1:],
+            results=(*state.results, result),
+            refused=refused,
+            counters=counters,
+            reason=f"rejected:{call.tool}",
+            last_askers=(call.by,),
+        )
         return Step(state=rejected, outcome="rejected", said=(*said, why))
 
     def _expired(self, view: View, event: GateExpired) -> Step:
@@ -125,10 +150,16 @@ def _reason(view: View, event: GateDecided) -> str:
 
 def _asked(ask: AskApproval) -> ApprovalRequested:
     return ApprovalRequested(
-        request=str(ask.request), request_kind=ask.request_kind, call=ask.call, packet=ask.packet,
-        packet_digest=ask.packet_digest, action_digest=ask.action_digest, quorum=ask.quorum, queue=ask.queue,
+        request=str(ask.request),
+        request_kind=ask.request_kind,
+        call=ask.call,
+        packet=ask.packet,
+        packet_digest=ask.packet_digest,
+        action_digest=ask.action_digest,
+        quorum=ask.quorum,
+        queue=ask.queue,
         expires_at=ask.expires_at.isoformat(),
-    )  # fmt: skip
+    )
 
 
 KIND = Approval()

@@ -1,4 +1,5 @@
-"""ask_user: the submitter is asked for exactly what is missing (phase 15). The run waits and holds no worker."""
+"""ask_user: the submitter is asked for exactly what is missing (phase 15). The run waits and holds no
+worker."""
 
 from datetime import timedelta
 from typing import Any, ClassVar
@@ -19,7 +20,8 @@ from traces.core.phases import Phase
 
 
 class Config(Value):
-    """`text` is the question; `candidates` are readings to choose among; `ttl_seconds` overrides the boundary's."""
+    """`text` is the question; `candidates` are readings to choose among; `ttl_seconds` overrides the
+    boundary's."""
 
     text: str = "Some information is missing."
     candidates: tuple[str, ...] = ()
@@ -46,26 +48,41 @@ class AskUser(Plain):
         )
         body, packet_digest = view.desk.put(packet), digest("packet", packet)
         ask = AskPerson(
-            id=effect_id, request=UUID(effect_id), packet=body, packet_digest=packet_digest, answer_schema=schema,
+            id=effect_id,
+            request=UUID(effect_id),
+            packet=body,
+            packet_digest=packet_digest,
+            answer_schema=schema,
             expires_at=expires,
-        )  # fmt: skip
-        gate = Gate(call="", kind="question", packet_digest=packet_digest, action_digest="", expires_at=expires)
+        )
+        gate = Gate(
+            call="", kind="question", packet_digest=packet_digest, action_digest="", expires_at=expires
+        )
         state = view.state.evolve(gates=with_entry(view.state.gates, str(ask.request), gate))
         said = ApprovalRequested(
-            request=str(ask.request), request_kind="clarification", packet=body, packet_digest=packet_digest,
-            quorum=1, queue="submitter", expires_at=expires.isoformat(),
-        )  # fmt: skip
+            request=str(ask.request),
+            request_kind="clarification",
+            packet=body,
+            packet_digest=packet_digest,
+            quorum=1,
+            queue="submitter",
+            expires_at=expires.isoformat(),
+        )
         return Step(state=state, said=(say(Phase.ESCALATION_CHECK, said),), effects=(ask,))
 
     def on(self, view: View, event: AnyEvent) -> Step:
         """The answer, or its absence."""
         if isinstance(event, QuestionAnswered):
             state = view.state.evolve(
-                gates=without(view.state.gates, event.request), asked=(), reason="",
+                gates=without(view.state.gates, event.request),
+                asked=(),
+                reason="",
                 answers=(*view.state.answers, event.answer),
-            )  # fmt: skip
+            )
             body = AnsweredBody(request=event.request, answer=event.answer, by=event.by)
-            return Step(state=state, outcome="answered", said=(say(Phase.ESCALATION_CHECK, body, actor="person"),))
+            return Step(
+                state=state, outcome="answered", said=(say(Phase.ESCALATION_CHECK, body, actor="person"),)
+            )
         if isinstance(event, GateExpired):
             over = view.state.evolve(
                 gates=without(view.state.gates, event.request), expired=True, reason="question_expired"
@@ -81,11 +98,23 @@ def answer_schema(view: View, config: Config) -> dict[str, Any]:
     """The form: the missing fields as the workflow's input schema types them, or one of the candidates."""
     if config.candidates:
         choice = {"type": "string", "enum": list(config.candidates)}
-        return {"type": "object", "properties": {"intent": choice}, "required": ["intent"], "additionalProperties": False}
+        return {
+            "type": "object",
+            "properties": {"intent": choice},
+            "required": ["intent"],
+            "additionalProperties": False,
+        }
     known = view.graph.spec.input_schema.get("properties", {})
     fields = view.state.asked or tuple(known)
-    properties = {name: known.get(name, {"type": "string", "minLength": 1, "maxLength": 2_000}) for name in fields}
-    return {"type": "object", "properties": properties, "required": list(fields), "additionalProperties": False}
+    properties = {
+        name: known.get(name, {"type": "string", "minLength": 1, "maxLength": 2_000}) for name in fields
+    }
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(fields),
+        "additionalProperties": False,
+    }
 
 
 KIND = AskUser()

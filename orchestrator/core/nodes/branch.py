@@ -31,7 +31,9 @@ class Branch(Plain):
         held = holds(config.predicate, view.state)
         body = PhaseNoted(artifact=self.artifact, detail=f"{config.predicate.name}:{str(held).lower()}")
         state = view.state if held else view.state.evolve(reason=config.reason or config.predicate.name)
-        return Step(state=state, outcome="holds" if held else "fails", said=(say(Phase.TERMINATION_CHECK, body),))
+        return Step(
+            state=state, outcome="holds" if held else "fails", said=(say(Phase.TERMINATION_CHECK, body),)
+        )
 
 
 KIND = Branch()

@@ -1,7 +1,7 @@
 """capture_observation: what came back is kept as it came, failures too (phase 10, rung 3; R-LOOP-7).
 
-Safe calls that failed in passing are tried again; a mutating call of which nobody knows whether it happened is never
-repeated but put before a person (R-TOOL-9, R-TOOL-10).
+Safe calls that failed in passing are tried again; a mutating call of which nobody knows whether it
+happened is never repeated but put before a person (R-TOOL-9, R-TOOL-10).
 """
 
 from datetime import timedelta
@@ -45,7 +45,8 @@ class CaptureObservation(Plain):
     config: ClassVar[type[Value]] = Config
 
     def enter(self, view: View) -> Step:
-        """Wait for every call of the batch. A run that was held here goes on with the calls that wait for an attempt."""
+        """Wait for every call of the batch. A run that was held here goes on with the calls that wait for
+        an attempt."""
         if not view.state.pending and any(_waits(call) for call in view.state.batch):
             return self._launch_waiting(view)
         return Step(state=view.state)
@@ -68,14 +69,20 @@ class CaptureObservation(Plain):
             return interrupted(state, Interrupt.EXPIRED, "reconciliation_expired", said)
         raise Misfit(node=view.node.id, event=event.kind)
 
-    # -- what came back ------------------------------------------------------------------------------------------
+    # -- what came back
+    # ------------------------------------------------------------------------------------------
 
     def _answered(self, view: View, event: ToolAnswered) -> Step:
         call = self._call(view, event.effect)
         body = CallObserved(
-            call=call.id, effect=event.effect, status="ok", observation=event.observation, size=event.size,
-            request_id=event.request_id[:200], truncated=event.truncated,
-        )  # fmt: skip
+            call=call.id,
+            effect=event.effect,
+            status="ok",
+            observation=event.observation,
+            size=event.size,
+            request_id=event.request_id[:200],
+            truncated=event.truncated,
+        )
         observed = call.evolve(rung="observed", observation=event.observation, error=None)
         return self._go_on(view, self._with(view.state, observed), (self._said(body),))
 
@@ -101,7 +108,11 @@ class CaptureObservation(Plain):
         said = (self._said(body),)
         if event.resolution == "found":
             seen = CallObserved(
-                call=call.id, effect=event.effect, status="found", observation=event.observation, size=event.size
+                call=call.id,
+                effect=event.effect,
+                status="found",
+                observation=event.observation,
+                size=event.size,
             )
             observed = call.evolve(rung="observed", observation=event.observation, error=None)
             return self._go_on(view, self._with(view.state, observed), (*said, self._said(seen)))
@@ -120,7 +131,8 @@ class CaptureObservation(Plain):
             return interrupted(state, Interrupt.CANCELLED, "cancelled_in_doubt", said)
         return self._go_on(view, state, said)
 
-    # -- going on ------------------------------------------------------------------------------------------------
+    # -- going on
+    # ------------------------------------------------------------------------------------------------
 
     def _go_on(self, view: View, state: State, said: tuple[Said, ...], wish_ms: int | None = None) -> Step:
         """Wait for what is still out, schedule what must be tried again, or go on when everything is in."""
@@ -137,7 +149,9 @@ class CaptureObservation(Plain):
         timer = SetTimer(id=view.effect_id(0, waiting[0].attempt), due=view.at + timedelta(milliseconds=wait))
         scheduled = tuple(
             self._said(
-                RetryScheduled(effect=call.id, attempt=call.attempt + 1, delay_ms=wait, cause=call.error or "")
+                RetryScheduled(
+                    effect=call.id, attempt=call.attempt + 1, delay_ms=wait, cause=call.error or ""
+                )
             )
             for call in waiting
         )

@@ -13,7 +13,8 @@ from traces.core.phases import Phase
 
 
 class Config(Value):
-    """`until`: `answer` leaves completion to the model's answer; `facts` needs all of `facts` to be committed."""
+    """`until`: `answer` leaves completion to the model's answer; `facts` needs all of `facts` to be
+    committed."""
 
     until: Literal["answer", "facts"] = "answer"
     facts: tuple[Slug, ...] = ()
@@ -22,8 +23,14 @@ class Config(Value):
 class CheckCompletion(Plain):
     kind: ClassVar[str] = "check_completion"
     outcomes: ClassVar[tuple[str, ...]] = (
-        "complete", "incomplete", "stalled", "conflict", "low_confidence", "blocked", "impossible",
-    )  # fmt: skip
+        "complete",
+        "incomplete",
+        "stalled",
+        "conflict",
+        "low_confidence",
+        "blocked",
+        "impossible",
+    )
     phases: ClassVar[dict[str, Phase]] = dict.fromkeys(outcomes, Phase.TERMINATION_CHECK)
     artifact: ClassVar[str] = "stop or continue code"
     config: ClassVar[type[Value]] = Config
@@ -66,13 +73,17 @@ class CheckCompletion(Plain):
         boundary, counters = view.pins.boundary, view.state.counters
         if outcome == "stalled":
             return BreakerTripped(
-                breaker="no_progress", reason="state_unchanged", limit=Decimal(boundary.unchanged_limit),
+                breaker="no_progress",
+                reason="state_unchanged",
+                limit=Decimal(boundary.unchanged_limit),
                 actual=Decimal(counters.unchanged),
-            )  # fmt: skip
+            )
         return BreakerTripped(
-            breaker="tool_errors", reason="repeated_errors", limit=Decimal(boundary.tool_error_limit),
+            breaker="tool_errors",
+            reason="repeated_errors",
+            limit=Decimal(boundary.tool_error_limit),
             actual=Decimal(counters.errors),
-        )  # fmt: skip
+        )
 
 
 KIND = CheckCompletion()

@@ -1,7 +1,8 @@
 """check_tool: every call passes the eligibility chain before anything happens (phase 7).
 
-It looks at the front of the queue. A leading run of eligible read-only calls becomes one batch; any other eligible call
-goes alone (R-GRAPH-19). A call that may not run gets its one structured result and leaves the queue.
+It looks at the front of the queue. A leading run of eligible read-only calls becomes one batch; any other
+eligible call goes alone (R-GRAPH-19). A call that may not run gets its one structured result and leaves
+the queue.
 """
 
 from typing import ClassVar
@@ -27,8 +28,14 @@ class Config(Value):
 class CheckTool(Plain):
     kind: ClassVar[str] = "check_tool"
     outcomes: ClassVar[tuple[str, ...]] = (
-        "eligible", "malformed", "missing_info", "unregistered", "needs_approval", "denied", "over_budget",
-    )  # fmt: skip
+        "eligible",
+        "malformed",
+        "missing_info",
+        "unregistered",
+        "needs_approval",
+        "denied",
+        "over_budget",
+    )
     phases: ClassVar[dict[str, Phase]] = dict.fromkeys(outcomes, Phase.TOOL_ELIGIBILITY)
     artifact: ClassVar[str] = "authorized call"
     starts_work: ClassVar[bool] = True
@@ -49,7 +56,8 @@ class CheckTool(Plain):
         return Step(state=state, outcome="eligible", said=tuple(said))
 
     def _companions(self, view: View, room: int, front: Examined) -> list[Examined]:
-        """The calls after the first that may run at the same time: read-only, safe, eligible, and not the same call."""
+        """The calls after the first that may run at the same time: read-only, safe, eligible, and not the
+        same call."""
         found: list[Examined] = []
         seen = {action_key(front.call)}
         held = view.state
@@ -79,10 +87,13 @@ class CheckTool(Plain):
         """Give the call its structured result and take it off the queue."""
         result, why = not_run(view, examined.call, examined.verdict, examined.detail)
         state = view.state.evolve(
-            queue=view.state.queue[1:], results=(*view.state.results, result),
-            counters=_counted(view.state.counters, examined.verdict), reason=f"{examined.verdict}:{examined.call.tool}",
-            asked=examined.missing, last_askers=(examined.call.by,),
-        )  # fmt: skip
+            queue=view.state.queue[1:],
+            results=(*view.state.results, result),
+            counters=_counted(view.state.counters, examined.verdict),
+            reason=f"{examined.verdict}:{examined.call.tool}",
+            asked=examined.missing,
+            last_askers=(examined.call.by,),
+        )
         return Step(state=state, outcome=examined.verdict, said=(*said, why))
 
 
@@ -107,9 +118,15 @@ def _with_room_taken(state: State) -> State:
 
 def _with_state(view: View, state: State) -> View:
     return View(
-        graph=view.graph, manifest=view.manifest, node=view.node, state=state, headroom=view.headroom,
-        desk=view.desk, at=view.at, number=view.number,
-    )  # fmt: skip
+        graph=view.graph,
+        manifest=view.manifest,
+        node=view.node,
+        state=state,
+        headroom=view.headroom,
+        desk=view.desk,
+        at=view.at,
+        number=view.number,
+    )
 
 
 KIND = CheckTool()

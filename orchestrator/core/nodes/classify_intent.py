@@ -1,4 +1,5 @@
-"""classify_intent: which of the workflow's intents is meant? By declared words, deterministically (phase 1)."""
+"""classify_intent: which of the workflow's intents is meant? By declared words, deterministically (phase
+1)."""
 
 from typing import ClassVar
 
@@ -14,7 +15,8 @@ from traces.core.phases import Phase
 class Config(Value):
     """`intents`: each with the words that speak for it; `default` for a goal that names none of them.
 
-    An intent wins by naming more words than any other; a tie is ambiguous, nothing and no default is low confidence.
+    An intent wins by naming more words than any other; a tie is ambiguous, nothing and no default is low
+    confidence.
     """
 
     intents: dict[Slug, tuple[str, ...]] = Field(min_length=1)
@@ -32,11 +34,15 @@ class ClassifyIntent(Plain):
         """Count words; the most wins."""
         config: Config = view.node.config
         text = view.manifest.goal.objective.casefold()
-        scores = {name: sum(word.casefold() in text for word in words) for name, words in config.intents.items()}
+        scores = {
+            name: sum(word.casefold() in text for word in words) for name, words in config.intents.items()
+        }
         best = max(scores.values())
         winners = [name for name, score in scores.items() if score == best]
         if best == 0:
-            return self._answer(view, "classified" if config.default else "low_confidence", config.default or "")
+            return self._answer(
+                view, "classified" if config.default else "low_confidence", config.default or ""
+            )
         if len(winners) > 1:
             return self._answer(view, "ambiguous", ",".join(winners))
         return self._answer(view, "classified", winners[0])

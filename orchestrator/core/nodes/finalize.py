@@ -13,7 +13,8 @@ from traces.core.phases import Phase
 
 
 class Config(Value):
-    """`partial`: the best that stands, marked as partial. `output`: named values instead of the draft's text."""
+    """`partial`: the best that stands, marked as partial. `output`: named values instead of the draft's
+    text."""
 
     partial: bool = False
     output: dict[str, Source] = {}
@@ -31,7 +32,9 @@ class Finalize(Plain):
         config: Config = view.node.config
         body, content = result_body(view, partial=config.partial, sources=config.output)
         result = view.desk.put(body)
-        said = ResultFinalized(result=result, content_digest=digest("result", content), partial=config.partial)
+        said = ResultFinalized(
+            result=result, content_digest=digest("result", content), partial=config.partial
+        )
         state = view.state.evolve(result=result, partial=config.partial)
         return Step(state=state, outcome="finalized", said=(say(Phase.FINAL_RESPONSE, said),))
 

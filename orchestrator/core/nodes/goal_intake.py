@@ -28,7 +28,9 @@ class GoalIntake(Plain):
         body = PhaseNoted(artifact=self.artifact, detail=detail, digest=view.manifest.goal_digest)
         said = [say(Phase.GOAL_INTAKE, body)]
         if outcome == "unsafe":
-            said.append(say(Phase.GOAL_INTAKE, BreakerTripped(breaker="safety", reason=detail, subject="goal")))
+            said.append(
+                say(Phase.GOAL_INTAKE, BreakerTripped(breaker="safety", reason=detail, subject="goal"))
+            )
         return Step(state=view.state.evolve(reason=detail), outcome=outcome, said=tuple(said))
 
     def _judge(self, view: View) -> tuple[str, str]:

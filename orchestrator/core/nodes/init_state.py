@@ -1,4 +1,5 @@
-"""init_state: task state and budget vector stand (phases 4 and 6; 5 is skipped where the graph has no plan)."""
+"""init_state: task state and budget vector stand (phases 4 and 6; 5 is skipped where the graph has no
+plan)."""
 
 from typing import ClassVar
 

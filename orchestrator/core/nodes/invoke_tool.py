@@ -1,4 +1,5 @@
-"""invoke_tool: the checked calls become effects (phase 9). Entered only from check_tool; a grant goes with its intent."""
+"""invoke_tool: the checked calls become effects (phase 9). Entered only from check_tool; a grant goes with
+its intent."""
 
 from typing import ClassVar
 
@@ -39,7 +40,11 @@ class InvokeTool(Plain):
             key = idempotency_key(
                 view.manifest.run, call.tool, call.argument_digest, state.confirmed.get(action_key(call), 0)
             )
-            state = state.evolve(repeats=with_entry(state.repeats, action_key(call), state.repeats.get(action_key(call), 0) + 1))
+            state = state.evolve(
+                repeats=with_entry(
+                    state.repeats, action_key(call), state.repeats.get(action_key(call), 0) + 1
+                )
+            )
             started = launch(view, state, call.evolve(key=key, rung="attempted", attempt=1), ordinal)
             state = started.state
             said.extend(started.said)
@@ -55,9 +60,11 @@ class InvokeTool(Plain):
             said.append(why)
         tripped = BreakerTripped(breaker="circuit", reason="open", subject=blocked.tool)
         state = view.state.evolve(
-            batch=(), results=(*view.state.results, *results), reason=f"circuit_open:{blocked.tool}",
+            batch=(),
+            results=(*view.state.results, *results),
+            reason=f"circuit_open:{blocked.tool}",
             last_askers=tuple(call.by for call in view.state.batch),
-        )  # fmt: skip
+        )
         said.append(say(Phase.TOOL_INVOCATION, tripped))
         return Step(state=state, outcome="circuit_open", said=tuple(said))
 

@@ -1,4 +1,5 @@
-"""terminate: the one end of every run (phases 17 and 18). It writes trace, status, release of resources, final state."""
+"""terminate: the one end of every run (phases 17 and 18). It writes trace, status, release of resources,
+final state."""
 
 from typing import ClassVar, Literal
 
@@ -41,13 +42,23 @@ class Terminate(Plain):
             id=view.effect_id(99, 0), code=config.code, status=status, reason=reason[:500], result=result
         )
         body = RunFinished(
-            terminal_code=config.code.value, terminal_class=ending.terminal_class.value, status=status.value,
-            reason=reason[:500], result=result,
-        )  # fmt: skip
+            terminal_code=config.code.value,
+            terminal_class=ending.terminal_class.value,
+            status=status.value,
+            reason=reason[:500],
+            result=result,
+        )
         state = view.state.evolve(
-            outcome=config.code, status=status, result=result, reason=reason[:500], gates={}, timer=None,
-            queue=(), batch=(), held=False,
-        )  # fmt: skip
+            outcome=config.code,
+            status=status,
+            result=result,
+            reason=reason[:500],
+            gates={},
+            timer=None,
+            queue=(),
+            batch=(),
+            held=False,
+        )
         skipped = PhaseSkipped(reason="this workflow writes no memory")
         said = (say(Phase.MEMORY_WRITE, skipped), say(Phase.TRACE_LOGGING, body))
         return Step(state=state, said=said, effects=(finish,))

@@ -1,4 +1,5 @@
-"""tool: one fixed call, its arguments taken from inputs, facts, the draft or constants (tiers 1 to 4; phase 8)."""
+"""tool: one fixed call, its arguments taken from inputs, facts, the draft or constants (tiers 1 to 4;
+phase 8)."""
 
 from typing import Annotated, Any, ClassVar, Literal
 

@@ -38,9 +38,10 @@ class UpdateState(Plain):
             said.append(word)
         learnt = len(state.facts) > len(view.state.facts) or _changed(view.state, state)
         done = state.evolve(
-            batch=(), last_askers=tuple(call.by for call in view.state.batch),
+            batch=(),
+            last_askers=tuple(call.by for call in view.state.batch),
             counters=_counted(state.counters, view.state.batch, learnt=learnt),
-        )  # fmt: skip
+        )
         return Step(state=done, outcome="committed", said=tuple(said))
 
 
@@ -52,24 +53,42 @@ def _commit(view: View, state: State, call: Call) -> tuple[State, Said]:
     validator = spec.verifier.name if spec.verifier is not None else "schema"
     values = small_values(view.desk.json(call.observation), spec.facts) if call.verdict else {}
     fact = Fact(
-        version=1 if former is None else former.version + 1, digest=call.observation, tool=call.tool, call=call.id,
-        node=call.by, validator=validator, trust=spec.trust, record=view.number + 1, at=view.at, values=values,
-    )  # fmt: skip
-    text = _told(view, call, {"status": "ok", "fact": name, "trust": spec.trust, "verified": call.verdict == "verified"})
+        version=1 if former is None else former.version + 1,
+        digest=call.observation,
+        tool=call.tool,
+        call=call.id,
+        node=call.by,
+        validator=validator,
+        trust=spec.trust,
+        record=view.number + 1,
+        at=view.at,
+        values=values,
+    )
+    text = _told(
+        view,
+        call,
+        {"status": "ok", "fact": name, "trust": spec.trust, "verified": call.verdict == "verified"},
+    )
     confirmed = state.confirmed
     if spec.mutating:
         key = action_key(call)
         confirmed = with_entry(confirmed, key, confirmed.get(key, 0) + 1)
     committed = state.evolve(
-        facts=with_entry(state.facts, name, fact), confirmed=confirmed,
+        facts=with_entry(state.facts, name, fact),
+        confirmed=confirmed,
         failures=tuple(f for f in state.failures if f.tool != call.tool),
         results=(*state.results, _result(view, call, "ok", text)),
         counters=state.counters.evolve(facts=state.counters.facts + 1),
-    )  # fmt: skip
+    )
     body = FactCommitted(
-        fact=name, version=fact.version, digest=fact.digest, call=call.id, observation=call.observation,
-        validator=validator, trust=spec.trust,
-    )  # fmt: skip
+        fact=name,
+        version=fact.version,
+        digest=fact.digest,
+        call=call.id,
+        observation=call.observation,
+        validator=validator,
+        trust=spec.trust,
+    )
     return committed, say(Phase.STATE_UPDATE, body)
 
 
@@ -92,7 +111,11 @@ def _told(view: View, call: Call, head: dict[str, object]) -> bytes:
     limit = view.pins.by_name[call.tool].max_result_chars
     data = view.desk.text(call.observation, limit) if call.observation is not None else ""
     if call.edited and call.arguments is not None:
-        head = {**head, "note": "a person edited the arguments", "arguments": view.desk.text(call.arguments, 4_000)}
+        head = {
+            **head,
+            "note": "a person edited the arguments",
+            "arguments": view.desk.text(call.arguments, 4_000),
+        }
     return canonical({**head, "data": data})
 
 

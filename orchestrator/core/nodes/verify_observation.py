@@ -1,7 +1,8 @@
-"""verify_observation: does the payload show what was expected? Only a yes may update state (phase 10, rung 4).
+"""verify_observation: does the payload show what was expected? Only a yes may update state (phase 10, rung
+4).
 
-A result must fit its output schema (a misfit is parser drift, R-TOOL-14), satisfy the tool's predicate, and, where the
-tool names a reader, stand when read back from the system that was changed (R-TOOL-12).
+A result must fit its output schema (a misfit is parser drift, R-TOOL-14), satisfy the tool's predicate,
+and, where the tool names a reader, stand when read back from the system that was changed (R-TOOL-12).
 """
 
 import re
@@ -64,9 +65,12 @@ class VerifyObservation(Plain):
         call = next(held for held in state.batch if held.verdict is None)
         if isinstance(event, ToolAnswered):
             body = CallObserved(
-                call=call.id, effect=event.effect, status="read_back", observation=event.observation,
+                call=call.id,
+                effect=event.effect,
+                status="read_back",
+                observation=event.observation,
                 size=event.size,
-            )  # fmt: skip
+            )
             verdict, detail = agrees(view, call, event.observation)
             judged, words = self._mark(view, call.evolve(read_back=event.observation), verdict, detail)
             said = (say(Phase.OBSERVATION_GROUNDING, body), *words)
@@ -74,7 +78,9 @@ class VerifyObservation(Plain):
         return self._unreadable(view, call, event)
 
     def _unreadable(self, view: View, call: Call, event: ToolFailed) -> Step:
-        body = CallObserved(call=call.id, effect=event.effect, status=event.error, observation=event.detail, size=0)
+        body = CallObserved(
+            call=call.id, effect=event.effect, status=event.error, observation=event.detail, size=0
+        )
         said = (say(Phase.OBSERVATION_GROUNDING, body),)
         tries = call.attempt + 1
         if event.transient and tries <= 1 + view.pins.by_name[call.tool].max_retries:
@@ -123,7 +129,9 @@ class VerifyObservation(Plain):
         validator = spec.verifier.name if spec.verifier is not None else "schema"
         body = CallVerified(call=call.id, validator=validator, verdict=verdict, detail=detail[:300])  # type: ignore[arg-type]
         rung = "verified" if verdict in ("verified", "observed_only") else "failed"
-        marked = call.evolve(verdict=verdict, rung=rung, error=call.error or (None if rung == "verified" else verdict))
+        marked = call.evolve(
+            verdict=verdict, rung=rung, error=call.error or (None if rung == "verified" else verdict)
+        )
         return marked, (say(Phase.OBSERVATION_GROUNDING, body),)
 
     def _answer(self, state: State, said: tuple[Said, ...]) -> Step:

@@ -1,4 +1,5 @@
-"""verify_output: the draft against schema, evidence and criteria (phase 12). Hard checks first, each with its level."""
+"""verify_output: the draft against schema, evidence and criteria (phase 12). Hard checks first, each with
+its level."""
 
 from typing import ClassVar
 
@@ -17,8 +18,8 @@ from traces.core.phases import Phase
 class Config(Value):
     """`figures`: whether every figure must stand in a fact or in the goal (R-LOOP-31).
 
-    `criteria`: whether the goal's schema, criteria and review are asked for here; a draft that is only material for the
-    next step is checked for its evidence alone.
+    `criteria`: whether the goal's schema, criteria and review are asked for here; a draft that is only
+    material for the next step is checked for its evidence alone.
     """
 
     figures: bool = True
@@ -43,7 +44,9 @@ class VerifyOutput(Plain):
             if faults:
                 return self._failed(view, draft, level, validator, faults)
         if config.criteria and view.manifest.goal.requires_human_approval:
-            said = (self._said(draft, 3, "human_review", "needs_review", "the goal asks for a person's review"),)
+            said = (
+                self._said(draft, 3, "human_review", "needs_review", "the goal asks for a person's review"),
+            )
             return Step(state=view.state.evolve(best=draft), outcome="needs_review", said=said)
         said = (self._said(draft, 2, "schema_grounding_criteria", "passed", ""),)
         return Step(state=view.state.evolve(best=draft, reason=""), outcome="passed", said=said)
@@ -68,9 +71,10 @@ class VerifyOutput(Plain):
             said.extend(self._violation(draft, fault) for fault in faults)
         counters = view.state.counters
         state = view.state.evolve(
-            feedback=view.desk.put(detail.encode()), counters=counters.evolve(repairs=counters.repairs + 1),
+            feedback=view.desk.put(detail.encode()),
+            counters=counters.evolve(repairs=counters.repairs + 1),
             reason=f"{validator}:{faults[0]}"[:200],
-        )  # fmt: skip
+        )
         return Step(state=state, outcome="failed", said=tuple(said))
 
     def _violation(self, draft: str, fault: str) -> Said:
@@ -78,7 +82,12 @@ class VerifyOutput(Plain):
 
     def _said(self, draft: str, level: int, validator: str, verdict: str, detail: str) -> Said:
         body = OutputVerified(
-            draft=draft, level=level, validator=validator, method="deterministic", verdict=verdict, detail=detail  # type: ignore[arg-type]
+            draft=draft,
+            level=level,
+            validator=validator,
+            method="deterministic",
+            verdict=verdict,
+            detail=detail,  # type: ignore[arg-type]
         )
         return say(Phase.VALIDATION, body)
 

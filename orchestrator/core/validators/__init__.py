@@ -1,4 +1,5 @@
-"""Acceptance criteria: named validators, one a file with `NAME`, `PARAMETERS` and `holds`; found by themselves."""
+"""Acceptance criteria: named validators, one a file with `NAME`, `PARAMETERS` and `holds`; found by
+themselves."""
 
 from collections.abc import Mapping
 from functools import cache

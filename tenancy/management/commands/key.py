@@ -56,7 +56,9 @@ class Command(BaseCommand):
         with tenant(found.id):
             for key in ApiKey.objects.order_by("created_at"):
                 state = "revoked" if key.revoked_at else "active"
-                self.stdout.write(f"{key.id}  {key.role:9} {state:8} last used {key.last_used_at or 'never'}  {key.label}")
+                self.stdout.write(
+                    f"{key.id}  {key.role:9} {state:8} last used {key.last_used_at or 'never'}  {key.label}"
+                )
 
     def _revoke(self, found: Tenant, options: dict[str, Any]) -> None:
         self.stdout.write(f"revoked at {revoke_key(found.id, options['key'])}")

@@ -1,4 +1,5 @@
-"""A run without a database: the core is fed events, and what it asks of the world is answered by whoever plays."""
+"""A run without a database: the core is fed events, and what it asks of the world is answered by whoever
+plays."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -35,21 +36,42 @@ def pins(tools: Mapping[str, ToolSpec], boundary: Boundary, prompts: tuple[str, 
     """Pins over these tools, a scripted model that costs nothing."""
     profile = ModelProfile(name="m", provider="scripted", model="m", price=ModelPrice.free("scripted", "m"))
     return Pins(
-        boundary=boundary, boundary_digest=NIL, tools=tuple(tools.values()), tool_digests=dict.fromkeys(tools, NIL),
-        registry_digest=NIL, profiles=(profile,), prompts=dict.fromkeys(prompts, "Work."),
-        prompt_versions=dict.fromkeys(prompts, 1), price_book="free",
-    )  # fmt: skip
+        boundary=boundary,
+        boundary_digest=NIL,
+        tools=tuple(tools.values()),
+        tool_digests=dict.fromkeys(tools, NIL),
+        registry_digest=NIL,
+        profiles=(profile,),
+        prompts=dict.fromkeys(prompts, "Work."),
+        prompt_versions=dict.fromkeys(prompts, 1),
+        price_book="free",
+    )
 
 
-def manifest(graph: CompiledGraph, held: Pins, limits: Mapping[str, int], goal: Goal | None = None) -> Manifest:
+def manifest(
+    graph: CompiledGraph, held: Pins, limits: Mapping[str, int], goal: Goal | None = None
+) -> Manifest:
     """A manifest for the graph with these limits."""
     return Manifest(
-        run=RUN, task=UUID(int=1), tenant=UUID(int=2), principal=UUID(int=3), owner=UUID(int=4),
-        scopes=("submit",), goal=goal or Goal(objective="how much is 2 + 2?", inputs={"order_id": "A-1"}),
-        goal_digest=NIL, graph=graph.digest, pins=held, pins_digest=NIL,
-        limits={name: Decimal(amount) for name, amount in limits.items()}, workflow=graph.spec.slug,
-        workflow_version=1, code_version="test", core_version=1, scripted=True, admitted_at=START,
-    )  # fmt: skip
+        run=RUN,
+        task=UUID(int=1),
+        tenant=UUID(int=2),
+        principal=UUID(int=3),
+        owner=UUID(int=4),
+        scopes=("submit",),
+        goal=goal or Goal(objective="how much is 2 + 2?", inputs={"order_id": "A-1"}),
+        goal_digest=NIL,
+        graph=graph.digest,
+        pins=held,
+        pins_digest=NIL,
+        limits={name: Decimal(amount) for name, amount in limits.items()},
+        workflow=graph.spec.slug,
+        workflow_version=1,
+        code_version="test",
+        core_version=1,
+        scripted=True,
+        admitted_at=START,
+    )
 
 
 @dataclass
@@ -86,7 +108,6 @@ class Simulation:
     def feed(self, event: AnyEvent, room: Headroom | None = None, *, after_ms: int = 10) -> Walk:
         """Feed one event and take over what comes of it."""
 
-
         self.now += timedelta(milliseconds=after_ms)
         before, given, headroom = self.state, event.evolve(at=self.now), room or Headroom()
         walk = advance(self.graph, self.manifest, before, given, headroom, Desk(SALT, self.contents))
@@ -106,21 +127,32 @@ class Simulation:
         effect = next(e for e in self.open.values() if isinstance(e, CallModel))
         return self.feed(self.model_reply(effect, *calls, text=text, **more))
 
-    def model_reply(self, effect: CallModel, *calls: tuple[str, Any], text: str = "", **more: Any) -> ModelReplied:
+    def model_reply(
+        self, effect: CallModel, *calls: tuple[str, Any], text: str = "", **more: Any
+    ) -> ModelReplied:
         """A reply to a model call."""
         written = [
-            {"id": f"p{n}", "name": name, "arguments": arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()}
+            {
+                "id": f"p{n}",
+                "name": name,
+                "arguments": arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode(),
+            }
             for n, (name, arguments) in enumerate(calls)
         ]
         return ModelReplied(
-            at=self.now, effect=effect.id, reply=self.keep({"text": text, "calls": written}),
+            at=self.now,
+            effect=effect.id,
+            reply=self.keep({"text": text, "calls": written}),
             answer=self.keep(text.encode()) if text and not calls else None,
             requests=tuple(
-                ToolRequest(call_id=call["id"], name=call["name"], arguments=self.keep(call["arguments"].encode()))
+                ToolRequest(
+                    call_id=call["id"], name=call["name"], arguments=self.keep(call["arguments"].encode())
+                )
                 for call in written
             ),
-            usage={"input_tokens": Decimal(50), "output_tokens": Decimal(5)}, **more,
-        )  # fmt: skip
+            usage={"input_tokens": Decimal(50), "output_tokens": Decimal(5)},
+            **more,
+        )
 
     def answer(self, value: Any, index: int = 0) -> Walk:
         """Answer an open tool call."""

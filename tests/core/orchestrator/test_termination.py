@@ -1,4 +1,5 @@
-"""Whatever model, tools, people and operators do: the run ends within its bound, and its invariants hold (R-GRAPH-17)."""
+"""Whatever model, tools, people and operators do: the run ends within its bound, and its invariants hold
+(R-GRAPH-17)."""
 
 from collections import Counter
 from datetime import timedelta
@@ -28,8 +29,8 @@ from orchestrator.core.events import (
     ToolAnswered,
     ToolFailed,
 )
-from orchestrator.core.graph import CompiledGraph
 from orchestrator.core.goal import Goal
+from orchestrator.core.graph import CompiledGraph
 from orchestrator.core.state import State
 from orchestrator.core.step import Walk
 from tests.core.orchestrator.simulation import NIL, START, Simulation, manifest, pins
@@ -38,13 +39,30 @@ from tests.factories.tools import BOUNDARY, PROMPT, TOOLS
 from tests.proves import proves
 
 LIMITS = {
-    "model_turns": 4, "tool_calls": 5, "steps": 5, "external_calls": 3, "input_tokens": 200_000, "cost_usd": 1,
-    "output_tokens": 20_000, "total_tokens": 200_000, "wall_clock_seconds": 300, "retries": 2, "side_effects": 1,
+    "model_turns": 4,
+    "tool_calls": 5,
+    "steps": 5,
+    "external_calls": 3,
+    "input_tokens": 200_000,
+    "cost_usd": 1,
+    "output_tokens": 20_000,
+    "total_tokens": 200_000,
+    "wall_clock_seconds": 300,
+    "retries": 2,
+    "side_effects": 1,
     "granted_side_effects": 2,
-}  # fmt: skip
+}
 COVERED: Counter[str] = Counter()
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
-ARGUMENTS: tuple[Any, ...] = ({}, "{", '"{}"', "[1]", {"x": 1}, {"order_id": "A-1"}, {"amount": "5.00", "order_id": "A-1"})
+ARGUMENTS: tuple[Any, ...] = (
+    {},
+    "{",
+    '"{}"',
+    "[1]",
+    {"x": 1},
+    {"order_id": "A-1"},
+    {"amount": "5.00", "order_id": "A-1"},
+)
 WORDS = ("timeout", "server_error", "unreachable", "malformed", "rejected", "script_mismatch")
 TROUBLE = ("timeout", "refused", "crashed", "malformed", "unreachable", "circuit_open")
 
@@ -74,7 +92,11 @@ def _tool(play: Random, run: Simulation, effect: CallTool) -> AnyEvent:
     if shape == "failed" or not effect.mutating:
         word = play.choice(TROUBLE)
         return ToolFailed(
-            at=run.now, effect=effect.id, error=word, sent=(play.random() < 0.5), transient=(play.random() < 0.5)
+            at=run.now,
+            effect=effect.id,
+            error=word,
+            sent=(play.random() < 0.5),
+            transient=(play.random() < 0.5),
         )
     found = run.keep({"ok": True}) if shape == "found" else None
     return Recovered(at=run.now, effect=effect.id, resolution=shape, observation=found)  # type: ignore[arg-type]
@@ -84,33 +106,50 @@ def _people(play: Random, run: Simulation, effect: Effect) -> AnyEvent:
     request = str(effect.request)  # type: ignore[union-attr]
     if isinstance(effect, AskPerson):
         COVERED["people:question"] += 1
-        if (play.random() < 0.5):
+        if play.random() < 0.5:
             return GateExpired(at=run.now, request=request)
-        return QuestionAnswered(at=run.now, request=request, answer=run.keep({"order_id": "A-2"}), decision_digest=NIL, by="x")
+        return QuestionAnswered(
+            at=run.now, request=request, answer=run.keep({"order_id": "A-2"}), decision_digest=NIL, by="x"
+        )
     kind = run.state.gates[request].kind
-    words = ("approve", "edit", "reject", "expire") if kind == "action" else ("happened", "not_happened", "cancel", "expire")
+    words = (
+        ("approve", "edit", "reject", "expire")
+        if kind == "action"
+        else ("happened", "not_happened", "cancel", "expire")
+    )
     word = play.choice(words)
     COVERED[f"people:{word}"] += 1
     if word == "expire":
         return GateExpired(at=run.now, request=request)
     arguments = run.keep(play.choice(({}, {"amount": "1.00"}))) if word == "edit" else None
     return GateDecided(
-        at=run.now, request=request, decision=word, decision_digest=NIL, by="x", role="reviewer", packet_digest=NIL,
+        at=run.now,
+        request=request,
+        decision=word,
+        decision_digest=NIL,
+        by="x",
+        role="reviewer",
+        packet_digest=NIL,
         arguments=arguments,
-    )  # fmt: skip
+    )
 
 
 def _noise(play: Random, run: Simulation) -> AnyEvent:
-    word = play.choice(("pause", "resume", "timer", "late", "tighten", "stranger", "cancel", "stop", "extend"))
+    word = play.choice(
+        ("pause", "resume", "timer", "late", "tighten", "stranger", "cancel", "stop", "extend")
+    )
     COVERED[f"signal:{word}"] += 1
     noises: dict[str, AnyEvent] = {
-        "pause": Paused(at=run.now, by="x", reason=""), "resume": Resumed(at=run.now, by="x"),
-        "timer": TimerFired(at=run.now), "late": LateAnswer(at=run.now, effect="e", status="ok"),
+        "pause": Paused(at=run.now, by="x", reason=""),
+        "resume": Resumed(at=run.now, by="x"),
+        "timer": TimerFired(at=run.now),
+        "late": LateAnswer(at=run.now, effect="e", status="ok"),
         "tighten": PolicyTightened(at=run.now, tool=next(iter(TOOLS)), disabled=True),
-        "stranger": GateExpired(at=run.now, request="nobody"), "cancel": CancelAsked(at=run.now, by="x", reason=""),
+        "stranger": GateExpired(at=run.now, request="nobody"),
+        "cancel": CancelAsked(at=run.now, by="x", reason=""),
         "stop": StopAsked(at=run.now, scope="global", target="", reason=""),
         "extend": BudgetExtended(at=run.now, amounts={}, by="x"),
-    }  # fmt: skip
+    }
     return noises[word]
 
 
@@ -132,13 +171,24 @@ def _next(play: Random, run: Simulation) -> tuple[AnyEvent, int]:
 def _hold(before: State, walk: Walk, run: Simulation) -> None:
     """What must hold after every walk (R-LOOP-2)."""
     after = walk.state
-    for dimension in ("model_turns", "tool_calls", "external_calls", "side_effects", "granted_side_effects", "steps"):
+    for dimension in (
+        "model_turns",
+        "tool_calls",
+        "external_calls",
+        "side_effects",
+        "granted_side_effects",
+        "steps",
+    ):
         left = after.left(dimension)
         assert left is None or left >= 0, dimension
     for number, step in enumerate(walk.transitions):
         assert step.number == before.version + number + 1
     for effect in walk.effects:
-        if isinstance(effect, CallTool) and effect.mutating and run.manifest.pins.by_name[effect.tool].needs_gate:
+        if (
+            isinstance(effect, CallTool)
+            and effect.mutating
+            and run.manifest.pins.by_name[effect.tool].needs_gate
+        ):
             run.grants[effect.key] += effect.grant is not None
             assert run.grants[effect.key], "a gated call flies only under a grant"
     assert len({effect.id for effect in run.asked}) == len(run.asked), "effect ids are their own"
@@ -174,7 +224,11 @@ def test_every_run_of_every_graph_ends_within_its_bound(graph: CompiledGraph, se
 
 def _one_result_each(run: Simulation) -> bool:
     """No call is answered twice in the conversation."""
-    answered = [body.call for kind in ("fact_committed", "failure_committed", "call_not_run") for body in run.said(kind)]
+    answered = [
+        body.call
+        for kind in ("fact_committed", "failure_committed", "call_not_run")
+        for body in run.said(kind)
+    ]
     return len(answered) == len(set(answered))
 
 

@@ -6,6 +6,7 @@ of rows per transition (payloads apart) early and late in a run, and the ratio t
 alternating blocks of the same run.
 """
 
+from collections.abc import Mapping
 from decimal import Decimal
 from statistics import median
 from time import perf_counter
@@ -41,14 +42,15 @@ WIDE = {
         "cost_usd",
     )
 }
-ROWS = {
-    "records": "SELECT coalesce(sum(pg_column_size(r.*)), 0) FROM traces_record r WHERE run_id = %(run)s AND at >= %(a)s AND at < %(b)s",
-    "events": "SELECT coalesce(sum(pg_column_size(r.*)), 0) FROM traces_event r WHERE run_id = %(run)s AND at >= %(a)s AND at < %(b)s",
-    "intents": "SELECT coalesce(sum(pg_column_size(r.*)), 0) FROM orchestrator_intent r WHERE run_id = %(run)s AND at >= %(a)s AND at < %(b)s",
-    "ledger": "SELECT coalesce(sum(pg_column_size(r.*)), 0) FROM budgets_entry r WHERE run_id = %(run)s AND at >= %(a)s AND at < %(b)s",
-    "snapshots": """SELECT coalesce(sum(pg_column_size(s.*)), 0) FROM traces_snapshot s JOIN traces_record r
-       ON r.run_id = s.run_id AND r.number = s.number WHERE s.run_id = %(run)s AND r.at >= %(a)s AND r.at < %(b)s""",
-}
+TABLES = ("traces_record", "traces_event", "orchestrator_intent", "budgets_entry")
+WITHIN = """
+SELECT coalesce(sum(pg_column_size(r.*)), 0) FROM {} r
+ WHERE run_id = %(run)s AND at >= %(a)s AND at < %(b)s"""
+SNAPSHOTS = """
+SELECT coalesce(sum(pg_column_size(s.*)), 0) FROM traces_snapshot s
+  JOIN traces_record r ON r.run_id = s.run_id AND r.number = s.number
+ WHERE s.run_id = %(run)s AND r.at >= %(a)s AND r.at < %(b)s"""
+COUNT = "SELECT count(*) FROM traces_record WHERE run_id = %(run)s AND at >= %(a)s AND at < %(b)s"
 
 
 def measure(superuser: psycopg.Connection) -> None:
@@ -75,7 +77,7 @@ def measure(superuser: psycopg.Connection) -> None:
     assert last is not None
     print(f"floor F               {median(floors):8.0f} commits/s")
     print(
-        f"commits               {median(commits):8.0f} /s   = {median(ratios):.2f} F (median of {BLOCKS} alternating blocks)"
+        f"commits               {median(commits):8.0f} /s   = {median(ratios):.2f} F, the median of {BLOCKS} blocks"
     )
     print(f"transitions           {median(transitions):8.0f} /s")
     print(f"effects               {median(effects):8.0f} /s   {per_effect:.3f} commits per effect")
@@ -94,12 +96,15 @@ def _stretch(superuser: psycopg.Connection, run: UUID, first: int, last: int) ->
     query = "SELECT at FROM traces_record WHERE run_id = %s AND number = ANY(%s) ORDER BY number"
     (a,), (b,) = superuser.execute(query, (run, [first, last + 1])).fetchall()
     keys = {"run": run, "a": a, "b": b}
-    total = sum(float(superuser.execute(sql, keys).fetchone()[0]) for sql in ROWS.values())  # type: ignore[index]
-    counted = superuser.execute(
-        "SELECT count(*) FROM traces_record WHERE run_id = %(run)s AND at >= %(a)s AND at < %(b)s", keys
-    ).fetchone()
-    number = counted[0] if counted is not None else 1
+    sizes = [_number(superuser, WITHIN.format(table), keys) for table in TABLES]
+    total = sum(sizes) + _number(superuser, SNAPSHOTS, keys)
+    number = _number(superuser, COUNT, keys)
     return total / number, (b - a).total_seconds() * 1000 / number
+
+
+def _number(superuser: psycopg.Connection, query: str, keys: Mapping[str, object]) -> float:
+    row = superuser.execute(query.encode(), keys).fetchone()
+    return float(row[0]) if row is not None else 0.0
 
 
 def _drive(house: UUID, who: Principal, worker: object) -> tuple[UUID, float, Run]:

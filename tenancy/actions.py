@@ -53,9 +53,13 @@ def add_member(
     with tenant(tenant_id):
         principal_of(tenant_id, person)
         member = Membership.objects.create(
-            tenant_id=tenant_id, person=person, role=role.value, queues=list(queues), max_amount=max_amount,
+            tenant_id=tenant_id,
+            person=person,
+            role=role.value,
+            queues=list(queues),
+            max_amount=max_amount,
             max_risk=max_risk,
-        )  # fmt: skip
+        )
         after = {"person": str(person.id), "role": role.value, "queues": list(queues)}
         audit(tenant_id, by, verb="member.add", object=f"member:{member.id}", before={}, after=after)
         return member
@@ -103,9 +107,15 @@ def create_key(
         assert known is not None
         expires = database_now() + expires_in if expires_in is not None else None
         key = ApiKey.objects.create(
-            id=key_id, tenant_id=tenant_id, principal=principal, label=principal.label, role=role.value,
-            scopes=[scope.value for scope in scopes_of((role,))], secret_hash=hashed(known.secret), expires_at=expires,
-        )  # fmt: skip
+            id=key_id,
+            tenant_id=tenant_id,
+            principal=principal,
+            label=principal.label,
+            role=role.value,
+            scopes=[scope.value for scope in scopes_of((role,))],
+            secret_hash=hashed(known.secret),
+            expires_at=expires,
+        )
         audit(tenant_id, by, verb="key.create", object=f"key:{key.id}", before={}, after={"role": role.value})
         return NewKey(key, clear)
 
@@ -145,6 +155,11 @@ def audit(
     """Write one line of the audit log (R-SEC-6). Joins the tenant's transaction, so the change and its
     line are one."""
     return AuditEntry.objects.create(
-        tenant_id=tenant_id, principal=principal, verb=verb, object=object[:200], before=dict(before),
-        after=dict(after), reason=reason[:1000],
-    )  # fmt: skip
+        tenant_id=tenant_id,
+        principal=principal,
+        verb=verb,
+        object=object[:200],
+        before=dict(before),
+        after=dict(after),
+        reason=reason[:1000],
+    )

@@ -68,7 +68,7 @@ def _tables() -> re.Pattern[str]:
     """The tenant tables' names as one pattern."""
     from tenancy.models import TenantOwned  # noqa: PLC0415 - the registry is complete only at run time
 
-    names = [model._meta.db_table for model in apps.get_models() if issubclass(model, TenantOwned)]
+    names = [model._meta.db_table for model in apps.get_models() if issubclass(model, TenantOwned)]  # noqa: SLF001
     return re.compile(r"\b(" + "|".join(map(re.escape, names)) + r")\b")
 
 

@@ -63,7 +63,8 @@ def _key_standing(principal: Principal) -> Standing | None:
     key = ApiKey.objects.filter(valid, principal=principal).first()
     if key is None:
         return None
-    scopes, authorities = tuple(Scope(scope) for scope in key.scopes), (Authority(),)
+    scopes = tuple(Scope(scope) for scope in key.scopes)
+    authorities: tuple[Authority, ...] = (Authority(),)
     if Principal.objects.filter(kind="person", owner_id=principal.owner_id).exists():
         answering = _person_standing(principal)
         held = answering.scopes if answering is not None else ()

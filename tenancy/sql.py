@@ -68,7 +68,8 @@ def same_tenant_key(table: str, column: str, target: str) -> RunSQL:
     return RunSQL(
         f"""
         ALTER TABLE {table} ADD CONSTRAINT {name}
-          FOREIGN KEY (tenant_id, {column}) REFERENCES {target} (tenant_id, id) DEFERRABLE INITIALLY IMMEDIATE;
+          FOREIGN KEY (tenant_id, {column}) REFERENCES {target} (tenant_id, id)
+          DEFERRABLE INITIALLY IMMEDIATE;
         """,
         f"ALTER TABLE {table} DROP CONSTRAINT {name};",
     )

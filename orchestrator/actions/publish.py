@@ -2,8 +2,10 @@
 (R-GRAPH-4)."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
+
+from django.db.models import Manager
 
 from orchestrator.core.boundary import Boundary
 from orchestrator.core.compiler import canonical_form, compile_graph
@@ -13,6 +15,8 @@ from orchestrator.models import BoundaryVersion, PromptVersion, RegistryVersion,
 from orchestrator.models.catalogue import Published
 from tenancy.clock import database_now
 from traces.core.canonical import canonical, canonical_model, digest
+
+P = TypeVar("P", bound=Published)
 
 
 def publish_workflow(
@@ -87,36 +91,38 @@ def _publish_tool(tenant_id: UUID, spec: ToolSpec, by: UUID | None) -> ToolVersi
     return _published(ToolVersion, tenant_id, spec.name, digest("tool", body), body, by, {})
 
 
-def _next(model: type[Published], slug: str) -> int:
-    newest = (
-        model._default_manager.filter(slug=slug)
-        .order_by("-version")
-        .values_list("version", flat=True)
-        .first()
-    )
-    return (newest or 0) + 1
+def _next(model: type[P], slug: str) -> int:
+    newest = _newest(model, slug)
+    return 1 if newest is None else newest.version + 1
+
+
+def _newest(model: type[P], slug: str) -> P | None:
+    manager: Manager[P] = model._default_manager  # noqa: SLF001 - an abstract model has no `objects` to name
+    return manager.filter(slug=slug).order_by("-version").first()
 
 
 def _published(
-    model: Any,
+    model: type[P],
     tenant_id: UUID,
     slug: str,
     body_digest: str,
     body: bytes,
     by: UUID | None,
     extra: Mapping[str, Any],
-) -> Any:
+) -> P:
     """The newest version if it is the same, else a new one."""
-    newest = model.objects.filter(slug=slug).order_by("-version").first()
+    newest = _newest(model, slug)
     if newest is not None and newest.digest == body_digest:
         return newest
-    return model.objects.create(
+    made = model(
         tenant_id=tenant_id,
         slug=slug,
-        version=_next(model, slug),
+        version=1 if newest is None else newest.version + 1,
         digest=body_digest,
         body=body,
         published_by=by,
         published_at=database_now(),
         **extra,
     )
+    made.save(force_insert=True)
+    return made

@@ -28,7 +28,8 @@ from traces.core.chain import Head, Linked, Move, link
 GRACE = timedelta(seconds=2)
 INTENTS = """
 INSERT INTO orchestrator_intent
-  (effect, tenant_id, run_id, kind, fence, record, attempt, tool, tool_digest, argument_digest, key, mutating, body, deadline, at)
+  (effect, tenant_id, run_id, kind, fence, record, attempt, tool, tool_digest, argument_digest, key, mutating,
+   body, deadline, at)
 VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"""
 RECEIPTS = """
 INSERT INTO orchestrator_signalreceipt (id, tenant_id, run_id, record)
@@ -37,7 +38,8 @@ UPDATE = """
 UPDATE orchestrator_run SET
   version = version + 1, takeovers = 0, status = %(status)s, position = %(position)s, wake_at = %(wake)s,
   record_number = %(number)s, record_hash = %(record_hash)s, event_seq = %(seq)s, event_hash = %(event_hash)s,
-  snapshot_number = %(snapshot)s, patch_bytes = %(patch_bytes)s, terminal_code = %(code)s, reason = %(reason)s,
+  snapshot_number = %(snapshot)s, patch_bytes = %(patch_bytes)s, terminal_code = %(code)s,
+  reason = %(reason)s,
   result = %(result)s, started_at = coalesce(started_at, %(at)s),
   finished_at = CASE WHEN %(over)s THEN coalesce(finished_at, %(at)s) END,
   lease_owner = CASE WHEN %(keep)s THEN lease_owner END, lease_until = CASE WHEN %(keep)s THEN lease_until END

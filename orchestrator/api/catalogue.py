@@ -33,7 +33,7 @@ class WorkflowRow(serializers.Serializer[Any]):
 class WorkflowField(WorkflowRow):
     """A workflow with its document."""
 
-    source = serializers.DictField(child=serializers.JSONField())
+    source = serializers.DictField(child=serializers.JSONField())  # type: ignore[assignment]
 
 
 class ToolField(serializers.Serializer[Any]):

@@ -49,9 +49,7 @@ class TaskBody(serializers.Serializer[Any]):
         unknown = [name for name in self.initial_data if name not in self.fields]
         strange = [f"goal.{n}" for n in self.initial_data["goal"] if n not in self.fields["goal"].fields]  # type: ignore[attr-defined]
         if unknown or strange:
-            raise serializers.ValidationError(
-                {name: "This field is not known." for name in unknown + strange}
-            )
+            raise serializers.ValidationError(dict.fromkeys(unknown + strange, "This field is not known."))
         return attrs
 
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import orjson
 
-from budgets.core.vector import plain
 from budgets.queries import usage
 from orchestrator.api.serializers import stamp
 from orchestrator.models import ManifestRow, Run
 from orchestrator.queries.runs import sentence_of
+from traces.core.canonical import plain
 from traces.core.phases import Phase
 from traces.models import Event
 
@@ -22,30 +22,44 @@ def links(run_id: object) -> dict[str, str]:
 def row(run: Run) -> dict[str, Any]:
     """A run in a list."""
     return {
-        "id": str(run.id), "workflow": run.workflow, "status": run.status, "node": run.position,
-        "terminal_code": run.terminal_code or None, "scripted": run.scripted, "created_at": stamp(run.created_at),
+        "id": str(run.id),
+        "workflow": run.workflow,
+        "status": run.status,
+        "node": run.position,
+        "terminal_code": run.terminal_code or None,
+        "scripted": run.scripted,
+        "created_at": stamp(run.created_at),
         "finished_at": stamp(run.finished_at),
-    }  # fmt: skip
+    }
 
 
 def whole(run: Run) -> dict[str, Any]:
     """A run with its sentence, budget and pins."""
     return {
-        **row(run), "task": str(run.task_id), "workflow_version": run.workflow_version.version, "reason": run.reason,
-        "sentence": sentence_of(run), "mode": run.mode, "budget": budget(run), "pins": pins(run),
-        "started_at": stamp(run.started_at), "links": links(run.id),
-    }  # fmt: skip
+        **row(run),
+        "task": str(run.task_id),
+        "workflow_version": run.workflow_version.version,
+        "reason": run.reason,
+        "sentence": sentence_of(run),
+        "mode": run.mode,
+        "budget": budget(run),
+        "pins": pins(run),
+        "started_at": stamp(run.started_at),
+        "links": links(run.id),
+    }
 
 
 def budget(run: Run) -> dict[str, dict[str, str | None]]:
     """Every dimension with its limit, used, reserved and left."""
     return {
         dimension.value: {
-            "limit": None if line.limit is None else plain(line.limit), "used": plain(line.used),
-            "reserved": plain(line.reserved), "left": None if line.left is None else plain(line.left),
+            "limit": None if line.limit is None else plain(line.limit),
+            "used": plain(line.used),
+            "reserved": plain(line.reserved),
+            "left": None if line.left is None else plain(line.left),
         }
         for dimension, line in usage(run.id).items()
-    }  # fmt: skip
+    }
 
 
 def pins(run: Run) -> dict[str, str]:
@@ -53,9 +67,12 @@ def pins(run: Run) -> dict[str, str]:
     manifest = ManifestRow.objects.get(id=run.id)
     body = orjson.loads(bytes(manifest.body))
     return {
-        "manifest": manifest.digest, "pins": manifest.pins_digest, "graph": body["graph"], "goal": body["goal_digest"],
+        "manifest": manifest.digest,
+        "pins": manifest.pins_digest,
+        "graph": body["graph"],
+        "goal": body["goal_digest"],
         "code_version": body["code_version"],
-    }  # fmt: skip
+    }
 
 
 def event(found: Event) -> dict[str, Any]:
@@ -63,6 +80,12 @@ def event(found: Event) -> dict[str, Any]:
     payload = orjson.loads(bytes(found.body))
     payload.pop("kind", None)
     return {
-        "seq": found.seq, "at": stamp(found.at), "phase": found.phase, "phase_name": Phase(found.phase).label,
-        "kind": found.kind, "actor": found.actor, "payload": payload, "hash": bytes(found.hash).hex(),
-    }  # fmt: skip
+        "seq": found.seq,
+        "at": stamp(found.at),
+        "phase": found.phase,
+        "phase_name": Phase(found.phase).label,
+        "kind": found.kind,
+        "actor": found.actor,
+        "payload": payload,
+        "hash": bytes(found.hash).hex(),
+    }

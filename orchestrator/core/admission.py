@@ -30,9 +30,9 @@ def limits_for(
     long_running task that states no time.
     """
     stated: dict[str, Decimal | None] = dict(pins.boundary.budget)
-    for name, amount in graph.spec.budget.items():
+    for name, given in graph.spec.budget.items():
         held = stated.get(name)
-        stated[name] = Decimal(amount) if held is None else min(Decimal(amount), held)
+        stated[name] = Decimal(given) if held is None else min(Decimal(given), held)
     timed = "wall_clock_seconds" in asked or stated.get("wall_clock_seconds") is not None
     if goal.mode is Mode.LONG_RUNNING and not timed:
         raise GoalInvalid(detail="a long_running task states its wall_clock_seconds", pointer="/budget")

@@ -14,5 +14,5 @@ def delay_ms(attempt: int, seed: str, wish_ms: int | None = None) -> int:
     """The wait after failed attempt number `attempt` (from 1), honouring the other side's wish up to the
     cap."""
     jitter = int.from_bytes(sha256(seed.encode()).digest()[:4], "big") % (JITTER_MS + 1)
-    own = min(CAP_MS, BASE_MS * 2 ** min(attempt - 1, 10) + jitter)
+    own: int = min(CAP_MS, BASE_MS * 2 ** min(attempt - 1, 10) + jitter)
     return own if wish_ms is None else min(CAP_MS, max(own, wish_ms))

@@ -19,7 +19,9 @@ def launch(view: View, state: State, call: Call, ordinal: int) -> Step:
     """Ask for one attempt of a checked call. A grant goes only with the first: what follows it is the same
     action."""
     spec = view.pins.by_name[call.tool]
-    assert call.arguments is not None and call.argument_digest is not None and call.key is not None
+    assert call.arguments is not None
+    assert call.argument_digest is not None
+    assert call.key is not None
     reserve = call_reserve(spec, granted=call.grant is not None, step=ordinal == 0 and call.attempt == 1)
     first_use = call.grant is not None and not call.used_grant
     effect = CallTool(

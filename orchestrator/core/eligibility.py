@@ -6,6 +6,7 @@ version.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Literal
 
 from orchestrator.core.events import Headroom
@@ -227,8 +228,8 @@ def _not_repeated(chain: Chain) -> str | None:
         breaker="repeated_call",
         reason="identical_call",
         subject=chain.call.tool,
-        limit=limit,
-        actual=seen + 1,
+        limit=Decimal(limit),
+        actual=Decimal(seen + 1),
     )
     chain.said.append(say(Phase.TOOL_ELIGIBILITY, tripped))
     return f"the same call was already made {seen} times; use its result"

@@ -15,7 +15,8 @@ from traces.core.phases import Phase
 
 def _reader(view: View, call: Call) -> ReadBack:
     verifier = view.pins.by_name[call.tool].verifier
-    assert verifier is not None and verifier.read_back is not None
+    assert verifier is not None
+    assert verifier.read_back is not None
     return verifier.read_back
 
 

@@ -84,7 +84,7 @@ class RunSignal(TenantOwned):
     """What anyone leaves for a run (Temporal's sense). Durable at once; consumed by the ring's next
     commit."""
 
-    id = models.BigAutoField(primary_key=True)
+    id = models.BigAutoField(primary_key=True)  # type: ignore[assignment]
     run = models.ForeignKey(
         "orchestrator.Run", on_delete=models.PROTECT, related_name="signals", db_constraint=False
     )
@@ -102,7 +102,7 @@ class SignalReceipt(TenantOwned):
     """That a signal was consumed, by which record. A row of its own, so that signals themselves never
     change."""
 
-    id = models.BigIntegerField(primary_key=True)
+    id = models.BigIntegerField(primary_key=True)  # type: ignore[assignment]
     run_id = models.UUIDField()
     record = models.BigIntegerField()
 
@@ -117,7 +117,7 @@ class Intent(TenantOwned):
     fence.
     """
 
-    id = models.BigAutoField(primary_key=True)
+    id = models.BigAutoField(primary_key=True)  # type: ignore[assignment]
     effect = models.CharField(max_length=32)
     run_id = models.UUIDField()
     kind = models.CharField(max_length=16)
@@ -142,7 +142,7 @@ class Intent(TenantOwned):
 class Dispatch(TenantOwned):
     """Who was first: the performer about to send (`started`), or the recovery that gave up (`abandoned`)."""
 
-    id = models.CharField(max_length=32, primary_key=True)
+    id = models.CharField(max_length=32, primary_key=True)  # type: ignore[assignment]
     run_id = models.UUIDField()
     verdict = models.CharField(max_length=10)
     at = models.DateTimeField()

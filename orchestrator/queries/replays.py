@@ -29,5 +29,5 @@ def replay(tenant_id: UUID, run_id: UUID) -> Report:
         except Erased:
             return Report(matches=False, records=0, first_difference=1, detail="content was erased")
         held = Payload.objects.filter(run_id=run_id).exclude(body=None).values_list("digest", "body")
-        contents = {bytes(digest).hex(): bytes(body) for digest, body in held}
+        contents = {bytes(digest).hex(): bytes(body) for digest, body in held if body is not None}
     return replayed(graph, manifest, opening, bodies, run_salt, contents)

@@ -16,8 +16,8 @@ UPDATE orchestrator_run SET
   lease_until = clock_timestamp() + make_interval(secs => %(seconds)s),
   takeovers = CASE WHEN lease_owner IS NULL THEN takeovers ELSE takeovers + 1 END
 WHERE id = %(run)s AND (lease_owner IS NULL OR lease_until < clock_timestamp())
-RETURNING fence, version, takeovers, status, workflow_version_id, record_number, record_hash, event_seq, event_hash,
-          snapshot_number, patch_bytes, clock_timestamp()"""
+RETURNING fence, version, takeovers, status, workflow_version_id, record_number, record_hash, event_seq,
+          event_hash, snapshot_number, patch_bytes, clock_timestamp()"""
 RELEASE = """
 UPDATE orchestrator_run SET lease_owner = NULL, lease_until = NULL
 WHERE id = %(run)s AND fence = %(fence)s AND lease_owner = %(worker)s"""

@@ -1,7 +1,7 @@
 """THE RING: claim, recall, then commit and perform in turn until the run waits, ends, or the slice is
 over."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import Protocol
 from uuid import UUID
@@ -73,9 +73,10 @@ class Worker:
         """Commit and perform in turn. True when a commit gave the lease back, False when it was lost."""
         outcomes = given_up(hand) if poisoned else recover(hand, self.performer, self.fault)
         tick = TimerFired(at=hand.manifest.admitted_at)
-        outcomes = Outcomes(events=(*outcomes.events, tick), bodies=outcomes.bodies)
+        outcomes = replace(outcomes, events=(*outcomes.events, tick))
         until = monotonic() + settings.INTERLOCK_SLICE_SECONDS
-        while True:
+        # Whoever overslept lets its lease die: the next holder repeats what is in flight, and is counted.
+        while not outcomes.overslept:
             committed = self._commit(hand, outcomes, slice_over=self.stopping or monotonic() > until)
             if committed is None:
                 return False
@@ -86,6 +87,7 @@ class Worker:
                 return True
             outcomes = self.performer.perform(hand, committed.effects, self.fault)
             self.fault("performed")
+        return False
 
     def _commit(self, hand: Hand, outcomes: Outcomes, *, slice_over: bool) -> Committed | None:
         """Commit, through a lost connection if need be. None: the lease is lost, and the outcomes are kept

@@ -38,8 +38,8 @@ class Fault(Protocol):
 class Outcomes:
     """What came of effects: events with a provisional time, and their content by digest.
 
-    `overslept`: a read-only call was held back for the moment. The run is then given back as it is, with its intents,
-    and recovery repeats them under the next lease.
+    `overslept`: a read-only call was held back for the moment. The run is then left as it is, with its intents, and
+    recovery repeats them under the next lease.
     """
 
     events: tuple[AnyEvent, ...] = ()

@@ -2,6 +2,7 @@
 (THE-RING)."""
 
 from functools import lru_cache
+from typing import Any
 from uuid import UUID
 
 import orjson
@@ -54,11 +55,11 @@ def take_in_hand(tenant_id: UUID, run_id: UUID, worker: str, claimed: Claimed) -
     )
 
 
-def state_of(snapshot: bytes, patches: tuple[bytes, ...]) -> tuple[State, int]:
+def state_of(snapshot: bytes, patches: tuple[dict[str, Any], ...]) -> tuple[State, int]:
     """The state, and the snapshot's size in bytes."""
     plain = orjson.loads(snapshot)
     for patch in patches:
-        plain = apply(plain, orjson.loads(patch) if isinstance(patch, bytes) else patch)
+        plain = apply(plain, patch)
     return State.model_validate(plain), len(snapshot)
 
 

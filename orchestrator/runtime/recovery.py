@@ -3,6 +3,7 @@
 
 from datetime import datetime
 from time import sleep
+from typing import Literal
 
 from orchestrator.actions.dispatching import dispatch, renew_intent, verdict_of
 from orchestrator.actions.hand import Hand
@@ -20,11 +21,13 @@ def recover(hand: Hand, performer: Performer, fault: Fault) -> Outcomes:
         return Outcomes()
     events: list[AnyEvent] = []
     bodies: dict[str, bytes] = {}
+    overslept = False
     for intent in open_intents(hand.tenant, tuple(hand.state.pending)):
         resolved = _resolve(hand, performer, intent, fault)
         events.extend(resolved.events)
         bodies.update(resolved.bodies)
-    return Outcomes(events=tuple(events), bodies=bodies)
+        overslept = overslept or resolved.overslept
+    return Outcomes(events=tuple(events), bodies=bodies, overslept=overslept)
 
 
 def _resolve(hand: Hand, performer: Performer, intent: IntentRow, fault: Fault) -> Outcomes:
@@ -49,7 +52,7 @@ def _repeated(hand: Hand, performer: Performer, effect: CallTool, at: datetime, 
     fault("renewed")
     again = performer.perform(hand, (effect,), fault)
     said = Recovered(at=at, effect=effect.id, resolution="repeated", takeovers=hand.takeovers)
-    return Outcomes(events=(said, *again.events), bodies=again.bodies)
+    return Outcomes(events=(said, *again.events), bodies=again.bodies, overslept=again.overslept)
 
 
 def _wait_out(intent: IntentRow) -> None:
@@ -70,7 +73,7 @@ def given_up(hand: Hand) -> Outcomes:
         elif not effect.mutating:
             events.append(ToolFailed(at=at, effect=effect.id, error="crashed", sent=True, transient=False))
         else:
-            resolution = (
+            resolution: Literal["abandoned", "in_doubt"] = (
                 "abandoned"
                 if not effect.honours_keys and dispatch(hand.tenant, hand.run, effect.id, "abandoned")
                 else "in_doubt"

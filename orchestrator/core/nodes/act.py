@@ -1,6 +1,6 @@
 """act: one model turn with the visible tools (phase 8). The reply's calls become an ordered queue."""
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from orchestrator.core.asking import Asking, again, ask, failed, gave_up
 from orchestrator.core.context import exchange_link, visible_tools
@@ -111,17 +111,18 @@ class Act(Plain):
         return Step(state=queued, outcome="requested", said=tuple(told))
 
 
+Shape = Literal["answer", "requests", "refusal", "empty"]
+
+
 def replied_said(event: ModelReplied) -> Said:
     """The trace's word for a reply."""
-    shape = (
-        "requests"
-        if event.requests
-        else "refusal"
-        if event.refusal
-        else "answer"
-        if event.answer
-        else "empty"
-    )
+    shape: Shape = "empty"
+    if event.requests:
+        shape = "requests"
+    elif event.refusal:
+        shape = "refusal"
+    elif event.answer is not None:
+        shape = "answer"
     body = RepliedBody(
         effect=event.effect,
         reply=event.reply,

@@ -91,7 +91,7 @@ class CaptureObservation(Plain):
         body = CallObserved(
             call=call.id, effect=event.effect, status=event.error, observation=event.detail, size=0
         )
-        said = (self._said(body),)
+        said: tuple[Said, ...] = (self._said(body),)
         if may_repeat(view, call, transient=event.transient, sent=event.sent):
             # effect None marks a call that waits for its next attempt.
             waiting = call.evolve(effect=None, error=event.error, observation=event.detail)

@@ -31,8 +31,8 @@ class InitState(Plain):
             fault = "no_budget"
         body = PhaseNoted(artifact=self.artifact, detail=fault, digest=manifest.pins_digest)
         if fault:
-            said = (say(Phase.STATE_INIT, body),)
-            return Step(state=view.state.evolve(reason=fault), outcome="failed", said=said)
+            state = view.state.evolve(reason=fault)
+            return Step(state=state, outcome="failed", said=(say(Phase.STATE_INIT, body),))
         skipped = PhaseSkipped(reason="this workflow draws no plan")
         said = (
             say(Phase.STATE_INIT, body),

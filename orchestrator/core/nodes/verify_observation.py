@@ -44,7 +44,8 @@ class VerifyObservation(Plain):
         """Judge every call of the batch; read back where the tool asks for it."""
         view.desk.require(c.observation for c in view.state.batch if c.observation is not None)
         view.desk.require(c.arguments for c in view.state.batch if c.arguments is not None)
-        state, said = view.state, []
+        state = view.state
+        said: list[Said] = []
         for call in view.state.batch:
             judged, words = self._judged(view, call)
             state = state.evolve(batch=replaced(state, judged))
@@ -89,7 +90,9 @@ class VerifyObservation(Plain):
         judged, words = self._mark(view, call, "low_confidence", f"the reader failed: {event.error}")
         return self._answer(view.state.evolve(batch=replaced(view.state, judged)), said + words)
 
-    def _judged(self, view: View, call: Call) -> tuple[Call, tuple[Said, ...]]:
+    def _judged(  # noqa: PLR0911 - one return a verdict reads better than a variable carried through
+        self, view: View, call: Call
+    ) -> tuple[Call, tuple[Said, ...]]:
         """The call with its verdict, or without one where it must be read back first."""
         if call.rung == "failed":
             return self._mark(view, call, "failed", call.error or "")

@@ -1,7 +1,7 @@
 """verify_output: the draft against schema, evidence and criteria (phase 12). Hard checks first, each with
 its level."""
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from orchestrator.core.grounding import violations
 from orchestrator.core.nodes.base import Plain
@@ -24,6 +24,9 @@ class Config(Value):
 
     figures: bool = True
     criteria: bool = True
+
+
+Verdict = Literal["passed", "failed", "needs_review", "rejected"]
 
 
 class VerifyOutput(Plain):
@@ -80,14 +83,14 @@ class VerifyOutput(Plain):
     def _violation(self, draft: str, fault: str) -> Said:
         return say(Phase.VALIDATION, GroundingViolation(claim=fault[:200], where="answer", source=draft))
 
-    def _said(self, draft: str, level: int, validator: str, verdict: str, detail: str) -> Said:
+    def _said(self, draft: str, level: int, validator: str, verdict: Verdict, detail: str) -> Said:
         body = OutputVerified(
             draft=draft,
             level=level,
             validator=validator,
             method="deterministic",
             verdict=verdict,
-            detail=detail,  # type: ignore[arg-type]
+            detail=detail,
         )
         return say(Phase.VALIDATION, body)
 

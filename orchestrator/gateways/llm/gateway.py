@@ -45,7 +45,7 @@ class ModelGateway:
         self._environment = environment
         self._breakers = Breakers()
 
-    def start(  # noqa: PLR0917 - an effect with all that belongs to it, in the order of its life
+    def start(
         self,
         loop: EffectLoop,
         effect: CallModel,

@@ -48,7 +48,7 @@ class ToolGateway:
         self._tools, self._env = tools, env
         self._breakers = Breakers()
 
-    def start(  # noqa: PLR0917 - an effect with all that belongs to it, in the order of its life
+    def start(
         self,
         loop: EffectLoop,
         effect: CallTool,

@@ -142,7 +142,8 @@ class Stage:
             if Status(run.status) in TERMINAL_STATUSES:
                 break
             self._one_round(run)
-        # What came too late for an ended run is recorded when a message wakes a worker for it.
+        # What came too late for an ended run is recorded when a message wakes a worker for it, a dead lease or not.
+        self.clock.lease_dies(self.run)
         self.puppets["a"].begin(self._errand("a"))
         self.puppets["a"].finish()
         return self.world.run(self.run)

@@ -3,10 +3,12 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from unittest import mock
 
 import psycopg
 from django.test import override_settings
 
+from orchestrator.core import backoff
 from orchestrator.gateways.effects_loop import EffectLoop
 from orchestrator.gateways.llm.gateway import ModelGateway
 from orchestrator.gateways.tools.dispatcher import ToolGateway
@@ -60,12 +62,13 @@ class Theatre:
 
 @contextmanager
 def open_theatre(house: House, company: Company, superuser: psycopg.Connection) -> Iterator[Theatre]:
-    """A theatre in which time passes only when the clock says so."""
+    """A theatre in which time passes only when the clock says so: leases are long, and retries wait for nothing."""
     clock = Clock(superuser)
     clock.park_the_rest()
     loops = {name: EffectLoop() for name in ("a", "b", "sweeper")}
     long = override_settings(INTERLOCK_LEASE_SECONDS=3_600, INTERLOCK_SLICE_SECONDS=3_600)
-    with long, company_at(company.url):
+    no_waits = mock.patch.object(backoff, "CAP_MS", 0)
+    with long, no_waits, company_at(company.url):
         yield Theatre(world=make_world(house), company=company, clock=clock, loops=loops)
     for loop in loops.values():
         loop.stop()

@@ -1,7 +1,7 @@
 """The verbs of approvals: the only writers of requests, decisions and grants."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -11,25 +11,44 @@ import jsonschema_rs
 import psycopg
 from django.db import IntegrityError, transaction
 
-from approvals.core.digests import COLUMNS, decision_digest
-from approvals.core.errors import AlreadyDecided, DecisionInvalid, Expired, NotYours, PacketChanged, RequestNotFound
-from approvals.core.lifecycle import AGREEING, FITTING, DecisionKind, RequestStatus
+from approvals.core.digests import decision_digest
+from approvals.core.errors import (
+    AlreadyDecided,
+    DecisionInvalid,
+    Expired,
+    NotYours,
+    PacketChanged,
+    RequestNotFound,
+)
+from approvals.core.lifecycle import (
+    AGREEING,
+    CAUSES,
+    FITTING,
+    MOVES,
+    Cause,
+    DecisionKind,
+    RequestStatus,
+)
 from approvals.core.policy import Asked, Decider, refusal
+from approvals.core.quorum import Vote, enough
 from approvals.models import Decision, GrantUse, Request
-from approvals.ports import check_edit
+from approvals.ports import Judged, check_edit
 from approvals.signals import Settlement, request_settled
 from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.ids import fresh_id
 from tenancy.queries import Standing, standing_of
 from traces.core.canonical import canonical_outside
+from traces.core.errors import NotCanonical
 
 PENDING = RequestStatus.PENDING.value
+LONGEST_REASON, LARGEST_ANSWER = 4_000, 65_536
 CONSUME = """
 INSERT INTO approvals_grantuse (tenant_id, id, effect_id, action_digest, at)
 SELECT tenant_id, id, %(effect)s::text, %(action)s::text, %(at)s::timestamptz FROM approvals_request
  WHERE tenant_id = %(tenant)s AND id = %(request)s AND status = 'decided' AND outcome IN ('approve', 'edit')
-   AND granted_action = %(action)s::text AND settled_at + make_interval(secs => grant_seconds) > %(at)s::timestamptz
+   AND granted_action = %(action)s
+   AND settled_at + make_interval(secs => grant_seconds) > %(at)s
 ON CONFLICT (id) DO NOTHING RETURNING id"""
 
 
@@ -82,13 +101,10 @@ class Consumed:
 
 def open_request(tenant_id: UUID, new: NewRequest, at: datetime) -> Request:
     """Ask people. Joins the ring's transaction."""
-    return Request.objects.create(
-        tenant_id=tenant_id, id=new.id, run_id=new.run_id, call_id=new.call_id, kind=new.kind, packet=new.packet,
-        packet_digest=new.packet_digest, action_digest=new.action_digest, tool=new.tool, queue=new.queue,
-        quorum=new.quorum, risk=new.risk, amount=new.amount, has_amount=new.has_amount, submitter=new.submitter,
-        submitter_owner=new.submitter_owner, grant_seconds=new.grant_seconds, created_at=at,
-        expires_at=new.expires_at, answer_schema=dict(new.answer_schema) if new.answer_schema is not None else None,
-    )  # fmt: skip
+    given = {field.name: getattr(new, field.name) for field in fields(new)}
+    if new.answer_schema is not None:
+        given["answer_schema"] = dict(new.answer_schema)
+    return Request.objects.create(tenant_id=tenant_id, created_at=at, **given)
 
 
 def decide(tenant_id: UUID, request_id: UUID, principal_id: UUID, word: Word) -> Request:
@@ -98,14 +114,15 @@ def decide(tenant_id: UUID, request_id: UUID, principal_id: UUID, word: Word) ->
     AlreadyDecided (409), PacketChanged (409), Expired (410), DecisionInvalid (422).
     """
     with tenant(tenant_id):
-        at = database_now()
         request = Request.objects.select_for_update().filter(id=request_id).first()
+        # Read once the row is held: whoever waited for it past the request's time is too late.
+        at = database_now()
         standing = standing_of(tenant_id, principal_id)
         if request is None or standing is None:
             raise RequestNotFound
         expired = request.status == PENDING and at >= request.expires_at
         if expired:
-            _settle(request, RequestStatus.EXPIRED, at)
+            _settle(request, Cause.TIME_UP, at)
         else:
             _decide_pending(request, standing, word, at)
     if expired:
@@ -114,8 +131,8 @@ def decide(tenant_id: UUID, request_id: UUID, principal_id: UUID, word: Word) ->
 
 
 def _decide_pending(request: Request, standing: Standing, word: Word, at: datetime) -> None:
-    if (why := refusal(_asked(request), _decider(standing))) is not None:
-        raise NotYours(reason=why)
+    asked, decider = _asked(request), _decider(standing)
+    _permitted(asked, decider)
     if request.status == RequestStatus.EXPIRED:
         raise Expired(expires_at=request.expires_at.isoformat())
     if request.status != PENDING:
@@ -124,56 +141,90 @@ def _decide_pending(request: Request, standing: Standing, word: Word, at: dateti
         raise PacketChanged(packet_digest=request.packet_digest)
     if word.kind not in FITTING[request.kind]:
         raise DecisionInvalid(detail=f"{word.kind.value} is no answer to a request for {request.kind}")
-    body, quorum, action = _proposal(request, word)
-    answer = _answer(request, word)
-    decision = _record(request, standing, word, at, arguments=body if word.kind is DecisionKind.EDIT else None, answer=answer)
-    if word.kind in AGREEING and not _enough(request, decision, body, quorum):
+    agreed = _agreement(request, word)
+    if word.kind is DecisionKind.EDIT:
+        _permitted(asked.moving(agreed.amount), decider)
+    decision = _record(request, standing, word, agreed.body, at)
+    if word.kind in AGREEING and not enough(_votes(request), agreed.body, agreed.quorum):
         return
-    _settle(request, RequestStatus.DECIDED, at, decision=decision, granted=action)
+    _settle(request, CAUSES[word.kind], at, decision=decision, granted=agreed.action_digest)
 
 
-def _proposal(request: Request, word: Word) -> tuple[bytes | None, int, str]:
-    """The arguments agreed to (None: as shown), how many must agree to them, and the action that would be granted."""
+def _permitted(asked: Asked, decider: Decider) -> None:
+    if (why := refusal(asked, decider)) is not None:
+        raise NotYours(reason=why.sentence, rule=why.rule.value)
+
+
+def _agreement(request: Request, word: Word) -> Judged:
+    """What a yes would be to: the packet as shown (no body), or edited arguments as they were judged.
+
+    Edited arguments need the quorum of what they move; whoever agrees to them says the same edit.
+    """
     if word.kind is not DecisionKind.EDIT:
-        return None, request.quorum, request.action_digest
+        return Judged(None, quorum=request.quorum, action_digest=request.action_digest)
     if not isinstance(word.arguments, dict):
         raise DecisionInvalid(detail="an edit gives the arguments as an object", pointer="/arguments")
-    judged = check_edit(request.tenant_id, request.run_id, request.call_id, word.arguments)
+    try:
+        judged = check_edit(request.tenant_id, request.run_id, request.call_id, word.arguments)
+    except NotCanonical as error:
+        raise DecisionInvalid(detail=str(error), pointer="/arguments") from None
     if judged.body is None:
         raise DecisionInvalid(detail=judged.refusal, pointer="/arguments")
-    return judged.body, judged.quorum, judged.action_digest
+    if judged.action_digest == request.action_digest:
+        raise DecisionInvalid(detail="the edit changes nothing: approve instead", pointer="/arguments")
+    return judged
 
 
 def _answer(request: Request, word: Word) -> bytes | None:
     if word.kind is not DecisionKind.ANSWER:
         return None
-    errors = list(jsonschema_rs.validator_for(request.answer_schema or {}).iter_errors(word.answer))
-    if errors:
-        where = "/".join(["", "answer", *map(str, errors[0].instance_path)])
-        raise DecisionInvalid(detail=errors[0].message[:300], pointer=where)
-    return canonical_outside(word.answer)
+    try:
+        kept = canonical_outside(word.answer)
+    except NotCanonical as error:
+        raise DecisionInvalid(detail=str(error), pointer="/answer") from None
+    if len(kept) > LARGEST_ANSWER:
+        raise DecisionInvalid(detail=f"an answer has at most {LARGEST_ANSWER} bytes", pointer="/answer")
+    fault = next(jsonschema_rs.validator_for(request.answer_schema or {}).iter_errors(word.answer), None)
+    if fault is not None:
+        where = "/".join(["", "answer", *map(str, fault.instance_path)])
+        raise DecisionInvalid(detail=fault.message[:300], pointer=where)
+    return kept
 
 
-def _record(
-    request: Request, standing: Standing, word: Word, at: datetime, *, arguments: bytes | None, answer: bytes | None
-) -> Decision:
+def _record(request: Request, standing: Standing, word: Word, edited: bytes | None, at: datetime) -> Decision:
+    """Write the word down, linked to the one before it. Raises AlreadyDecided for a person's second."""
+    before = Decision.objects.filter(request_id=request.id).order_by("-at", "-id").first()
     row: dict[str, Any] = {
-        "id": fresh_id(), "tenant_id": request.tenant_id, "request_id": request.id, "principal": standing.principal,
-        "owner": standing.owner, "role": ",".join(role.value for role in standing.roles), "kind": word.kind.value,
-        "reason": word.reason[:4_000], "arguments": arguments, "answer": answer,
-        "packet_digest": request.packet_digest, "at": at,
+        "id": fresh_id(), "tenant_id": request.tenant_id, "request_id": request.id,
+        "principal": standing.principal, "owner": standing.owner,
+        "role": ",".join(role.value for role in standing.roles), "kind": word.kind.value,
+        "reason": _reason(word), "arguments": edited, "answer": _answer(request, word),
+        "packet_digest": request.packet_digest,
+        "previous": before.digest if before is not None else request.packet_digest, "at": at,
     }  # fmt: skip
     try:
         with transaction.atomic():
             return Decision.objects.create(**row, digest=decision_digest(row))
-    except IntegrityError:
+    except IntegrityError as error:
+        if not isinstance(error.__cause__, psycopg.errors.UniqueViolation):
+            raise
         raise AlreadyDecided(status="decided by you") from None
 
 
-def _enough(request: Request, decision: Decision, body: bytes | None, quorum: int) -> bool:
-    """Whether enough distinct people agreed to the very same arguments, this one included."""
-    agreed = [d for d in request.decisions.all() if d.kind in AGREEING and _bytes(d.arguments) == body]
-    return len(agreed) >= quorum
+def _reason(word: Word) -> str:
+    try:
+        canonical_outside(word.reason)
+    except NotCanonical:
+        raise DecisionInvalid(detail="the reason is no text", pointer="/reason") from None
+    if len(word.reason) > LONGEST_REASON or "\0" in word.reason:
+        detail = f"a reason has at most {LONGEST_REASON} characters, none of them NUL"
+        raise DecisionInvalid(detail=detail, pointer="/reason")
+    return word.reason
+
+
+def _votes(request: Request) -> list[Vote]:
+    said = Decision.objects.filter(request_id=request.id).order_by("at", "id")
+    return [Vote(str(d.owner), d.kind, _bytes(d.arguments)) for d in said]
 
 
 def _bytes(value: Any) -> bytes | None:
@@ -181,19 +232,17 @@ def _bytes(value: Any) -> bytes | None:
 
 
 def _settle(
-    request: Request, status: RequestStatus, at: datetime, *, decision: Decision | None = None, granted: str = ""
+    request: Request, cause: Cause, at: datetime, *, decision: Decision | None = None, granted: str = ""
 ) -> None:
     """Leave pending, once, and say so in the same transaction."""
     outcome = decision.kind if decision is not None else ""
-    agreed = outcome in AGREEING
     changed = Request.objects.filter(id=request.id, status=PENDING).update(
-        status=status.value, settled_at=at, outcome=outcome, granted_action=granted if agreed else ""
-    )
+        status=MOVES[cause].target.value, settled_at=at, outcome=outcome, ended_because=cause.value,
+        granted_action=granted if outcome in AGREEING else "",
+    )  # fmt: skip
     if not changed:
         raise AlreadyDecided(status=request.status)
     request.refresh_from_db()
-    if status is RequestStatus.WITHDRAWN:
-        return
     kind, payload = ("expired", {"request": str(request.id)})
     if decision is not None:
         kind, payload = "decided", _payload(request, decision)
@@ -217,14 +266,15 @@ def _payload(request: Request, decision: Decision) -> dict[str, Any]:
 def _asked(request: Request) -> Asked:
     return Asked(
         kind=request.kind, queue=request.queue, risk=request.risk, amount=request.amount,
-        has_amount=request.has_amount, submitter=str(request.submitter), submitter_owner=str(request.submitter_owner),
+        has_amount=request.has_amount, submitter=str(request.submitter),
+        submitter_owner=str(request.submitter_owner),
     )  # fmt: skip
 
 
 def _decider(standing: Standing) -> Decider:
     return Decider(
-        principal=str(standing.principal), owner=str(standing.owner), scopes=tuple(s.value for s in standing.scopes),
-        queues=standing.queues, max_amount=standing.max_amount, max_risk=standing.max_risk,
+        principal=str(standing.principal), owner=str(standing.owner),
+        scopes=tuple(scope.value for scope in standing.scopes), authorities=standing.authorities,
     )  # fmt: skip
 
 
@@ -237,8 +287,14 @@ def consume(
     at: datetime,
     cursor: "psycopg.Cursor[Any]",
 ) -> Consumed | Void:
-    """Use a grant up, once, for exactly its action. Joins the transaction that writes the intent (R-APPR-14)."""
-    values = {"tenant": tenant_id, "request": request_id, "effect": effect_id, "action": action_digest, "at": at}
+    """Use a grant up, once, for exactly its action; else say why it is void (R-APPR-4).
+
+    Joins the transaction that writes the intent: a run that fails to go on leaves the grant intact
+    (R-APPR-14).
+    """
+    values = {
+        "tenant": tenant_id, "request": request_id, "effect": effect_id, "action": action_digest, "at": at
+    }  # fmt: skip
     cursor.execute(CONSUME, values, prepare=True)
     if cursor.fetchone() is not None:
         return Consumed()
@@ -255,24 +311,24 @@ def _why_void(request_id: UUID, action_digest: str) -> str:
 
 
 def withdraw_open(tenant_id: UUID, run_id: UUID, reason: str, at: datetime) -> int:
-    """Withdraw what a run still asks; how many there were. Joins the ring's transaction."""
-    return Request.objects.filter(run_id=run_id, status=PENDING).update(
-        status=RequestStatus.WITHDRAWN.value, settled_at=at, outcome=""
+    """Withdraw what a run still asks; how many there were. Joins the ring's transaction.
+
+    The run knows that it ended: no word is left for it.
+    """
+    return Request.objects.filter(tenant_id=tenant_id, run_id=run_id, status=PENDING).update(
+        status=MOVES[Cause.RUN_ENDED].target.value, settled_at=at, outcome="", ended_because=reason[:200]
     )
 
 
 def expire_due_of_run(tenant_id: UUID, run_id: UUID, at: datetime) -> int:
-    """Expire a run's requests that are past their time; how many. Joins the caller's transaction."""
+    """Expire a run's requests that are past their time; how many. Joins the caller's transaction.
+
+    A request that somebody is deciding right now is theirs: they find out that they are late.
+    """
     due = Request.objects.select_for_update(skip_locked=True).filter(
-        run_id=run_id, status=PENDING, expires_at__lte=at
+        tenant_id=tenant_id, run_id=run_id, status=PENDING, expires_at__lte=at
     )
-    expired = 0
-    for request in due:
-        _settle(request, RequestStatus.EXPIRED, at)
-        expired += 1
-    return expired
-
-
-def columns_of(decision: Decision) -> dict[str, Any]:
-    """A stored decision as the row its digest covers."""
-    return {name: getattr(decision, name) for name in COLUMNS}
+    expired = list(due.order_by("created_at", "id"))
+    for request in expired:
+        _settle(request, Cause.TIME_UP, at)
+    return len(expired)

@@ -10,13 +10,15 @@ from tenancy.models import TenantOwned
 
 
 class Request(TenantOwned):
-    """A question to people. Everything but its status is fixed when it is made; `packet` is what was shown."""
+    """A question to people. All but its status is fixed when it is made; `packet` is what was shown."""
 
     run_id = models.UUIDField()
     call_id = models.CharField(max_length=32)
     kind = models.CharField(max_length=16)
     status = models.CharField(
-        max_length=10, choices=[(s.value, s.value) for s in RequestStatus], default=RequestStatus.PENDING.value
+        max_length=10,
+        choices=[(s.value, s.value) for s in RequestStatus],
+        default=RequestStatus.PENDING.value,
     )
     packet = models.BinaryField()
     packet_digest = models.CharField(max_length=64)
@@ -36,15 +38,19 @@ class Request(TenantOwned):
     settled_at = models.DateTimeField(null=True)
     outcome = models.CharField(max_length=16, blank=True)
     granted_action = models.CharField(max_length=64, blank=True)
+    ended_because = models.CharField(max_length=200, blank=True)
 
     class Meta(TenantOwned.Meta):
         constraints: ClassVar[list[models.BaseConstraint]] = [
             *TenantOwned.Meta.constraints,
             models.UniqueConstraint(
-                fields=["tenant", "run_id", "call_id"], condition=Q(status="pending"), name="request_one_open_per_call"
+                fields=["tenant", "run_id", "call_id"],
+                condition=Q(status="pending"),
+                name="request_one_open_per_call",
             ),
             models.CheckConstraint(
-                condition=Q(status="pending", settled_at=None) | (~Q(status="pending") & Q(settled_at__isnull=False)),
+                condition=Q(status="pending", settled_at=None)
+                | (~Q(status="pending") & Q(settled_at__isnull=False)),
                 name="request_settled_has_a_time",
             ),
         ]
@@ -55,9 +61,14 @@ class Request(TenantOwned):
 
 
 class Decision(TenantOwned):
-    """One person's word on a request. Append-only; `digest` covers every other column."""
+    """One person's word on a request. Append-only; `digest` covers every other column.
 
-    request = models.ForeignKey(Request, on_delete=models.PROTECT, related_name="decisions", db_constraint=False)
+    `previous` is the digest of the word before it on the same request, the packet's for the first.
+    """
+
+    request = models.ForeignKey(
+        Request, on_delete=models.PROTECT, related_name="decisions", db_constraint=False
+    )
     principal = models.UUIDField()
     owner = models.UUIDField()
     role = models.CharField(max_length=64)
@@ -66,6 +77,7 @@ class Decision(TenantOwned):
     arguments = models.BinaryField(null=True)
     answer = models.BinaryField(null=True)
     packet_digest = models.CharField(max_length=64)
+    previous = models.CharField(max_length=64)
     at = models.DateTimeField()
     digest = models.CharField(max_length=64)
 
@@ -73,11 +85,12 @@ class Decision(TenantOwned):
         constraints: ClassVar[list[models.BaseConstraint]] = [
             *TenantOwned.Meta.constraints,
             models.UniqueConstraint(fields=["tenant", "request", "owner"], name="decision_once_a_person"),
+            models.UniqueConstraint(fields=["tenant", "request", "previous"], name="decision_one_line"),
         ]
 
 
 class GrantUse(TenantOwned):
-    """That a grant was used, by which effect. Append-only; its id is the request's, so there is at most one."""
+    """That a grant was used, by an effect. Append-only; its id is the request's, so there is one at most."""
 
     effect_id = models.CharField(max_length=32)
     action_digest = models.CharField(max_length=64)

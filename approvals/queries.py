@@ -1,10 +1,11 @@
 """Reads of approvals. All inside the tenant's context."""
 
+from collections.abc import Iterable
 from uuid import UUID
 
 from django.db.models import QuerySet
 
-from approvals.models import Decision, Request
+from approvals.models import Decision, GrantUse, Request
 
 
 def inbox(
@@ -22,3 +23,16 @@ def inbox(
 def decisions_of(request_id: UUID) -> list[Decision]:
     """The words that were said to a request, in order."""
     return list(Decision.objects.filter(request_id=request_id).order_by("at", "id"))
+
+
+def decisions_by_request(requests: Iterable[UUID]) -> dict[UUID, list[Decision]]:
+    """The words that were said to each of many requests, in order."""
+    found: dict[UUID, list[Decision]] = {request: [] for request in requests}
+    for decision in Decision.objects.filter(request_id__in=found).order_by("at", "id"):
+        found[decision.request_id].append(decision)
+    return found
+
+
+def uses_of(requests: Iterable[UUID]) -> dict[UUID, GrantUse]:
+    """The use of each grant that was used."""
+    return {use.id: use for use in GrantUse.objects.filter(id__in=list(requests))}

@@ -1,42 +1,149 @@
-"""The proof that requests and decisions are as they were made (R-TRACE-3's share)."""
+"""The proof that requests, decisions and uses are as they were made (R-TRACE-3's share, A1).
 
+Held against each other, and against what the trace said of them when it happened. The trace is read first:
+what it speaks of was committed before or with it, so a run under way shows no fault.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 from uuid import UUID
 
-from approvals.actions import columns_of
-from approvals.core.digests import decision_digest
+import orjson
+
+from approvals.core.digests import COLUMNS, decision_digest
 from approvals.core.lifecycle import AGREEING
-from approvals.models import Decision, Request
-from traces.core.canonical import digest
+from approvals.core.packet import packet_digest
+from approvals.core.quorum import Vote, agreed
+from approvals.models import Decision, GrantUse, Request
+from approvals.queries import decisions_by_request, uses_of
+from traces.models import Event
 from traces.verify import Fault, register_check
+
+SPOKEN = ("approval_requested", "approval_decided", "grant_consumed")
+Said = Mapping[str, Any]
 
 
 def check_run(run_id: UUID) -> list[Fault]:
-    """Every fault of a run's requests and decisions. Inside the tenant's context."""
-    faults: list[Fault] = []
-    for request in Request.objects.filter(run_id=run_id).order_by("created_at", "id"):
-        if digest("packet", bytes(request.packet)) != request.packet_digest:
-            faults.append(_fault("Request", request.id, "packet", "it does not fit its digest"))
-        decisions = list(request.decisions.order_by("at", "id"))
-        for decision in decisions:
-            faults += _decision(request, decision)
-        if request.status == "decided" and not _decided(request, decisions):
-            faults.append(_fault("Decision", request.id, "request_id", "the request is decided, its decision is missing"))
-    return faults
+    """Every fault of a run's requests, decisions and uses. Inside the tenant's context."""
+    spoken = [
+        orjson.loads(bytes(body))
+        for body in Event.objects.filter(run_id=run_id, kind__in=SPOKEN).order_by("seq").values_list(
+            "body", flat=True
+        )
+    ]  # fmt: skip
+    requests = {
+        str(found.id): found for found in Request.objects.filter(run_id=run_id).order_by("created_at", "id")
+    }
+    ids = [found.id for found in requests.values()]
+    decisions, uses = decisions_by_request(ids), uses_of(ids)
+    faults = [
+        fault
+        for found in requests.values()
+        for fault in _of_request(found, decisions[found.id], uses.get(found.id))
+    ]
+    digests = {d.digest: str(d.request_id) for of_one in decisions.values() for d in of_one}
+    return faults + [fault for said in spoken for fault in _missing(said, requests, digests, uses)]
 
 
-def _decision(request: Request, decision: Decision) -> list[Fault]:
-    if decision_digest(columns_of(decision)) != decision.digest:
-        return [_fault("Decision", decision.id, "digest", "its content is not what was hashed")]
+def _of_request(request: Request, decisions: Sequence[Decision], use: GrantUse | None) -> Iterator[Fault]:
+    yield from _packet(request)
+    previous = request.packet_digest
+    for decision in decisions:
+        yield from _decision(request, decision, previous)
+        previous = decision.digest
+    if request.status == "decided":
+        yield from _outcome(request, decisions)
+    if use is not None:
+        yield from _use(request, use)
+
+
+def _packet(request: Request) -> Iterator[Fault]:
+    """The packet fits its digest, and the columns that say the same as it say it still."""
+    body = bytes(request.packet)
+    if packet_digest(body) != request.packet_digest:
+        yield _fault("Request", request.id, "packet", "it does not fit its digest")
+        return
+    shown = orjson.loads(body)
+    for column, here in _SHOWN.items():
+        if (stands := here(request)) != _of_packet(shown, column):
+            yield _fault("Request", request.id, column, f"it says {stands}, the packet says otherwise")
+
+
+_SHOWN: Mapping[str, Callable[[Request], Any]] = {
+    "id": lambda request: str(request.id),
+    "run_id": lambda request: str(request.run_id),
+    "kind": lambda request: request.kind,
+    "action_digest": lambda request: request.action_digest,
+    "tool": lambda request: request.tool,
+    "queue": lambda request: request.queue,
+    "quorum": lambda request: request.quorum,
+    "risk": lambda request: request.risk,
+}
+
+
+def _of_packet(shown: Said, column: str) -> Any:
+    tool = shown["tool"] or {"name": "", "risk": "read_only"}
+    elsewhere = {
+        "id": shown["request"], "run_id": shown["run"], "tool": tool["name"], "risk": tool["risk"],
+        "queue": shown["who"]["queue"], "quorum": shown["who"]["quorum"],
+    }  # fmt: skip
+    return elsewhere[column] if column in elsewhere else shown[column]
+
+
+def _decision(request: Request, decision: Decision, previous: str) -> Iterator[Fault]:
+    if decision_digest({name: getattr(decision, name) for name in COLUMNS}) != decision.digest:
+        yield _fault("Decision", decision.id, "digest", "its content is not what was hashed")
     if decision.packet_digest != request.packet_digest:
-        return [_fault("Decision", decision.id, "packet_digest", "it was made on another packet")]
-    return []
+        yield _fault("Decision", decision.id, "packet_digest", "it was made on another packet")
+    if decision.previous != previous:
+        yield _fault("Decision", decision.id, "previous", "the word said before it is missing or another")
 
 
-def _decided(request: Request, decisions: list[Decision]) -> bool:
-    fitting = [decision for decision in decisions if decision.kind == request.outcome]
-    if request.outcome in AGREEING:
-        return bool(fitting) and (request.outcome == "edit" or len(decisions) >= request.quorum)
-    return bool(fitting)
+def _outcome(request: Request, decisions: Sequence[Decision]) -> Iterator[Fault]:
+    """A settled request stands on its last word, and a yes on enough people."""
+    last = decisions[-1] if decisions else None
+    if last is None or last.kind != request.outcome:
+        yield _fault("Decision", request.id, "request_id", "the request is decided, its decision is missing")
+        return
+    if last.kind not in AGREEING:
+        return
+    votes = [Vote(str(d.owner), d.kind, _bytes(d.arguments)) for d in decisions]
+    needed = request.quorum if last.arguments is None else 1
+    if agreed(votes, _bytes(last.arguments)) < needed:
+        yield _fault("Decision", request.id, "request_id", "fewer people agreed than were needed")
+    if last.arguments is None and request.granted_action != request.action_digest:
+        yield _fault("Request", request.id, "granted_action", "it grants another action than was asked")
+
+
+def _use(request: Request, use: GrantUse) -> Iterator[Fault]:
+    if request.outcome not in AGREEING:
+        yield _fault("GrantUse", use.id, "id", "nothing was granted")
+    elif use.action_digest != request.granted_action:
+        yield _fault("GrantUse", use.id, "action_digest", "it was used for another action than was granted")
+
+
+def _missing(
+    said: Said, requests: Mapping[str, Request], digests: Mapping[str, str], uses: Mapping[UUID, GrantUse]
+) -> Iterator[Fault]:
+    """What the trace speaks of and the tables no longer hold, or hold differently."""
+    key = UUID(said["request"])
+    found = requests.get(str(key))
+    if found is None:
+        yield _fault("Request", key, "id", "the trace speaks of it and it is not there")
+    elif said["kind"] == "approval_requested" and said["packet_digest"] != found.packet_digest:
+        yield _fault("Request", key, "packet_digest", "the trace speaks of another packet")
+    elif said["kind"] == "approval_decided" and digests.get(said["decision_digest"]) != str(key):
+        yield _fault("Decision", key, "digest", "the trace speaks of a decision that is not there")
+    elif said["kind"] == "grant_consumed" and _another(uses.get(key), said):
+        yield _fault("GrantUse", key, "effect_id", "the trace speaks of a use that is not there")
+
+
+def _another(use: GrantUse | None, said: Said) -> bool:
+    return use is None or (use.effect_id, use.action_digest) != (said["effect"], said["action_digest"])
+
+
+def _bytes(value: Any) -> bytes | None:
+    return None if value is None else bytes(value)
 
 
 def _fault(where: str, key: UUID, column: str, sentence: str) -> Fault:

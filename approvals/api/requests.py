@@ -11,9 +11,10 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from approvals.actions import Word, decide
+from approvals.core.changes import changes
 from approvals.core.errors import RequestNotFound
 from approvals.core.lifecycle import DecisionKind, RequestStatus
-from approvals.models import Request
+from approvals.models import Decision, Request
 from approvals.queries import decisions_of, inbox
 from tenancy.context import tenant
 from tenancy.core.roles import Scope
@@ -35,6 +36,7 @@ class ApprovalRow(serializers.Serializer[Any]):
     created_at = serializers.DateTimeField()
     expires_at = serializers.DateTimeField()
     outcome = serializers.CharField(allow_blank=True)
+    ended_because = serializers.CharField(allow_blank=True)
 
 
 class ActionField(serializers.Serializer[Any]):
@@ -43,12 +45,23 @@ class ActionField(serializers.Serializer[Any]):
     argument_provenance = serializers.DictField(child=serializers.CharField())
 
 
+class ChangeField(serializers.Serializer[Any]):
+    pointer = serializers.CharField(allow_blank=True)
+    what = serializers.ChoiceField(choices=["added", "removed", "changed"])
+    before = serializers.JSONField(allow_null=True)
+    after = serializers.JSONField(allow_null=True)
+
+
 class DecisionField(serializers.Serializer[Any]):
+    """A word that was said. An edit shows its arguments: whoever agrees to it says the same edit."""
+
     decision = serializers.CharField()
     by = serializers.UUIDField()
     role = serializers.CharField()
     at = serializers.DateTimeField()
     reason = serializers.CharField(allow_blank=True)
+    arguments = serializers.DictField(child=serializers.JSONField(allow_null=True), allow_null=True)
+    changes = ChangeField(many=True)
 
 
 class ApprovalField(ApprovalRow):
@@ -88,7 +101,8 @@ class Approvals(APIView):
     permission_classes: list[type[BasePermission]] = [requires(Scope.READ)]
 
     @extend_schema(
-        parameters=[OpenApiParameter(name) for name in ("status", "run", "queue", "cursor", "limit")], responses=Page
+        parameters=[OpenApiParameter(name) for name in ("status", "run", "queue", "cursor", "limit")],
+        responses=Page,
     )
     def get(self, request: HttpRequest) -> Response:
         """A page of requests."""
@@ -109,21 +123,27 @@ class OneApproval(APIView):
     @extend_schema(responses=ApprovalField)
     def get(self, request: HttpRequest, request_id: str) -> Response:
         """The request with the packet as it was frozen."""
+        wanted = uuid_or_none(request_id)
         with tenant(caller(request).tenant):
-            found = Request.objects.filter(id=uuid_or_none(request_id)).first()
+            found = Request.objects.filter(id=wanted).first() if wanted is not None else None
             if found is None:
                 raise RequestNotFound
             return Response(whole(found))
 
 
 class Decisions(APIView):
-    """The words that are said to a request. Who may is judged per request: a question is its submitter's to answer."""
+    """The words that are said to a request.
+
+    Who may is judged per request: a question is its submitter's to answer.
+    """
 
     permission_classes: list[type[BasePermission]] = [requires(Scope.READ)]
 
     @extend_schema(request=DecisionBody, responses=ApprovalField)
     def post(self, request: HttpRequest, request_id: str) -> Response:
-        """Decide: 200 with the request; 403 not yours, 409 decided before, 410 too late, 422 a word that does not fit."""
+        """Decide: 200 with the request; 403 not yours, 409 decided before, 410 too late, 422 a word that
+        does not fit.
+        """
         body = DecisionBody(data=request.data)
         body.is_valid(raise_exception=True)
         return post_once(request, lambda: self._decided(request, request_id, body.validated_data))
@@ -132,10 +152,10 @@ class Decisions(APIView):
         who, found = caller(request), uuid_or_none(request_id)
         if found is None:
             raise RequestNotFound
-        word = Word(
-            kind=DecisionKind(said["decision"]), reason=said.get("reason", ""), arguments=said.get("arguments"),
-            answer=said.get("answer"), packet_digest=said.get("packet_digest"),
-        )  # fmt: skip
+        given = {
+            name: said[name] for name in ("reason", "arguments", "answer", "packet_digest") if name in said
+        }
+        word = Word(kind=DecisionKind(said["decision"]), **given)
         decide(who.tenant, found, who.principal, word)
         with tenant(who.tenant):
             return Answer(200, whole(Request.objects.get(id=found)))
@@ -146,8 +166,9 @@ def row(found: Request) -> dict[str, Any]:
     return {
         "id": str(found.id), "run": str(found.run_id), "kind": found.kind, "status": found.status,
         "queue": found.queue, "quorum": found.quorum, "risk": found.risk, "tool": found.tool,
-        "amount": None if found.amount is None else str(found.amount), "created_at": found.created_at.isoformat(),
-        "expires_at": found.expires_at.isoformat(), "outcome": found.outcome,
+        "amount": None if found.amount is None else str(found.amount),
+        "created_at": found.created_at.isoformat(), "expires_at": found.expires_at.isoformat(),
+        "outcome": found.outcome, "ended_because": found.ended_because,
     }  # fmt: skip
 
 
@@ -155,15 +176,24 @@ def whole(found: Request) -> dict[str, Any]:
     """A request with its packet and what was said to it."""
     packet = orjson.loads(bytes(found.packet))
     action = None
-    if packet.get("tool") is not None:
+    arguments = orjson.loads(packet["arguments"]) if packet["arguments"] else None
+    if packet["tool"] is not None:
         origins = {part["pointer"]: part["origin"] for part in packet["provenance"]}
-        arguments = orjson.loads(packet["arguments"])
         action = {"tool": packet["tool"]["name"], "arguments": arguments, "argument_provenance": origins}
     return {
-        **row(found), "packet_digest": found.packet_digest, "packet": packet, "action": action,
+        **row(found),
+        "packet_digest": found.packet_digest,
+        "packet": packet,
+        "action": action,
         "answer_schema": found.answer_schema,
-        "decisions": [
-            {"decision": d.kind, "by": str(d.principal), "role": d.role, "at": d.at.isoformat(), "reason": d.reason}
-            for d in decisions_of(found.id)
-        ],
+        "decisions": [_word(decision, arguments) for decision in decisions_of(found.id)],
+    }
+
+
+def _word(said: Decision, proposed: Any) -> dict[str, Any]:
+    edited = None if said.arguments is None else orjson.loads(bytes(said.arguments))
+    return {
+        "decision": said.kind, "by": str(said.principal), "role": said.role, "at": said.at.isoformat(),
+        "reason": said.reason, "arguments": edited,
+        "changes": [] if edited is None else [change._asdict() for change in changes(proposed, edited)],
     }  # fmt: skip

@@ -1,4 +1,8 @@
-"""The digest of a decision: every column of its row."""
+"""The digest of a decision: every column of its row.
+
+`previous` is the digest of the word said before, and of the packet for the first: the trace binds the last
+one, so no earlier vote can be taken away unseen.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,11 +11,14 @@ from traces.core.canonical import canonical, digest
 
 COLUMNS = (
     "id", "tenant_id", "request_id", "principal", "owner", "role", "kind", "reason", "arguments", "answer",
-    "packet_digest", "at",
+    "packet_digest", "previous", "at",
 )  # fmt: skip
 
 
 def decision_digest(row: Mapping[str, Any]) -> str:
-    """SHA-256 over the canonical form of the row; bytes as hex."""
-    plain = {name: bytes(value).hex() if isinstance(value, bytes | memoryview) else value for name, value in row.items()}
-    return digest("decision", canonical({name: plain[name] for name in COLUMNS}))
+    """SHA-256 over the canonical form of the row; bytes as hex. Raises NotCanonical for text that is none."""
+    return digest("decision", canonical({name: _plain(row[name]) for name in COLUMNS}))
+
+
+def _plain(value: Any) -> Any:
+    return bytes(value).hex() if isinstance(value, bytes | memoryview) else value

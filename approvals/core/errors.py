@@ -34,7 +34,7 @@ class Expired(ApprovalError):
 
 
 class PacketChanged(ApprovalError):
-    """What you decided on is not what is asked: the packet's digest differs."""
+    """What you decided on is not what is asked: the packet's digest is {packet_digest}."""
 
     code = "packet-changed"
 

@@ -1,10 +1,13 @@
 """The states of a request and what brings each about: nothing leaves an end state (R-APPR-2)."""
 
+from collections.abc import Mapping
 from enum import StrEnum
+from types import MappingProxyType
+from typing import NamedTuple
 
 
 class RequestStatus(StrEnum):
-    """pending → decided (enough people agreed, or one said no) | expired (nobody in time) | withdrawn (its run ended)."""
+    """Where a request stands; `pending` is the only state that is left."""
 
     PENDING = "pending"
     DECIDED = "decided"
@@ -12,7 +15,34 @@ class RequestStatus(StrEnum):
     WITHDRAWN = "withdrawn"
 
 
-ENDS = (RequestStatus.DECIDED, RequestStatus.EXPIRED, RequestStatus.WITHDRAWN)
+class Cause(StrEnum):
+    """What ends a request."""
+
+    AGREED = "agreed"
+    REFUSED = "refused"
+    ANSWERED = "answered"
+    RECONCILED = "reconciled"
+    TIME_UP = "time_up"
+    RUN_ENDED = "run_ended"
+
+
+class Move(NamedTuple):
+    """One arrow of the drawing."""
+
+    source: RequestStatus
+    target: RequestStatus
+
+
+MOVES: Mapping[Cause, Move] = MappingProxyType(
+    {
+        Cause.AGREED: Move(RequestStatus.PENDING, RequestStatus.DECIDED),
+        Cause.REFUSED: Move(RequestStatus.PENDING, RequestStatus.DECIDED),
+        Cause.ANSWERED: Move(RequestStatus.PENDING, RequestStatus.DECIDED),
+        Cause.RECONCILED: Move(RequestStatus.PENDING, RequestStatus.DECIDED),
+        Cause.TIME_UP: Move(RequestStatus.PENDING, RequestStatus.EXPIRED),
+        Cause.RUN_ENDED: Move(RequestStatus.PENDING, RequestStatus.WITHDRAWN),
+    }
+)
 
 
 class DecisionKind(StrEnum):
@@ -27,9 +57,22 @@ class DecisionKind(StrEnum):
     CANCEL = "cancel"
 
 
-FITTING: dict[str, tuple[DecisionKind, ...]] = {
-    "action": (DecisionKind.APPROVE, DecisionKind.EDIT, DecisionKind.REJECT),
-    "reconciliation": (DecisionKind.HAPPENED, DecisionKind.NOT_HAPPENED, DecisionKind.CANCEL),
-    "clarification": (DecisionKind.ANSWER,),
-}
+FITTING: Mapping[str, tuple[DecisionKind, ...]] = MappingProxyType(
+    {
+        "action": (DecisionKind.APPROVE, DecisionKind.EDIT, DecisionKind.REJECT),
+        "reconciliation": (DecisionKind.HAPPENED, DecisionKind.NOT_HAPPENED, DecisionKind.CANCEL),
+        "clarification": (DecisionKind.ANSWER,),
+    }
+)
 AGREEING = (DecisionKind.APPROVE, DecisionKind.EDIT)
+CAUSES: Mapping[DecisionKind, Cause] = MappingProxyType(
+    {
+        DecisionKind.APPROVE: Cause.AGREED,
+        DecisionKind.EDIT: Cause.AGREED,
+        DecisionKind.REJECT: Cause.REFUSED,
+        DecisionKind.ANSWER: Cause.ANSWERED,
+        DecisionKind.HAPPENED: Cause.RECONCILED,
+        DecisionKind.NOT_HAPPENED: Cause.RECONCILED,
+        DecisionKind.CANCEL: Cause.RECONCILED,
+    }
+)

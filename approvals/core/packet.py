@@ -4,9 +4,9 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
-from traces.core.canonical import canonical_model
+from traces.core.canonical import canonical_model, digest
 
 Origin = Literal["goal", "plan", "trusted_fact", "untrusted_observation", "person", "model"]
 Kind = Literal["action", "reconciliation", "clarification"]
@@ -85,7 +85,7 @@ class Packet(Part):
     evidence: tuple[Evidence, ...] = ()
     costs: Costs
     confidence: Decimal | None = None
-    scores: dict[str, Decimal] = {}
+    scores: dict[str, Decimal] = Field(default_factory=dict)
     candidates: tuple[str, ...] = ()
     recommended_action: str
     who: WhoMayDecide
@@ -98,3 +98,8 @@ class Packet(Part):
 def packet_bytes(packet: Packet) -> bytes:
     """The canonical form that is stored, shown and hashed."""
     return canonical_model(packet)
+
+
+def packet_digest(body: bytes) -> str:
+    """What a decision names: SHA-256 of the packet as it is stored."""
+    return digest("packet", body)

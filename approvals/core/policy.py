@@ -1,14 +1,43 @@
-"""Who may decide what (R-APPR-5): by role, queue and limits, never one's own run, except to answer a question to oneself."""
+"""Who may decide what (R-APPR-5).
+
+By role, queue and limits, never on one's own run, except to answer a question to oneself.
+"""
 
 from decimal import Decimal
+from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict
+
+from tenancy.core.roles import Authority, Scope
 
 RISKS = ("read_only", "local_write", "network", "delegated", "destructive")
 
 
+class Rule(StrEnum):
+    """The rule that stands in the way, in the order in which they are asked."""
+
+    SUBMITTER_ANSWERS = "submitter_answers"
+    OWN_RUN = "own_run"
+    SCOPE = "scope"
+    QUEUE = "queue"
+    RISK = "risk"
+    AMOUNT_UNREADABLE = "amount_unreadable"
+    AMOUNT = "amount"
+
+
+_ORDER = tuple(Rule)
+
+
+class Refusal(BaseModel):
+    """Why somebody may not decide: the rule and a sentence."""
+
+    model_config = ConfigDict(frozen=True)
+    rule: Rule
+    sentence: str
+
+
 class Asked(BaseModel):
-    """What the rule looks at in a request. `amount` None: no amount is at stake, or it could not be read."""
+    """What the rule looks at in a request. `amount` None: none is at stake, or it could not be read."""
 
     model_config = ConfigDict(frozen=True)
     kind: str
@@ -19,35 +48,57 @@ class Asked(BaseModel):
     submitter: str
     submitter_owner: str
 
+    def moving(self, amount: Decimal | None) -> "Asked":
+        """The same request with another amount at stake: an edit's."""
+        return self.model_copy(update={"amount": amount})
+
 
 class Decider(BaseModel):
-    """What the rule looks at in a person or key, as the database has it now (A13)."""
+    """What the rule looks at in a person or key, as the database has it now (A13).
+
+    Each authority stands for itself: a limit on one queue is not lifted by a wider one on another.
+    """
 
     model_config = ConfigDict(frozen=True)
     principal: str
     owner: str
     scopes: tuple[str, ...]
-    queues: tuple[str, ...]
-    max_amount: Decimal | None
-    max_risk: str
+    authorities: tuple[Authority, ...]
 
 
-def refusal(asked: Asked, decider: Decider) -> str | None:
+def refusal(asked: Asked, decider: Decider) -> Refusal | None:
     """Why `decider` may not decide, or None."""
     own = decider.principal == asked.submitter or decider.owner == asked.submitter_owner
     if asked.kind == "clarification":
-        return None if own else "a question is answered by who submitted the task"
+        sentence = "a question is answered by who submitted the task"
+        return None if own else Refusal(rule=Rule.SUBMITTER_ANSWERS, sentence=sentence)
     if own:
-        return "nobody decides on their own run"
-    if "decide" not in decider.scopes:
-        return "the scope decide is missing"
-    if decider.queues and asked.queue not in decider.queues:
-        return f"the queue {asked.queue} is not among yours"
-    if decider.max_risk and RISKS.index(asked.risk) > RISKS.index(decider.max_risk):
-        return f"your limit is the risk class {decider.max_risk}"
-    if asked.has_amount and decider.max_amount is not None:
-        if asked.amount is None:
-            return "the amount cannot be read, and your authority has a limit"
-        if asked.amount > decider.max_amount:
-            return f"your limit is {decider.max_amount}"
+        return Refusal(rule=Rule.OWN_RUN, sentence="nobody decides on their own run")
+    if Scope.DECIDE.value not in decider.scopes or not decider.authorities:
+        return Refusal(rule=Rule.SCOPE, sentence="the scope decide is missing")
+    limits = [_limit(asked, authority) for authority in decider.authorities]
+    if None in limits:
+        return None
+    found = [limit for limit in limits if limit is not None]
+    return max(found, key=lambda limit: _ORDER.index(limit.rule))
+
+
+def _limit(asked: Asked, authority: Authority) -> Refusal | None:
+    """Where an authority ends short of the request; the authority that comes nearest is the one to name."""
+    if authority.queues and asked.queue not in authority.queues:
+        return Refusal(rule=Rule.QUEUE, sentence=f"the queue {asked.queue} is not among yours")
+    if authority.max_risk and _rank(asked.risk, len(RISKS)) > _rank(authority.max_risk, -1):
+        return Refusal(rule=Rule.RISK, sentence=f"your limit is the risk class {authority.max_risk}")
+    if not asked.has_amount or authority.max_amount is None:
+        return None
+    if asked.amount is None:
+        sentence = "the amount cannot be read, and your authority has a limit"
+        return Refusal(rule=Rule.AMOUNT_UNREADABLE, sentence=sentence)
+    if asked.amount > authority.max_amount:
+        return Refusal(rule=Rule.AMOUNT, sentence=f"your limit is {authority.max_amount:f}")
     return None
+
+
+def _rank(risk: str, unknown: int) -> int:
+    """0 for the least risk; what is no risk class ranks as `unknown`, so that the rule fails closed."""
+    return RISKS.index(risk) if risk in RISKS else unknown

@@ -6,107 +6,187 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
-        ('tenancy', '0002_guards'),
+        ("tenancy", "0002_guards"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='Request',
+            name="Request",
             fields=[
-                ('id', models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
-                ('run_id', models.UUIDField()),
-                ('call_id', models.CharField(max_length=32)),
-                ('kind', models.CharField(max_length=16)),
-                ('status', models.CharField(choices=[('pending', 'pending'), ('decided', 'decided'), ('expired', 'expired'), ('withdrawn', 'withdrawn')], default='pending', max_length=10)),
-                ('packet', models.BinaryField()),
-                ('packet_digest', models.CharField(max_length=64)),
-                ('action_digest', models.CharField(blank=True, max_length=64)),
-                ('tool', models.CharField(blank=True, max_length=64)),
-                ('queue', models.CharField(max_length=64)),
-                ('quorum', models.PositiveSmallIntegerField(default=1)),
-                ('risk', models.CharField(max_length=16)),
-                ('amount', models.DecimalField(decimal_places=4, max_digits=20, null=True)),
-                ('has_amount', models.BooleanField(default=False)),
-                ('answer_schema', models.JSONField(null=True)),
-                ('submitter', models.UUIDField()),
-                ('submitter_owner', models.UUIDField()),
-                ('grant_seconds', models.PositiveIntegerField()),
-                ('created_at', models.DateTimeField()),
-                ('expires_at', models.DateTimeField()),
-                ('settled_at', models.DateTimeField(null=True)),
-                ('outcome', models.CharField(blank=True, max_length=16)),
-                ('granted_action', models.CharField(blank=True, max_length=64)),
-                ('tenant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenancy.tenant')),
+                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("run_id", models.UUIDField()),
+                ("call_id", models.CharField(max_length=32)),
+                ("kind", models.CharField(max_length=16)),
+                (
+                    "status",
+                    models.CharField(
+                        choices=[
+                            ("pending", "pending"),
+                            ("decided", "decided"),
+                            ("expired", "expired"),
+                            ("withdrawn", "withdrawn"),
+                        ],
+                        default="pending",
+                        max_length=10,
+                    ),
+                ),
+                ("packet", models.BinaryField()),
+                ("packet_digest", models.CharField(max_length=64)),
+                ("action_digest", models.CharField(blank=True, max_length=64)),
+                ("tool", models.CharField(blank=True, max_length=64)),
+                ("queue", models.CharField(max_length=64)),
+                ("quorum", models.PositiveSmallIntegerField(default=1)),
+                ("risk", models.CharField(max_length=16)),
+                ("amount", models.DecimalField(decimal_places=4, max_digits=20, null=True)),
+                ("has_amount", models.BooleanField(default=False)),
+                ("answer_schema", models.JSONField(null=True)),
+                ("submitter", models.UUIDField()),
+                ("submitter_owner", models.UUIDField()),
+                ("grant_seconds", models.PositiveIntegerField()),
+                ("created_at", models.DateTimeField()),
+                ("expires_at", models.DateTimeField()),
+                ("settled_at", models.DateTimeField(null=True)),
+                ("outcome", models.CharField(blank=True, max_length=16)),
+                ("granted_action", models.CharField(blank=True, max_length=64)),
+                ("ended_because", models.CharField(blank=True, max_length=200)),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="tenancy.tenant",
+                    ),
+                ),
             ],
             options={
-                'abstract': False,
+                "abstract": False,
             },
         ),
         migrations.CreateModel(
-            name='Decision',
+            name="Decision",
             fields=[
-                ('id', models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
-                ('principal', models.UUIDField()),
-                ('owner', models.UUIDField()),
-                ('role', models.CharField(max_length=64)),
-                ('kind', models.CharField(choices=[('approve', 'approve'), ('edit', 'edit'), ('reject', 'reject'), ('answer', 'answer'), ('happened', 'happened'), ('not_happened', 'not_happened'), ('cancel', 'cancel')], max_length=16)),
-                ('reason', models.TextField(blank=True)),
-                ('arguments', models.BinaryField(null=True)),
-                ('answer', models.BinaryField(null=True)),
-                ('packet_digest', models.CharField(max_length=64)),
-                ('at', models.DateTimeField()),
-                ('digest', models.CharField(max_length=64)),
-                ('tenant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenancy.tenant')),
-                ('request', models.ForeignKey(db_constraint=False, on_delete=django.db.models.deletion.PROTECT, related_name='decisions', to='approvals.request')),
+                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("principal", models.UUIDField()),
+                ("owner", models.UUIDField()),
+                ("role", models.CharField(max_length=64)),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[
+                            ("approve", "approve"),
+                            ("edit", "edit"),
+                            ("reject", "reject"),
+                            ("answer", "answer"),
+                            ("happened", "happened"),
+                            ("not_happened", "not_happened"),
+                            ("cancel", "cancel"),
+                        ],
+                        max_length=16,
+                    ),
+                ),
+                ("reason", models.TextField(blank=True)),
+                ("arguments", models.BinaryField(null=True)),
+                ("answer", models.BinaryField(null=True)),
+                ("packet_digest", models.CharField(max_length=64)),
+                ("previous", models.CharField(max_length=64)),
+                ("at", models.DateTimeField()),
+                ("digest", models.CharField(max_length=64)),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="tenancy.tenant",
+                    ),
+                ),
+                (
+                    "request",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="decisions",
+                        to="approvals.request",
+                    ),
+                ),
             ],
             options={
-                'abstract': False,
+                "abstract": False,
             },
         ),
         migrations.CreateModel(
-            name='GrantUse',
+            name="GrantUse",
             fields=[
-                ('id', models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
-                ('effect_id', models.CharField(max_length=32)),
-                ('action_digest', models.CharField(max_length=64)),
-                ('at', models.DateTimeField()),
-                ('tenant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenancy.tenant')),
+                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("effect_id", models.CharField(max_length=32)),
+                ("action_digest", models.CharField(max_length=64)),
+                ("at", models.DateTimeField()),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="tenancy.tenant",
+                    ),
+                ),
             ],
             options={
-                'abstract': False,
-                'constraints': [models.UniqueConstraint(fields=('tenant', 'id'), name='approvals_grantuse_of_tenant')],
+                "abstract": False,
+                "constraints": [
+                    models.UniqueConstraint(fields=("tenant", "id"), name="approvals_grantuse_of_tenant")
+                ],
             },
         ),
         migrations.AddIndex(
-            model_name='request',
-            index=models.Index(fields=['tenant', 'status', 'created_at'], name='request_inbox'),
+            model_name="request",
+            index=models.Index(fields=["tenant", "status", "created_at"], name="request_inbox"),
         ),
         migrations.AddIndex(
-            model_name='request',
-            index=models.Index(fields=['tenant', 'run_id'], name='request_by_run'),
+            model_name="request",
+            index=models.Index(fields=["tenant", "run_id"], name="request_by_run"),
         ),
         migrations.AddConstraint(
-            model_name='request',
-            constraint=models.UniqueConstraint(fields=('tenant', 'id'), name='approvals_request_of_tenant'),
+            model_name="request",
+            constraint=models.UniqueConstraint(fields=("tenant", "id"), name="approvals_request_of_tenant"),
         ),
         migrations.AddConstraint(
-            model_name='request',
-            constraint=models.UniqueConstraint(condition=models.Q(('status', 'pending')), fields=('tenant', 'run_id', 'call_id'), name='request_one_open_per_call'),
+            model_name="request",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("status", "pending")),
+                fields=("tenant", "run_id", "call_id"),
+                name="request_one_open_per_call",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='request',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('settled_at', None), ('status', 'pending')), models.Q(models.Q(('status', 'pending'), _negated=True), ('settled_at__isnull', False)), _connector='OR'), name='request_settled_has_a_time'),
+            model_name="request",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("settled_at", None), ("status", "pending")),
+                    models.Q(models.Q(("status", "pending"), _negated=True), ("settled_at__isnull", False)),
+                    _connector="OR",
+                ),
+                name="request_settled_has_a_time",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='decision',
-            constraint=models.UniqueConstraint(fields=('tenant', 'id'), name='approvals_decision_of_tenant'),
+            model_name="decision",
+            constraint=models.UniqueConstraint(fields=("tenant", "id"), name="approvals_decision_of_tenant"),
         ),
         migrations.AddConstraint(
-            model_name='decision',
-            constraint=models.UniqueConstraint(fields=('tenant', 'request', 'owner'), name='decision_once_a_person'),
+            model_name="decision",
+            constraint=models.UniqueConstraint(
+                fields=("tenant", "request", "owner"), name="decision_once_a_person"
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="decision",
+            constraint=models.UniqueConstraint(
+                fields=("tenant", "request", "previous"), name="decision_one_line"
+            ),
         ),
     ]

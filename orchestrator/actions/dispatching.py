@@ -16,7 +16,8 @@ INSERT INTO orchestrator_intent
   (effect, tenant_id, run_id, kind, fence, record, attempt, tool, tool_digest, argument_digest, key, mutating,
    body, deadline, at)
 SELECT i.effect, i.tenant_id, i.run_id, i.kind, r.fence, i.record, i.attempt, i.tool, i.tool_digest,
-       i.argument_digest, i.key, i.mutating, i.body, clock_timestamp() + make_interval(secs => %(seconds)s), clock_timestamp()
+       i.argument_digest, i.key, i.mutating, i.body, clock_timestamp() + make_interval(secs => %(seconds)s),
+       clock_timestamp()
   FROM orchestrator_intent i JOIN orchestrator_run r ON r.tenant_id = i.tenant_id AND r.id = i.run_id
  WHERE i.effect = %(effect)s AND i.tenant_id = %(tenant)s AND r.id = %(run)s AND r.fence = %(fence)s
  ORDER BY i.fence DESC LIMIT 1

@@ -188,7 +188,7 @@ class State(Value):
         return tuple(self.exchanges[key] for key in sorted(self.exchanges, key=int)[-length:])
 
     def left(self, dimension: str) -> Decimal | None:
-        """What is left of a dimension: limit less used less held by what is in flight; None without a limit."""
+        """What is left of a dimension: limit less used less held in flight; None without a limit."""
         limit = self.limits.get(dimension)
         if limit is None:
             return None

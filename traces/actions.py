@@ -14,16 +14,16 @@ from traces.models import Salt
 
 # Bytes are bound in binary (%b): as text each would be written as hex, twice its size, and read back.
 EVENTS = """
-INSERT INTO traces_event (tenant_id, run_id, seq, at, phase, kind, actor, body, previous, hash)
-SELECT %(tenant)s, %(run)s, * FROM unnest(
-  %(seq)s::bigint[], %(at)s::timestamptz[], %(phase)s::smallint[], %(kind)s::text[], %(actor)s::text[],
+INSERT INTO traces_event (tenant_id, run_id, at, seq, phase, kind, actor, body, previous, hash)
+SELECT %(tenant)s, %(run)s, %(at)s, * FROM unnest(
+  %(seq)s::bigint[], %(phase)s::smallint[], %(kind)s::text[], %(actor)s::text[],
   %(body)b::bytea[], %(previous)b::bytea[], %(hash)b::bytea[])"""
 RECORDS = """
 INSERT INTO traces_record
-  (tenant_id, run_id, number, at, phase, source, outcome, target, body, previous, hash)
-SELECT %(tenant)s, %(run)s, * FROM unnest(
-  %(number)s::bigint[], %(at)s::timestamptz[], %(phase)s::smallint[], %(source)s::text[], %(outcome)s::text[],
-  %(target)s::text[], %(body)b::bytea[], %(previous)b::bytea[], %(hash)b::bytea[])"""
+  (tenant_id, run_id, at, number, phase, source, outcome, target, body, previous, hash)
+SELECT %(tenant)s, %(run)s, %(at)s, * FROM unnest(
+  %(number)s::bigint[], %(phase)s::smallint[], %(source)s::text[], %(outcome)s::text[], %(target)s::text[],
+  %(body)b::bytea[], %(previous)b::bytea[], %(hash)b::bytea[])"""
 PAYLOADS = """
 INSERT INTO traces_payload (tenant_id, run_id, digest, body, size)
 SELECT %(tenant)s, %(run)s, * FROM unnest(%(digest)b::bytea[], %(body)b::bytea[], %(size)s::bigint[])
@@ -42,7 +42,8 @@ def append(tenant_id: UUID, linked: Linked, *, cursor: Cursor) -> None:
             columns: dict[str, Any] = dict(
                 zip(rows[0]._fields, map(list, zip(*rows, strict=True)), strict=True)
             )
-            columns |= {"tenant": tenant_id, "run": linked.head.run}
+            # A link has one run and one time.
+            columns |= {"tenant": tenant_id, "run": linked.head.run, "at": rows[0].at}
             cursor.execute(table, columns, prepare=True)
 
 

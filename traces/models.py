@@ -8,12 +8,19 @@ from typing import ClassVar
 
 from django.db import models
 
-from tenancy.models import TenantOwned
+from tenancy.models import Tenant, TenantOwned
 
 
 class Row(TenantOwned):
-    """A row of one run. What a hash covers stands as the bytes that were hashed."""
+    """A row of one run. What a hash covers stands as the bytes that were hashed.
 
+    No foreign key to the tenant, which row-level security names anyway: a commit writes a dozen rows, and
+    each would lock the tenant's row, which all its runs share.
+    """
+
+    tenant = models.ForeignKey(
+        Tenant, on_delete=models.PROTECT, related_name="+", db_index=False, db_constraint=False
+    )
     id = None  # type: ignore[assignment]  # the place is the key
     run_id = models.UUIDField()
 

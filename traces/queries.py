@@ -18,13 +18,14 @@ from traces.ports import runs
 PAYLOADS = """
 SELECT digest, body FROM traces_payload
  WHERE run_id = %s AND digest = ANY(%b::bytea[]) AND body IS NOT NULL"""
+# The snapshot's number comes as a value and not by a join, so that the index leads to the records after it.
 RECALL = """
 WITH newest AS (
   SELECT number, state FROM traces_snapshot WHERE run_id = %(run)s ORDER BY number DESC LIMIT 1)
 SELECT number, state, NULL::bytea FROM newest
 UNION ALL
-(SELECT r.number, NULL, r.body FROM traces_record r, newest n WHERE r.run_id = %(run)s AND r.number > n.number
-  ORDER BY r.number)"""
+SELECT number, NULL, body FROM traces_record
+ WHERE run_id = %(run)s AND number > (SELECT number FROM newest)"""
 EVENT_COLUMNS = ("run_id", "seq", "at", "phase", "kind", "actor", "body", "previous", "hash")
 RECORD_COLUMNS = (
     "run_id", "number", "at", "phase", "source", "outcome", "target", "body", "previous", "hash",

@@ -168,7 +168,7 @@ def hash_of(event: EventRow, previous: bytes) -> bytes:
     return event_hash(previous, content)
 
 
-def _event(run: UUID, seq: int, word: Said, at: datetime, time: str, previous: bytes) -> EventRow:  # noqa: PLR0917
+def _event(run: UUID, seq: int, word: Said, at: datetime, time: str, previous: bytes) -> EventRow:
     body = canonical_model(word.body)
     kind: str = word.body.kind  # type: ignore[attr-defined]  # every concrete body names its kind
     content = envelope(run=run, seq=seq, time=time, phase=word.phase, kind=kind, actor=word.actor, body=body)

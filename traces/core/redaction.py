@@ -55,6 +55,8 @@ _CARD = re.compile(r"(?<![0-9])[2-6](?:[ -]?[0-9]){12,18}(?![0-9])")
 _IBAN = re.compile(r"(?<![A-Za-z0-9])([A-Z]{2})[0-9]{2}(?= ?[A-Z0-9])")
 _NUMBER = re.compile(r"(?<![0-9.eE+-])[2-6][0-9]{12,18}(?![0-9.eE])")
 _LITERAL = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+_BEGINS = frozenset('{["')
+_BEGINS_ALONE = frozenset('{["0123456789')
 _COLON = re.compile(r"\s*:")
 
 
@@ -119,7 +121,8 @@ class _Cleaner:
 
     def value(self, text: str, depth: int) -> str:
         """JSON by its strings, for an escape before a secret would hide it; anything else as text."""
-        if depth < DEEPEST and text.lstrip()[:1] in ("{", "[", '"') and _is_json(text):
+        begins = _BEGINS if depth else _BEGINS_ALONE
+        if depth < DEEPEST and text.lstrip()[:1] in begins and _is_json(text):
             return self._json(text, depth)
         return self._text(text)
 

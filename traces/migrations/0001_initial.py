@@ -4,7 +4,11 @@ import django.db.models.deletion
 from django.db import migrations, models
 
 TENANT = models.ForeignKey(
-    db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name="+", to="tenancy.tenant"
+    db_constraint=False,
+    db_index=False,
+    on_delete=django.db.models.deletion.PROTECT,
+    related_name="+",
+    to="tenancy.tenant",
 )
 
 

@@ -44,6 +44,10 @@ ERASE = """
   SELECT count(*) FROM gone
 """
 
+# The wheels' PostgreSQL has no lz4, and its own compression costs 0.1 ms for content of 5 KB and 0.4 ms for 20 KB
+# of the commit's time to save 30-40 % of the disk: a commit is bound by the processor, so content stays as it came.
+AS_IT_CAME = "ALTER TABLE traces_payload ALTER COLUMN body SET STORAGE EXTERNAL;"
+
 
 class Migration(migrations.Migration):
     """Guards after the tables."""
@@ -55,5 +59,6 @@ class Migration(migrations.Migration):
         migrations.RunSQL(ONLY_ERASED, "DROP FUNCTION traces_only_erased();"),
         *(migrations.RunSQL(GUARD.format(table=t), UNGUARD.format(table=t)) for t in ERASABLE),
         *(grant(table, "SELECT, INSERT") for table in (*APPENDED, *ERASABLE)),
+        migrations.RunSQL(AS_IT_CAME, migrations.RunSQL.noop),
         definer("erase_payloads", "run uuid", "bigint", ERASE, volatility="VOLATILE"),
     ]

@@ -122,7 +122,10 @@ def _bytes(stored: Any) -> bytes | None:
 
 
 def incomplete(run_id: UUID) -> tuple[str, ...]:
-    """What is absent from a finished run's trace, in words (R-TRACE-2). Raises TraceMissing."""
+    """What is absent from a finished run's trace, in words (R-TRACE-2). Raises TraceMissing.
+
+    Of a run that nobody knows, only what its trace can say by itself is asked for.
+    """
     bodies = [
         orjson.loads(bytes(body))
         for body in Event.objects.filter(run_id=run_id).order_by("seq").values_list("body", flat=True)
@@ -130,7 +133,7 @@ def incomplete(run_id: UUID) -> tuple[str, ...]:
     if not bodies:
         raise TraceMissing
     pinned = runs().pinned(run_id)
-    manifest: dict[str, Any] = {}
+    manifest: dict[str, Any] | None = None
     if pinned is not None:
         manifest = {**orjson.loads(pinned.manifest), "pins": orjson.loads(pinned.pins)}
     return missing_parts(bodies, manifest, snapshots=Snapshot.objects.filter(run_id=run_id).count())

@@ -11,7 +11,7 @@ from traces.core.chain import Head
 from traces.core.proof import Fault as Fault
 from traces.core.proof import faults_of, up_to
 from traces.ports import runs
-from traces.queries import trace_of, traced_runs
+from traces.queries import incomplete, trace_of, traced_runs
 
 Check = Callable[[UUID], list[Fault]]
 _CHECKS: dict[str, Check] = {}
@@ -32,9 +32,17 @@ def verify_run(run_id: UUID, expected: Head | None = None) -> list[Fault]:
     if expected is None and claimed is not None and runs().heads(run_id).get(run_id) != claimed:
         trace = up_to(trace, claimed)
     faults = faults_of(trace, claimed)
+    if not faults and trace.events and any(event.kind == "run_finished" for event in trace.events):
+        faults += [_absent(part) for part in incomplete(run_id)]
     for check in _CHECKS.values():
         faults += check(run_id)
     return faults
+
+
+def _absent(part: str) -> Fault:
+    return Fault(
+        where="Trace", number=0, column=part, sentence="a finished run's trace must hold it (R-TRACE-2)"
+    )
 
 
 def verify_tenant() -> Iterator[tuple[UUID, list[Fault]]]:

@@ -1,5 +1,7 @@
 """A small valid trace: four commits of a run that calls a tool, finds a fact and ends."""
 
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -10,6 +12,7 @@ import orjson
 
 from tenancy.context import raw_cursor, tenant
 from tenancy.ids import fresh_id
+from traces import ports
 from traces.actions import append, open_salt, save_snapshot, store_payloads
 from traces.core import events
 from traces.core.canonical import canonical, digest, payload_digest
@@ -133,3 +136,34 @@ def observed(observation: str) -> tuple[Said, ...]:
             Phase.STATE_UPDATE,
         ),
     )  # fmt: skip
+
+
+class OneRun:
+    """The floor above, with one run."""
+
+    def __init__(self, head: Head, pinned: ports.Pinned | None) -> None:
+        self._head, self._pinned = head, pinned
+
+    def heads(self, run_id: UUID | None = None) -> dict[UUID, Head]:
+        """Its head."""
+        return {self._head.run: self._head} if run_id in (None, self._head.run) else {}
+
+    def pinned(self, run_id: UUID) -> ports.Pinned | None:
+        """Its pins."""
+        return self._pinned if run_id == self._head.run else None
+
+
+def one_run(head: Head, pinned: ports.Pinned | None = None) -> AbstractContextManager[None]:
+    """While it lasts, the floor above knows this run and no other."""
+    return registered(OneRun(head, pinned))
+
+
+@contextmanager
+def registered(runs: ports.Runs) -> Iterator[None]:
+    """While it lasts, `runs` is the floor above."""
+    before = ports.runs()
+    ports.register_runs(runs)
+    try:
+        yield
+    finally:
+        ports.register_runs(before)

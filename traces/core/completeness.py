@@ -26,16 +26,15 @@ ANSWERS: Final = frozenset(
 
 
 def missing_parts(
-    bodies: Sequence[Mapping[str, Any]], manifest: Mapping[str, Any], *, snapshots: int
+    bodies: Sequence[Mapping[str, Any]], manifest: Mapping[str, Any] | None, *, snapshots: int
 ) -> tuple[str, ...]:
     """What is absent from the trace of a finished run, in words; empty when it is complete.
 
-    `bodies` are what its events say, in order; `manifest` is the run's pins (with `pins` inside); `snapshots`
-    counts its stored states. What a run never did (calls, escalations) is not asked for.
+    `bodies` are what its events say, in order; `manifest` is the run's pins (with `pins` inside), None where
+    nobody knows the run; `snapshots` counts its stored states. What a run never did (calls, escalations) is
+    not asked for.
     """
-    pins = manifest.get("pins") or {}
-    missing = [words for name, words in MANIFEST.items() if manifest.get(name) in (None, "")]
-    missing += [words for name, words in PINS.items() if pins.get(name) in (None, "")]
+    missing = [] if manifest is None else _pins(manifest)
     kinds = {str(body.get("kind")) for body in bodies}
     if "task_submitted" not in kinds:
         missing.append("submission")
@@ -45,6 +44,13 @@ def missing_parts(
         missing.append("checkpoints")
     missing += _calls(bodies) + _validations(bodies) + _escalations(bodies)
     return tuple(missing)
+
+
+def _pins(manifest: Mapping[str, Any]) -> list[str]:
+    """Every version in force is named."""
+    pins = manifest.get("pins") or {}
+    missing = [words for name, words in MANIFEST.items() if manifest.get(name) in (None, "")]
+    return missing + [words for name, words in PINS.items() if pins.get(name) in (None, "")]
 
 
 def _calls(bodies: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -5,20 +5,27 @@ and is named here by its digest. Amounts are decimal strings in the canonical fo
 a default, and a changed meaning takes a new version `v`, so that readers accept all ever written (BYTES.md).
 """
 
-from decimal import Decimal
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import Field, TypeAdapter
 
-Amounts = dict[str, Decimal]
-
-
-class Body(BaseModel):
-    """What one event says. Subclasses name their kind."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-    v: Literal[1] = 1
-
+from traces.core.body import Amounts as Amounts
+from traces.core.body import Body as Body
+from traces.core.call_events import BreakerTripped as BreakerTripped
+from traces.core.call_events import BudgetExtended as BudgetExtended
+from traces.core.call_events import BudgetSettled as BudgetSettled
+from traces.core.call_events import CallAnsweredNot as CallAnsweredNot
+from traces.core.call_events import CallAttempted as CallAttempted
+from traces.core.call_events import CallChecked as CallChecked
+from traces.core.call_events import CallInDoubt as CallInDoubt
+from traces.core.call_events import CallObserved as CallObserved
+from traces.core.call_events import CallRecovered as CallRecovered
+from traces.core.call_events import CallRequested as CallRequested
+from traces.core.call_events import CallVerified as CallVerified
+from traces.core.call_events import FactCommitted as FactCommitted
+from traces.core.call_events import FailureCommitted as FailureCommitted
+from traces.core.call_events import GroundingViolation as GroundingViolation
+from traces.core.call_events import ReservationRefused as ReservationRefused
 
 # -- the run's life ----------------------------------------------------------------------------------------
 
@@ -165,169 +172,6 @@ class RetryScheduled(Body):
     attempt: int
     delay_ms: int
     cause: str
-
-
-# -- calls and the grounding ladder (R-LOOP-5) -------------------------------------------------------------
-
-
-class CallRequested(Body):
-    """Rung 1, intended: the model or a node asks for a call. `tool` is cut to 200 characters when unknown."""
-
-    kind: Literal["call_requested"] = "call_requested"
-    call: str
-    tool: str
-    arguments: str
-    ordinal: int
-    by: Literal["model", "node", "person"]
-
-
-class CallChecked(Body):
-    """One step of the eligibility chain: its verdict with the rule and the boundary version."""
-
-    kind: Literal["call_checked"] = "call_checked"
-    call: str
-    step: Literal["registered", "arguments", "permitted", "budget", "risk", "approval"]
-    decision: Literal["allow", "sandbox", "approval_required", "deny"]
-    rule: str
-    boundary: str
-    detail: str = ""
-
-
-class CallAnsweredNot(Body):
-    """A requested call that was never run and its structured result: denied, malformed, capped, blocked."""
-
-    kind: Literal["call_not_run"] = "call_not_run"
-    call: str
-    status: str
-    detail: str
-    result: str
-
-
-class CallAttempted(Body):
-    """Rung 2, attempted: the intent was committed."""
-
-    kind: Literal["call_attempted"] = "call_attempted"
-    call: str
-    effect: str
-    tool: str
-    tool_version: str
-    arguments: str
-    argument_digest: str
-    idempotency_key: str
-    attempt: int
-    mutating: bool
-    grant: str | None = None
-
-
-class CallObserved(Body):
-    """Rung 3, observed: what came back, as it came; failures too (R-LOOP-7)."""
-
-    kind: Literal["call_observed"] = "call_observed"
-    call: str
-    effect: str
-    status: str
-    observation: str | None
-    size: int
-    request_id: str = ""
-    truncated: bool = False
-
-
-class CallVerified(Body):
-    """Rung 4, verified (or not): which validator looked and what it found."""
-
-    kind: Literal["call_verified"] = "call_verified"
-    call: str
-    validator: str
-    verdict: Literal["verified", "failed", "conflict", "low_confidence", "unsafe", "observed_only"]
-    detail: str = ""
-
-
-class FactCommitted(Body):
-    """Rung 5, committed."""
-
-    kind: Literal["fact_committed"] = "fact_committed"
-    fact: str
-    version: int
-    digest: str
-    call: str
-    observation: str
-    validator: str
-    trust: Literal["trusted", "untrusted"]
-
-
-class FailureCommitted(Body):
-    """A verified failure is an error state: it supports no claim of success (R-LOOP-7)."""
-
-    kind: Literal["failure_committed"] = "failure_committed"
-    call: str
-    tool: str
-    error: str
-    attempt: int
-    observation: str | None = None
-
-
-class CallInDoubt(Body):
-    """A mutating call that may or may not have happened; it is never repeated (R-TOOL-9)."""
-
-    kind: Literal["call_in_doubt"] = "call_in_doubt"
-    call: str
-    effect: str
-    tool: str
-    reason: str
-
-
-class CallRecovered(Body):
-    kind: Literal["call_recovered"] = "call_recovered"
-    effect: str
-    resolution: Literal["repeated", "found", "abandoned", "in_doubt", "lost"]
-    detail: str = ""
-
-
-class GroundingViolation(Body):
-    """A claim that no invocation backs (R-LOOP-6)."""
-
-    kind: Literal["grounding_violation"] = "grounding_violation"
-    claim: str
-    where: str
-    source: str
-
-
-# -- budgets and breakers ----------------------------------------------------------------------------------
-
-
-class ReservationRefused(Body):
-    kind: Literal["reservation_refused"] = "reservation_refused"
-    dimension: str
-    limit: Decimal | None
-    wanted: Decimal
-    left: Decimal | None
-    account: str = "run"
-
-
-class BudgetSettled(Body):
-    kind: Literal["budget_settled"] = "budget_settled"
-    effect: str
-    amounts: Amounts
-    unknown: bool = False
-    overrun: Amounts = Field(default_factory=dict)
-
-
-class BudgetExtended(Body):
-    kind: Literal["budget_extended"] = "budget_extended"
-    amounts: Amounts
-    by: str
-    reason: str = ""
-
-
-class BreakerTripped(Body):
-    """One of the breakers of spec 3 tripped; `limit` and `actual` are in the breaker's own unit."""
-
-    kind: Literal["breaker_tripped"] = "breaker_tripped"
-    breaker: str
-    reason: str
-    subject: str = ""
-    limit: Decimal | None = None
-    actual: Decimal | None = None
 
 
 # -- people ------------------------------------------------------------------------------------------------

@@ -1,6 +1,5 @@
 """An export proves itself, and every altered line of it is noticed (R-TRACE-4)."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from uuid import UUID
 
@@ -11,14 +10,13 @@ from tenancy.context import tenant
 from tenancy.core.errors import OutsideTenant
 from tenancy.ids import fresh_id
 from tests.conftest import House
-from tests.factories.traces import write_run
+from tests.factories.traces import one_run, write_run
 from tests.proves import proves
-from traces import ports
 from traces.core.canonical import canonical, digest
-from traces.core.chain import Head
 from traces.core.errors import NotAnExport, TraceMissing
 from traces.core.exported import verify_lines
 from traces.exports.jsonl import export, verify_file
+from traces.ports import Pinned
 
 
 def lines_of(house: House, run: UUID | None = None) -> list[bytes]:
@@ -80,36 +78,13 @@ def test_a_run_without_a_trace_has_no_export(house: House) -> None:
         next(export(fresh_id()))
 
 
-class OneRun:
-    """The floor above, with one run."""
-
-    def __init__(self, head: Head, pinned: ports.Pinned) -> None:
-        self.head, self.pins = head, pinned
-
-    def heads(self, run_id: UUID | None = None) -> dict[UUID, Head]:
-        """Its head."""
-        return {self.head.run: self.head} if run_id in (None, self.head.run) else {}
-
-    def pinned(self, run_id: UUID) -> ports.Pinned | None:
-        """Its pins."""
-        return self.pins if run_id == self.head.run else None
-
-
-@pytest.fixture
-def unregistered() -> Iterator[None]:
-    """Whoever was registered is so again afterwards."""
-    before = ports.runs()
-    yield
-    ports.register_runs(before)
-
-
 @proves("R-TRACE-4", part="self-contained")
-def test_an_export_brings_the_head_the_manifest_and_its_pins(house: House, unregistered: None) -> None:
+def test_an_export_brings_the_head_the_manifest_and_its_pins(house: House) -> None:
     pen = write_run(house.tenant.id)
     pins = canonical({"boundary_digest": "b"})
     manifest = canonical({"pins_digest": digest("pins", pins)})
-    ports.register_runs(OneRun(pen.head, ports.Pinned(manifest, pins)))
-    lines = lines_of(house, pen.run)
+    with one_run(pen.head, Pinned(manifest, pins)):
+        lines = lines_of(house, pen.run)
     assert [orjson.loads(line)["line"] for line in lines[:3]] == ["header", "manifest", "pins"]
     faults = verify_lines(lines)
     assert [fault.where for fault in faults] == ["manifest"], "the factory's first record binds no manifest"

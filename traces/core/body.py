@@ -1,0 +1,15 @@
+"""The base of every event body (BYTES.md): frozen, closed, versioned."""
+
+from decimal import Decimal
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+Amounts = dict[str, Decimal]
+
+
+class Body(BaseModel):
+    """What one event says. Subclasses name their kind."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    v: Literal[1] = 1

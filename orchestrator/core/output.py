@@ -35,15 +35,7 @@ def result_body(view: View, *, partial: bool, sources: Mapping[str, Source]) -> 
         "facts": _facts(view),
         "unverified": _unverified(view) if partial else [],
         "rests_on_untrusted": untrusted,
-        "provenance": {
-            "goal": view.manifest.goal_digest,
-            "graph": view.manifest.graph,
-            "boundary": view.pins.boundary_digest,
-            "registry": view.pins.registry_digest,
-            "models": sorted({profile.model for profile in view.pins.profiles}),
-            "draft": view.state.best or view.state.draft,
-            "scripted": view.manifest.scripted,
-        },
+        "provenance": _provenance(view),
     }
     return canonical_outside(document), canonical_outside({"output": output})
 
@@ -63,9 +55,23 @@ def report_body(view: View, code: TerminalCode, reason: str) -> bytes:
         "output": _output(view, {}) if view.state.best else None,
         "facts": _facts(view),
         "unverified": _unverified(view),
+        "provenance": _provenance(view),
         "checkpoint": {"record": view.number, "node": view.state.position},
     }
     return canonical_outside(document)
+
+
+def _provenance(view: View) -> dict[str, Any]:
+    """The versions the output was made under."""
+    return {
+        "goal": view.manifest.goal_digest,
+        "graph": view.manifest.graph,
+        "boundary": view.pins.boundary_digest,
+        "registry": view.pins.registry_digest,
+        "models": sorted({profile.model for profile in view.pins.profiles}),
+        "draft": view.state.best or view.state.draft,
+        "scripted": view.manifest.scripted,
+    }
 
 
 def _output(view: View, sources: Mapping[str, Source]) -> Any:

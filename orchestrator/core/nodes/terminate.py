@@ -37,7 +37,8 @@ class Terminate(Plain):
         expired = view.state.expired
         status = final_status(config.code, expired=expired)
         reason = view.state.reason or ending.meaning
-        result = view.state.result or view.desk.put(report_body(view, config.code, reason))
+        whole = None if view.state.partial else view.state.result
+        result = whole or view.desk.put(report_body(view, config.code, reason))
         finish = Finish(
             id=view.effect_id(99, 0), code=config.code, status=status, reason=reason[:500], result=result
         )

@@ -15,6 +15,7 @@ from orchestrator.core.checks.drawing import draw
 from orchestrator.core.compiler import canonical_form, compile_graph, tier_of, transition_bound
 from orchestrator.core.graph import GraphSpec
 from orchestrator.core.nodes import kinds
+from tests.core.orchestrator.faulty import before, numbers
 from tests.factories.graphs import Document, compiled, document, documents, edge, end
 from tests.proves import proves
 
@@ -139,3 +140,12 @@ def test_of_two_limits_through_a_node_the_lower_holds() -> None:
     plain = document("tool")
     plain["cycles"] = [{"through": "scope", "limit": limit} for limit in (3, 2, 5)]
     assert compiled(plain).cycle_limits["scope"] == 2
+
+
+@proves("R-GRAPH-2", part="all at once")
+def test_all_faults_come_at_once() -> None:
+    plain = document("act") | {"tier": 2, "tools": []}
+    plain["nodes"].append({"id": "extra", "kind": "shell"})
+    del plain["interrupts"]["unsafe"]
+    before(plain, edge("init", "happy", "nowhere"))
+    assert numbers(plain) == [2, 5, 8, 13, 20, 26]

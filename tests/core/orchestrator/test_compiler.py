@@ -1,51 +1,14 @@
 """Every check of the compiler trips on exactly what it is for (R-GRAPH-2, R-GRAPH-5, R-GRAPH-20)."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import pytest
 
-from orchestrator.core.boundary import Boundary, ToolGrant
-from orchestrator.core.checks.fault import RULES
+from orchestrator.core.boundary import ToolGrant
 from orchestrator.core.compiler import compile_graph
-from orchestrator.core.errors import CompileFailed
-from orchestrator.core.tool import ReadBack, Risk, ToolSpec, Verifier
+from orchestrator.core.tool import ReadBack, Risk, Verifier
+from tests.core.orchestrator.faulty import before, faults, node, numbers, retarget
 from tests.factories.graphs import Document, document, edge, end
 from tests.factories.tools import BOUNDARY, PROMPT, TOOLS
 from tests.proves import proves
-
-
-def faults(
-    plain: Document, *, tools: Mapping[str, ToolSpec] | None = None, boundary: Boundary | None = BOUNDARY
-) -> list[dict[str, Any]]:
-    with pytest.raises(CompileFailed) as caught:
-        compile_graph(plain, tools=TOOLS if tools is None else tools, boundary=boundary, prompts=(PROMPT,))
-    found: list[dict[str, Any]] = caught.value.data["faults"]
-    assert caught.value.data["count"] == len(found)
-    assert all(fault["rule"] == RULES[fault["number"]] and fault["sentence"] for fault in found)
-    return found
-
-
-def numbers(plain: Document, **known: Any) -> list[int]:
-    return sorted({fault["number"] for fault in faults(plain, **known)})
-
-
-def node(plain: Document, name: str) -> Document:
-    found: Document = next(one for one in plain["nodes"] if one["id"] == name)
-    return found
-
-
-def retarget(plain: Document, source: str, outcome: str, target: str) -> Document:
-    """The last edge of the outcome leads elsewhere."""
-    of_outcome = [one for one in plain["edges"] if one["source"] == source and one["outcome"] == outcome]
-    of_outcome[-1]["target"] = target
-    return plain
-
-
-def before(plain: Document, *edges: Document) -> Document:
-    """Further edges are tried first."""
-    plain["edges"] = [*edges, *plain["edges"]]
-    return plain
 
 
 @pytest.mark.parametrize(
@@ -431,12 +394,3 @@ def test_26_a_tier_declared_too_low() -> None:
 @proves("R-GRAPH-8", part="justification")
 def test_27_a_high_tier_without_a_reason() -> None:
     assert numbers(document("act") | {"justification": "  "}) == [27]
-
-
-@proves("R-GRAPH-2", part="all at once")
-def test_all_faults_come_at_once() -> None:
-    plain = document("act") | {"tier": 2, "tools": []}
-    plain["nodes"].append({"id": "extra", "kind": "shell"})
-    del plain["interrupts"]["unsafe"]
-    before(plain, edge("init", "happy", "nowhere"))
-    assert numbers(plain) == [2, 5, 8, 13, 20, 26]

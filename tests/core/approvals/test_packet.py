@@ -1,0 +1,90 @@
+"""The packet is bytes: what is shown is what is hashed, and all of it."""
+
+import os
+import subprocess
+import sys
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from approvals.core.packet import Packet, packet_bytes, packet_digest
+from tests.factories.approvals import NOON, REFUND, make_packet
+from tests.proves import proves
+from tests.servers import ROOT
+
+OTHER: dict[str, Any] = {
+    "request": "r2",
+    "run": "r3",
+    "kind": "reconciliation",
+    "goal": "Refund A-2",
+    "step": "other",
+    "call": "c2",
+    "tool": REFUND.model_copy(update={"version": 2}),
+    "arguments": "{}",
+    "arguments_digest": "e" * 64,
+    "previous_arguments": "{}",
+    "provenance": (),
+    "why": "So.",
+    "evidence": (),
+    "costs": {"so_far": Decimal(1), "this": Decimal(0), "left": None},
+    "confidence": None,
+    "scores": {},
+    "candidates": ("a",),
+    "recommended_action": "Reject.",
+    "who": {"roles": (), "queue": "q", "quorum": 2},
+    "trigger": "other",
+    "boundary": "c" * 64,
+    "action_digest": "f" * 64,
+    "expires_at": NOON.replace(hour=13),
+}
+
+
+def test_every_field_is_tried() -> None:
+    assert {*OTHER, "v"} == set(Packet.model_fields)
+
+
+@proves("A1", part="the packet")
+@proves("R-APPR-2", part="hashed")
+@pytest.mark.parametrize("name", OTHER)
+def test_any_change_is_another_packet(name: str) -> None:
+    changed = make_packet(**{name: OTHER[name]})
+    assert packet_digest(packet_bytes(changed)) != packet_digest(packet_bytes(make_packet()))
+
+
+@proves("R-APPR-2", part="frozen")
+def test_a_packet_can_be_read_back_and_not_be_changed() -> None:
+    packet = make_packet()
+    assert Packet.model_validate_json(packet_bytes(packet)) == packet
+    with pytest.raises(ValidationError):
+        packet.why = "Because."  # type: ignore[misc]
+
+
+def test_a_packet_keeps_the_exact_arguments_as_text() -> None:
+    assert (
+        '"arguments":"{\\"amount\\":\\"150.00\\",\\"order_id\\":\\"A-1\\"}"'
+        in packet_bytes(make_packet()).decode()
+    )
+
+
+def test_the_bytes_do_not_depend_on_the_process() -> None:
+    code = (
+        "import django; django.setup()\n"
+        "from tests.factories.approvals import make_packet\n"
+        "from approvals.core.packet import packet_bytes, packet_digest\n"
+        "scores = {'b': 1, 'a': 2}\n"
+        "print(packet_digest(packet_bytes(make_packet(scores=scores))))"
+    )
+    digests = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=ROOT,
+            check=True,
+            capture_output=True,
+            text=True,
+            env=os.environ | {"PYTHONHASHSEED": seed, "DJANGO_SETTINGS_MODULE": "config.settings"},
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(digests) == 1

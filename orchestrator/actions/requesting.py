@@ -6,21 +6,20 @@ from datetime import datetime
 from approvals.actions import NewRequest, open_request
 from orchestrator.actions.hand import Hand
 from orchestrator.core.effects import AskApproval, AskPerson
-from orchestrator.core.state import State
 
 
 def open_requests(
     hand: Hand,
-    state: State,
     asked: Sequence[AskApproval | AskPerson],
     bodies: Mapping[str, bytes],
     at: datetime,
 ) -> dict[str, str]:
-    """Open the requests that are still wanted at the end of the commit; what the record is to bind."""
+    """Open every request that the trace speaks of; what the record is to bind.
+
+    One that a later signal of the same commit made void is withdrawn with the run's end, like any other.
+    """
     binds: dict[str, str] = {}
     for ask in asked:
-        if str(ask.request) not in state.gates:
-            continue
         packet = bodies[ask.packet] if ask.packet in bodies else hand.shelf[ask.packet]
         open_request(hand.tenant, _new(hand, ask, packet), at)
         binds[f"request:{ask.request}"] = ask.packet_digest

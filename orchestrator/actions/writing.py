@@ -124,7 +124,7 @@ def write(script: Script, cursor: "psycopg.Cursor[Any]") -> "Written":
     effects = script.performed()
     binds = _consumed(hand, effects, at, cursor)
     asked = [effect for effect in script.effects if isinstance(effect, AskApproval | AskPerson)]
-    binds |= open_requests(hand, script.state, asked, script.bodies, at)
+    binds |= open_requests(hand, asked, script.bodies, at)
     finish = next((effect for effect in script.effects if isinstance(effect, Finish)), None)
     for amounts, by in script.extended:
         binds |= extend(hand.tenant, hand.run, amounts, by=by, at=at, cursor=cursor)

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import psycopg
 import pytest
-from hypothesis import HealthCheck, Phase, event, given, settings
+from hypothesis import HealthCheck, Phase, event, example, given, settings
 
 from tests.conftest import House
 from tests.doubles.company import Company
@@ -21,6 +21,21 @@ from tests.proves import proves
 
 EXAMPLES = int(os.environ.get("INTERLOCK_SCHEDULES", "25"))
 MANY = 1_000
+# Schedules that once broke a promise.
+WOKEN_FOR_NOTHING = [Move("work", ("a", 11))]
+OVERSLEPT_A_LOOK_UP = [Move("work", ("a", 3)), Move("time_passes", ("lease",)), Move("work", ("a", 1))]
+OVERSLEPT_A_READ_BACK = [
+    Move("work", ("a", 9)),
+    Move("review", ("approver", "approve")),
+    Move("work", ("a", 9)),
+    Move("time_passes", ("lease",)),
+]
+VOID_AND_CANCELLED_AT_ONCE = [
+    Move("work", ("a", 9)),
+    Move("review", ("approver", "approve")),
+    Move("time_passes", ("grants",)),
+    Move("operate", ("cancel",)),
+]
 ORDERED = settings(
     deadline=None, print_blob=True, derandomize=False, database=None,
     phases=[Phase.explicit, Phase.generate, Phase.shrink],
@@ -43,6 +58,10 @@ def test_left_alone_the_refund_is_made_once_and_told_once(theatre: Theatre) -> N
 
 @proves("RING", part="interleaving")
 @settings(ORDERED, max_examples=EXAMPLES)
+@example(order="A-1001", moves=WOKEN_FOR_NOTHING)
+@example(order="A-1001", moves=OVERSLEPT_A_LOOK_UP)
+@example(order="A-1001", moves=OVERSLEPT_A_READ_BACK)
+@example(order="A-1001", moves=VOID_AND_CANCELLED_AT_ONCE)
 @given(order=ORDERS, moves=SCHEDULES)
 def test_no_order_of_steps_breaks_a_promise(theatre: Theatre, order: str, moves: list[Move]) -> None:
     _tell(theatre.play(order, moves))
@@ -66,5 +85,8 @@ def _tell(stage: Stage) -> None:
         for before, after in pairwise(puppet.trail):
             if after == "killed":
                 event(f"killed at {before}")
-    for kind in sorted({"call_recovered", "run_recovered", "reconciled", "grant_voided", "call_in_doubt", "late_outcome"} & set(stage.world.kinds(stage.run))):
+    for kind in sorted(
+        {"call_recovered", "run_recovered", "reconciled", "grant_voided", "call_in_doubt", "late_outcome"}
+        & set(stage.world.kinds(stage.run))
+    ):
         event(kind)

@@ -161,7 +161,9 @@ def _decided(hand: Hand, outcomes: Outcomes) -> Any:
     effects: Any = ()
     try:
         with tenant(hand.tenant):
-            written = committing._once(hand, outcomes.events, dict(outcomes.bodies), Learnt(), (), slice_over=False)
+            written = committing._once(
+                hand, outcomes.events, dict(outcomes.bodies), Learnt(), (), slice_over=False
+            )
             effects = written.committed.effects
             raise _Undo
     except (_Undo, LeaseLost):

@@ -164,7 +164,7 @@ def what_was_sent_is_known_after_a_crash(stage: Stage, sabotage: Sabotage) -> No
             first.step()
         if first.busy:
             first.kill()
-    stage.close()
+    assert stage.close().terminal_code, "the scene did not come to its end"
     safe(len(stage.company.effects("mail")) <= 1, "a message was sent twice")
 
 

@@ -41,7 +41,11 @@ RULES = (
     Rule("reserve", scenes.nothing_is_sent_unreserved, (patches.no_reserve, patches.no_permit)),
     Rule("dispatch", scenes.what_was_given_up_is_not_sent, (patches.no_dispatch_row, patches.no_permit)),
     Rule("permit", scenes.a_stop_holds_what_was_committed_before_it, (patches.no_permit,)),
-    Rule("write-ahead", scenes.what_was_sent_is_known_after_a_crash, (patches.no_write_ahead, patches.no_permit)),
+    Rule(
+        "write-ahead",
+        scenes.what_was_sent_is_known_after_a_crash,
+        (patches.no_write_ahead, patches.no_permit),
+    ),
     Rule("tenant", scenes.another_tenant_sees_nothing, (patches.no_row_security,)),
     Rule("guard", scenes.nobody_sees_anything_outside_a_tenant, (patches.no_guard, patches.no_row_security)),
 )
@@ -108,7 +112,9 @@ def test_without_its_walls_the_rule_is_broken(
 
 
 @proves("SABOTAGE", part="tenant")
-def test_a_tenant_that_is_not_named_sees_nothing_at_all(theatre: Theatre, superuser: psycopg.Connection) -> None:
+def test_a_tenant_that_is_not_named_sees_nothing_at_all(
+    theatre: Theatre, superuser: psycopg.Connection
+) -> None:
     stage = theatre.stage(ORDER)
     with patches.no_tenant_name(superuser):
         found = scenes.seen_by_its_own_tenant(stage)

@@ -21,7 +21,9 @@ def nothing_forbidden_happened(stage: Stage) -> None:
     assert len(refunds) <= 1, f"refunded twice: {refunds}"
     assert len(mails) <= 1, f"told twice: {mails}"
     for refund in refunds:
-        assert _granted(stage, "payments.refund", refund["body"], ("order_id", "amount")), f"nobody agreed to {refund}"
+        assert _granted(stage, "payments.refund", refund["body"], ("order_id", "amount")), (
+            f"nobody agreed to {refund}"
+        )
     for mail in mails:
         assert _granted(stage, "mail.send", mail["body"], ("to", "text")), f"nobody agreed to {mail}"
 
@@ -40,7 +42,9 @@ def everything_came_to_its_end(stage: Stage) -> None:
     """Holds after the closing phase: a typed end, a whole trace that replays, a ledger that adds up."""
     nothing_forbidden_happened(stage)
     run = stage.world.run(stage.run)
-    assert Status(run.status) in TERMINAL_STATUSES, f"no way on from {run.status} at {run.position}: {run.reason}"
+    assert Status(run.status) in TERMINAL_STATUSES, (
+        f"no way on from {run.status} at {run.position}: {run.reason}"
+    )
     assert run.terminal_code in set(TerminalCode)
     _as_the_log_says(stage, run.terminal_code, run.reason)
     assert run.lease_owner is None

@@ -31,18 +31,28 @@ def _move(verb: str, *arguments: SearchStrategy[object]) -> SearchStrategy[Move]
 WORKERS = st.sampled_from(["a", "b", "sweeper"])
 REVIEWERS = st.sampled_from(["approver", "second"])
 FAULTS = st.sampled_from(["fail", "commit_then_fail"])
+POINTS = st.sampled_from(
+    ["before_dispatch", "dispatched", "sent", "performed", "committed", "before_commit", "renewed"]
+)
+WORDS = st.sampled_from(["approve", "approve", "approve", "edit", "reject"])
+# Named more than once what is wanted more often.
 ANY_MOVE: SearchStrategy[Move] = st.one_of(
     _move("work", WORKERS, st.integers(1, 8)),
     _move("work", WORKERS, st.integers(1, 8)),
-    _move("work", WORKERS, st.integers(1, 8)),
-    _move("review", REVIEWERS, st.sampled_from(["approve", "approve", "approve", "edit", "reject"])),
+    _move("work_to", WORKERS, POINTS),
+    _move("work_to", WORKERS, POINTS),
     _move("review", REVIEWERS, st.just("approve")),
-    _move("kill", WORKERS),
+    _move("review", REVIEWERS, st.just("approve")),
+    _move("review", REVIEWERS, WORDS),
+    _move("crash_at", WORKERS, POINTS),
+    _move("time_passes", st.just("lease")),
     _move("time_passes", st.just("lease")),
     _move("time_passes", st.sampled_from(["lease", "gates", "grants"])),
-    _move("operate", st.sampled_from(["cancel", "pause", "resume", "resume"])),
+    _move("operate", st.sampled_from(["resume", "pause", "cancel"])),
     _move("company_fails", st.sampled_from(["payments", "mail"]), FAULTS),
 )
 ORDERS = st.sampled_from(["A-1001", "A-1003", "A-1012"])
-# Two places at which a schedule is dense enough to meet: everything at once, and long with few interruptions.
-SCHEDULES: SearchStrategy[list[Move]] = st.lists(ANY_MOVE, min_size=5, max_size=50)
+# Short ones are what a failure shrinks to; long ones are where three actors meet.
+SCHEDULES: SearchStrategy[list[Move]] = st.one_of(
+    st.lists(ANY_MOVE, min_size=1, max_size=20), st.lists(ANY_MOVE, min_size=15, max_size=60)
+)

@@ -24,6 +24,7 @@ from tests.journeys.interleaving.puppet import Puppet
 
 SERVICES = {"payments.refund": "payments", "mail.send": "mail"}
 ROUNDS = 40
+FAR = 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +59,20 @@ class Stage:
                 puppet.step()
             else:
                 puppet.begin(self._errand(name))
+
+    def work_to(self, name: str, point: str) -> None:
+        """A worker goes on to a certain yield point, or to its end."""
+        puppet = self.puppets[name]
+        self.work(name, 1)
+        for _ in range(FAR):
+            if not puppet.busy or puppet.at == point:
+                return
+            puppet.step()
+
+    def crash_at(self, name: str, point: str) -> None:
+        """A worker dies at a certain yield point; its lease lives on for a while."""
+        self.work_to(name, point)
+        self.kill(name)
 
     def kill(self, name: str) -> None:
         """The worker's process dies where it is."""
@@ -100,7 +115,9 @@ class Stage:
             self.world.decide(request, who, kind, **more)
             if kind in ("approve", "edit"):
                 said = more.get("arguments", arguments_of(shown))
-                self.agreed.append(Word(request=request.id, tool=request.tool, who=who.person.id, arguments=said))
+                self.agreed.append(
+                    Word(request=request.id, tool=request.tool, who=who.person.id, arguments=said)
+                )
 
     def _person(self, who: str) -> Somebody:
         people = self.world.people

@@ -38,8 +38,8 @@ class Fault(Protocol):
 class Outcomes:
     """What came of effects: events with a provisional time, and their content by digest.
 
-    `overslept`: a read-only call was held back for the moment. The run is then left as it is, with its intents, and
-    recovery repeats them under the next lease.
+    `overslept`: a read-only call was held back for the moment. The run is then left as it is, with its
+    intents, and recovery repeats them under the next lease.
     """
 
     events: tuple[AnyEvent, ...] = ()
@@ -137,7 +137,7 @@ def joined(performed: list[Performed], at: datetime) -> Outcomes:
 
 
 def held_back(event: AnyEvent) -> bool:
-    """Whether the second wall held a call back for the moment: it was surely not sent, and nothing forbids it.
+    """Whether the second wall held a call back for the moment: it was not sent, and nothing forbids it.
 
     A worker that slept through its lease or its deadline comes here; a run must not fail for that.
     """

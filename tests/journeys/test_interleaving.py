@@ -1,7 +1,8 @@
-"""Two workers, a sweeper, a canceller, two reviewers, the clock and a failing company, in any order (THE-RING).
+"""Two workers, a sweeper, a canceller, two reviewers, the clock and a failing company, in any order.
 
-Every yield point is a commit or a send, and only one thread runs at a time, so a schedule that Hypothesis finds is a
-schedule that can be played again. Real PostgreSQL as the application's role, the real company as the world.
+Every yield point is a commit or a send, and only one thread runs at a time, so a schedule that Hypothesis
+finds is a schedule that can be played again (THE-RING, "The first test"). Real PostgreSQL as the
+application's role, the real company as the world.
 """
 
 import os
@@ -39,7 +40,8 @@ VOID_AND_CANCELLED_AT_ONCE = [
 ORDERED = settings(
     deadline=None, print_blob=True, derandomize=False, database=None,
     phases=[Phase.explicit, Phase.generate, Phase.shrink],
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow,
+    HealthCheck.data_too_large],
 )  # fmt: skip
 
 
@@ -79,7 +81,9 @@ def test_no_order_of_steps_breaks_a_promise_in_a_thousand_schedules(
 
 
 def _tell(stage: Stage) -> None:
-    """For `--hypothesis-show-statistics`: how the runs ended, where workers died, what people had to reconcile."""
+    """For `--hypothesis-show-statistics`: how the runs ended, where workers died, what people had to
+    reconcile.
+    """
     event(stage.world.run(stage.run).terminal_code)
     for puppet in stage.puppets.values():
         for before, after in pairwise(puppet.trail):

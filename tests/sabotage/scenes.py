@@ -1,6 +1,8 @@
-"""The smallest scene for each safety rule. A scene prepares, takes walls down for its critical part, and judges.
+"""The smallest scene for each safety rule. A scene prepares, takes walls down for its critical part, and
+judges.
 
-It raises Unsafe when the rule was broken and nothing else; how a standing wall refuses is the wall's own affair.
+It raises Unsafe when the rule was broken and nothing else; how a standing wall refuses is the wall's own
+affair.
 """
 
 from collections.abc import Callable
@@ -39,7 +41,7 @@ def safe(holds: bool, sentence: str) -> None:
         raise Unsafe(sentence)
 
 
-# -- leases and fences -----------------------------------------------------------------------------------------------
+# -- leases and fences ---------------------------------------------------------------------------------------
 
 
 def a_worker_that_lost_its_lease_writes_nothing(stage: Stage, sabotage: Sabotage) -> None:
@@ -73,7 +75,7 @@ def a_lease_is_held_by_one(stage: Stage, sabotage: Sabotage) -> None:
     safe(second is None, "two workers hold one run")
 
 
-# -- grants and decisions --------------------------------------------------------------------------------------------
+# -- grants and decisions ------------------------------------------------------------------------------------
 
 
 def a_grant_that_ran_out_moves_no_money(stage: Stage, sabotage: Sabotage) -> None:
@@ -114,11 +116,13 @@ def a_request_is_decided_once(stage: Stage, sabotage: Sabotage) -> None:
     safe(_fresh(stage, request).outcome == "approve", "a decision was overturned")
 
 
-# -- money, intents and sends ----------------------------------------------------------------------------------------
+# -- money, intents and sends --------------------------------------------------------------------------------
 
 
 def nothing_is_sent_unreserved(stage: Stage, sabotage: Sabotage) -> None:
-    """The first call of a run: the company's own journal says whether it came, the ledger whether it was held."""
+    """The first call of a run: the company's own journal says whether it came, the ledger whether it was
+    held.
+    """
     with sabotage, suppress(Exception):
         _drive(stage)
     with tenant(stage.world.id):
@@ -168,7 +172,7 @@ def what_was_sent_is_known_after_a_crash(stage: Stage, sabotage: Sabotage) -> No
     safe(len(stage.company.effects("mail")) <= 1, "a message was sent twice")
 
 
-# -- tenants ---------------------------------------------------------------------------------------------------------
+# -- tenants -------------------------------------------------------------------------------------------------
 
 
 def another_tenant_sees_nothing(stage: Stage, sabotage: Sabotage) -> None:
@@ -192,7 +196,7 @@ def seen_by_its_own_tenant(stage: Stage) -> bool:
         return Run.objects.filter(id=stage.run).exists()
 
 
-# -- moves -----------------------------------------------------------------------------------------------------------
+# -- moves ---------------------------------------------------------------------------------------------------
 
 
 def _set_out(stage: Stage, worker: Puppet, point: str) -> None:

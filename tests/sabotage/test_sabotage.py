@@ -1,12 +1,12 @@
 """Every safety rule, with its walls standing, and torn down one by one (THE-RING, "The first test").
 
-A rule with one wall must break without it. A rule with two must hold with either, and break without both: so no wall
-is decoration, and no test passes for a reason other than the wall it names.
+A rule with one wall must break without it. A rule with two must hold with either, and break without both:
+so no wall is decoration, and no test passes for a reason other than the wall it names.
 """
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import psycopg
 import pytest
@@ -85,7 +85,7 @@ class _Felled(ExitStack):
         super().__init__()
         self._superuser, self._walls = superuser, walls
 
-    def __enter__(self) -> "_Felled":
+    def __enter__(self) -> Self:
         for wall in self._walls:
             self.enter_context(wall(self._superuser))
         return self

@@ -18,7 +18,8 @@ GRANTS = """
 UPDATE approvals_request SET settled_at = settled_at - make_interval(secs => grant_seconds + 1)
  WHERE run_id = %s AND status = 'decided'"""
 PARK = """
-UPDATE orchestrator_run SET lease_owner = 'left by a test that is over', lease_until = clock_timestamp() + interval '1 day'
+UPDATE orchestrator_run SET lease_owner = 'left by a test that is over',
+       lease_until = clock_timestamp() + interval '1 day'
  WHERE status IN ('queued', 'in_progress', 'awaiting_gate', 'awaiting_input', 'paused')"""
 
 
@@ -46,7 +47,9 @@ class Clock:
             self._superuser.execute(GRANTS, [run])
 
     def park_the_rest(self) -> None:
-        """Runs that earlier tests left unfinished are nobody's: a sweep must not drive them into this test's world."""
+        """Runs that earlier tests left unfinished are nobody's: a sweep must not drive them into this
+        test's world.
+        """
         with self._unguarded():
             self._superuser.execute(PARK)
 

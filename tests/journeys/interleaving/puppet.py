@@ -22,8 +22,9 @@ class Stuck(Exception):
 class Puppet:
     """One worker process. `at` is the yield point where it sleeps, None while it has nothing to do.
 
-    Exactly one thread runs at any time: the puppet between `begin` or `step` and its next yield point, else whoever
-    called. Every commit and every send lies between two yield points, so the order is the caller's choice alone.
+    Exactly one thread runs at any time: the puppet between `begin` or `step` and its next yield point, else
+    whoever called. Every commit and every send lies between two yield points, so the order is the caller's
+    choice alone.
     """
 
     def __init__(self, name: str, performer: Performer) -> None:

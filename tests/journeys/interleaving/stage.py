@@ -49,7 +49,7 @@ class Stage:
     agreed: list[Word] = field(default_factory=list)
     intrusions: list[str] = field(default_factory=list)
 
-    # -- workers and sweeper ---------------------------------------------------------------------------------------
+    # -- workers and sweeper ---------------------------------------------------------------------------------
 
     def work(self, name: str, steps: int) -> None:
         """A worker goes on, or takes up the run as if a message had come; the sweeper looks around."""
@@ -91,7 +91,7 @@ class Stage:
             expire_gates_of(run)
             advance(run)
 
-    # -- people ----------------------------------------------------------------------------------------------------
+    # -- people ----------------------------------------------------------------------------------------------
 
     def review(self, who: str, kind: str) -> None:
         """A reviewer says a word to the oldest open request, if there is one; a refusal changes nothing."""
@@ -131,7 +131,7 @@ class Stage:
             if verb == "cancel":
                 self.intrusions.append("cancelled")
 
-    # -- time and world --------------------------------------------------------------------------------------------
+    # -- time and world --------------------------------------------------------------------------------------
 
     def time_passes(self, what: str) -> None:
         """A lease dies, a gate's or a grant's time is up."""
@@ -146,10 +146,12 @@ class Stage:
         self.intrusions.append(f"{service} {mode}")
         self.company.faults(service, mode, times=1, on="writes")
 
-    # -- the closing phase -----------------------------------------------------------------------------------------
+    # -- the closing phase -----------------------------------------------------------------------------------
 
     def close(self) -> Run:
-        """Everybody does what they should, in turn, until nothing moves: the run must come to its end by that."""
+        """Everybody does what they should, in turn, until nothing moves: the run must come to its end by
+        that.
+        """
         for service in ("orders", "policy", "payments", "mail"):
             self.company.faults(service, "none")
         for puppet in self.puppets.values():
@@ -159,7 +161,8 @@ class Stage:
             if Status(run.status) in TERMINAL_STATUSES:
                 break
             self._one_round(run)
-        # What came too late for an ended run is recorded when a message wakes a worker for it, a dead lease or not.
+        # What came too late for an ended run is recorded when a message wakes a worker for it, a dead lease
+        # or not.
         self.clock.lease_dies(self.run)
         self.puppets["a"].begin(self._errand("a"))
         self.puppets["a"].finish()

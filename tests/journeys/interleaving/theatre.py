@@ -1,4 +1,6 @@
-"""Where schedules are played: a tenant, the company, a clock, and workers' asyncio threads, shared by many stages."""
+"""Where schedules are played: a tenant, the company, a clock, and workers' asyncio threads, shared by many
+stages.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,7 +27,9 @@ from tests.journeys.interleaving.stage import Stage
 
 @dataclass(frozen=True)
 class Theatre:
-    """What all schedules of one test share: the tenant, the company, the clock, and the workers' asyncio threads."""
+    """What all schedules of one test share: the tenant, the company, the clock, and the workers' asyncio
+    threads.
+    """
 
     world: World
     company: Company
@@ -62,7 +66,9 @@ class Theatre:
 
 @contextmanager
 def open_theatre(house: House, company: Company, superuser: psycopg.Connection) -> Iterator[Theatre]:
-    """A theatre in which time passes only when the clock says so: leases are long, and retries wait for nothing."""
+    """A theatre in which time passes only when the clock says so: leases are long, and retries wait for
+    nothing.
+    """
     clock = Clock(superuser)
     clock.park_the_rest()
     loops = {name: EffectLoop() for name in ("a", "b", "sweeper")}

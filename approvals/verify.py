@@ -5,10 +5,12 @@ what it speaks of was committed before or with it, so a run under way shows no f
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
 import orjson
+from pydantic import BaseModel
 
 from approvals.core.digests import COLUMNS, decision_digest
 from approvals.core.lifecycle import AGREEING
@@ -16,33 +18,69 @@ from approvals.core.packet import packet_digest
 from approvals.core.quorum import Vote, agreed
 from approvals.models import Decision, GrantUse, Request
 from approvals.queries import decisions_by_request, uses_of
-from traces.models import Event
+from traces.core.events import ApprovalDecided, ApprovalRequested
+from traces.models import Event, Record
 from traces.verify import Fault, register_check
 
-SPOKEN = ("approval_requested", "approval_decided", "grant_consumed")
-Said = Mapping[str, Any]
+SPOKEN: Mapping[str, type[ApprovalRequested | ApprovalDecided]] = {
+    "approval_requested": ApprovalRequested,
+    "approval_decided": ApprovalDecided,
+}
+GRANT = "grant:"
+Said = ApprovalRequested | ApprovalDecided
 
 
 def check_run(run_id: UUID) -> list[Fault]:
     """Every fault of a run's requests, decisions and uses. Inside the tenant's context."""
-    spoken = [
-        orjson.loads(bytes(body))
-        for body in Event.objects.filter(run_id=run_id, kind__in=SPOKEN).order_by("seq").values_list(
-            "body", flat=True
-        )
-    ]  # fmt: skip
+    spoken, used = _spoken(run_id), _used(run_id)
     requests = {
         str(found.id): found for found in Request.objects.filter(run_id=run_id).order_by("created_at", "id")
     }
     ids = [found.id for found in requests.values()]
     decisions, uses = decisions_by_request(ids), uses_of(ids)
+    digests = {d.digest: str(d.request_id) for of_one in decisions.values() for d in of_one}
     faults = [
         fault
         for found in requests.values()
         for fault in _of_request(found, decisions[found.id], uses.get(found.id))
     ]
-    digests = {d.digest: str(d.request_id) for of_one in decisions.values() for d in of_one}
-    return faults + [fault for said in spoken for fault in _missing(said, requests, digests, uses)]
+    faults += [fault for said in spoken for fault in _missing(said, requests, digests)]
+    return [*faults, *_unused(used, uses)]
+
+
+def _spoken(run_id: UUID) -> list[Said]:
+    """What the trace said of requests. A body that cannot be read is the trace's fault, and named there."""
+    said: list[Said] = []
+    events = Event.objects.filter(run_id=run_id, kind__in=SPOKEN).order_by("seq")
+    for kind, body in events.values_list("kind", "body"):
+        with suppress(ValueError):
+            said.append(SPOKEN[kind].model_validate_json(bytes(body)))
+    return said
+
+
+def _used(run_id: UUID) -> dict[UUID, str]:
+    """The grants that records bind as used, with the action each was used for."""
+    bodies = Record.objects.filter(run_id=run_id).order_by("number").values_list("body", flat=True)
+    used: dict[UUID, str] = {}
+    for body in map(bytes, bodies.iterator()):
+        if f'"{GRANT}'.encode() in body:
+            with suppress(ValueError):
+                used |= _Binding.model_validate_json(body).used()
+    return used
+
+
+class _Binding(BaseModel):
+    """The part of a record that binds rows of its commit."""
+
+    binds: dict[str, str]
+
+    def used(self) -> dict[UUID, str]:
+        """The grants among them."""
+        return {
+            UUID(name.removeprefix(GRANT)): action
+            for name, action in self.binds.items()
+            if name.startswith(GRANT)
+        }
 
 
 def _of_request(request: Request, decisions: Sequence[Decision], use: GrantUse | None) -> Iterator[Fault]:
@@ -81,7 +119,7 @@ _SHOWN: Mapping[str, Callable[[Request], Any]] = {
 }
 
 
-def _of_packet(shown: Said, column: str) -> Any:
+def _of_packet(shown: Mapping[str, Any], column: str) -> Any:
     tool = shown["tool"] or {"name": "", "risk": "read_only"}
     elsewhere = {
         "id": shown["request"], "run_id": shown["run"], "tool": tool["name"], "risk": tool["risk"],
@@ -122,31 +160,30 @@ def _use(request: Request, use: GrantUse) -> Iterator[Fault]:
         yield _fault("GrantUse", use.id, "action_digest", "it was used for another action than was granted")
 
 
-def _missing(
-    said: Said, requests: Mapping[str, Request], digests: Mapping[str, str], uses: Mapping[UUID, GrantUse]
-) -> Iterator[Fault]:
+def _missing(said: Said, requests: Mapping[str, Request], digests: Mapping[str, str]) -> Iterator[Fault]:
     """What the trace speaks of and the tables no longer hold, or hold differently."""
-    key = UUID(said["request"])
-    found = requests.get(str(key))
+    key, found = said.request, requests.get(said.request)
     if found is None:
         yield _fault("Request", key, "id", "the trace speaks of it and it is not there")
-    elif said["kind"] == "approval_requested" and said["packet_digest"] != found.packet_digest:
+    elif said.packet_digest != found.packet_digest:
         yield _fault("Request", key, "packet_digest", "the trace speaks of another packet")
-    elif said["kind"] == "approval_decided" and digests.get(said["decision_digest"]) != str(key):
+    elif isinstance(said, ApprovalDecided) and digests.get(said.decision_digest) != key:
         yield _fault("Decision", key, "digest", "the trace speaks of a decision that is not there")
-    elif said["kind"] == "grant_consumed" and _another(uses.get(key), said):
-        yield _fault("GrantUse", key, "effect_id", "the trace speaks of a use that is not there")
 
 
-def _another(use: GrantUse | None, said: Said) -> bool:
-    return use is None or (use.effect_id, use.action_digest) != (said["effect"], said["action_digest"])
+def _unused(used: Mapping[UUID, str], uses: Mapping[UUID, GrantUse]) -> Iterator[Fault]:
+    """What a record binds as used and the table no longer holds, or holds for another action."""
+    for request, action in used.items():
+        use = uses.get(request)
+        if use is None or use.action_digest != action:
+            yield _fault("GrantUse", request, "id", "the trace binds a use that is not there")
 
 
 def _bytes(value: Any) -> bytes | None:
     return None if value is None else bytes(value)
 
 
-def _fault(where: str, key: UUID, column: str, sentence: str) -> Fault:
+def _fault(where: str, key: UUID | str, column: str, sentence: str) -> Fault:
     return Fault(where=f"{where} {key}", number=0, column=column, sentence=sentence)
 
 

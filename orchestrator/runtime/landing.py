@@ -1,6 +1,8 @@
 """A connection lost around COMMIT: ask the database what it knows of the run (THE-RING)."""
 
+from collections.abc import Callable, Iterator
 from enum import Enum
+from sys import exc_info
 from time import monotonic, sleep
 from typing import Any
 
@@ -11,6 +13,8 @@ from tenancy.context import raw_cursor, tenant
 
 PATIENCE_SECONDS = 120.0
 STEP_SECONDS = 0.2
+TRIES = 10
+FIRST_WAIT, LONGEST_WAIT = 0.1, 2.0
 WHERE = "SELECT fence, version FROM orchestrator_run WHERE id = %(run)s"
 
 
@@ -20,6 +24,24 @@ class Landing(Enum):
     LANDED = "landed"
     NOT_LANDED = "not_landed"
     LOST = "lost"
+
+
+def backoff() -> Iterator[Callable[[], None]]:
+    """Tries of a commit, each with the wait before the next: 0.1 s, doubling to 2 s, some fifteen seconds in
+    all.
+
+    The last wait raises the error that is being handled.
+    """
+    for attempt in range(TRIES):
+        seconds = min(LONGEST_WAIT, FIRST_WAIT * 2**attempt)
+        yield lambda seconds=seconds: sleep(seconds)  # type: ignore[misc]
+    yield _give_up
+
+
+def _give_up() -> None:
+    error = exc_info()[1]
+    assert error is not None
+    raise error
 
 
 def where_it_landed(hand: Hand) -> Landing:

@@ -90,9 +90,12 @@ class Worker:
         return False
 
     def _commit(self, hand: Hand, outcomes: Outcomes, *, slice_over: bool) -> Committed | None:
-        """Commit, through a lost connection if need be. None: the lease is lost, and the outcomes are kept
-        as late."""
-        while True:
+        """Commit, through a lost connection or a full store if need be.
+
+        None: the lease is lost, and the outcomes are kept as late. A store that refuses for too long
+        raises; the lease then dies, and recovery resolves what was in flight.
+        """
+        for wait in backoff():
             self.fault("before_commit")
             try:
                 committed = commit(
@@ -114,6 +117,7 @@ class Worker:
             except OperationalError:
                 if where_it_landed(hand) is Landing.LOST:
                     break
+                wait()
                 continue
             announce(hand.run, committed.seq)
             return committed

@@ -1,0 +1,248 @@
+"""The ring on the real database: one writer, one commit per effect, nothing lost on the way."""
+
+import threading
+from typing import Any
+
+import psycopg
+import pytest
+from django.db import OperationalError, transaction
+
+from orchestrator.actions.commit import LeaseLost, commit
+from orchestrator.actions.signalling import cancel, pause, resume
+from orchestrator.core.errors import IllegalMove, RunOver
+from orchestrator.core.events import TimerFired
+from orchestrator.core.lifecycle import path
+from orchestrator.core.terminal import Status
+from orchestrator.models import Dispatch, Intent, ManifestRow, Run, RunSignal, SignalReceipt, WorkflowVersion
+from orchestrator.queries.progress import progress_of
+from orchestrator.queries.replays import replay
+from orchestrator.runtime.leases import claim, release
+from orchestrator.runtime.process import make_worker
+from orchestrator.runtime.recall import take_in_hand
+from orchestrator.runtime.sweep import Sweep
+from tenancy.context import tenant
+from tests.conftest import House
+from tests.factories.world import World, make_world
+from tests.proves import proves
+from traces.models import Payload, Record, Snapshot
+
+SUM = "How much is (12 + 30) * 2?"
+
+
+@pytest.fixture
+def world(house: House) -> World:
+    return make_world(house)
+
+
+class Killed(BaseException):
+    """A worker dies: nothing is cleaned up."""
+
+
+def dies_at(point: str, times: int = 1) -> Any:
+    left = [times]
+
+    def fault(reached: str) -> None:
+        if reached == point:
+            left[0] -= 1
+            if left[0] == 0:
+                raise Killed(point)
+
+    return fault
+
+
+def let_the_lease_die(superuser: psycopg.Connection, run: object) -> None:
+    query = "UPDATE orchestrator_run SET lease_until = clock_timestamp() - interval '1 second' WHERE id = %s"
+    superuser.execute(query, (run,))
+
+
+@proves("R-SESS-2")
+def test_a_worker_that_lost_its_lease_can_write_nothing(world: World, superuser: psycopg.Connection) -> None:
+    run = world.submit("tool-loop", SUM)
+    first = claim(world.id, run, "first")
+    assert first is not None
+    hand = take_in_hand(world.id, run, "first", first)
+    assert claim(world.id, run, "second") is None
+    let_the_lease_die(superuser, run)
+    second = claim(world.id, run, "second")
+    assert second is not None
+    assert second.fence == first.fence + 1
+    with pytest.raises(LeaseLost):
+        commit(hand, (TimerFired(at=hand.manifest.admitted_at),), {})
+    assert world.kinds(run) == ["task_submitted"]
+    release(world.id, run, "second", second.fence)
+
+
+@proves("R-SESS-3")
+def test_a_commit_that_fails_leaves_nothing_of_itself(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = world.submit("tool-loop", SUM)
+    claimed = claim(world.id, run, "w")
+    assert claimed is not None
+    hand = take_in_hand(world.id, run, "w", claimed)
+
+    def full(*_: object, **__: object) -> None:
+        raise psycopg.errors.DiskFull
+
+    monkeypatch.setattr("orchestrator.actions.writing.store_payloads", full)
+    with pytest.raises(OperationalError):
+        commit(hand, (TimerFired(at=hand.manifest.admitted_at),), {})
+    monkeypatch.undo()
+    with tenant(world.id):
+        assert Record.objects.filter(run_id=run).count() == 1
+        assert not Intent.objects.filter(run_id=run).exists()
+        assert Run.objects.get(id=run).version == 0
+    commit(hand, (TimerFired(at=hand.manifest.admitted_at),), {})
+    assert "model_called" in world.kinds(run)
+
+
+@proves("R-TOOL-8")
+def test_every_performed_effect_was_an_intent_before(world: World) -> None:
+    run = world.submit("tool-loop", SUM)
+    assert world.drive(run).terminal_code == "SUCCESS"
+    with tenant(world.id):
+        intents = Intent.objects.filter(run_id=run).count()
+    effects = [kind for kind in world.kinds(run) if kind in ("model_called", "call_attempted")]
+    assert intents == len(effects)
+
+
+@proves("R-SESS-8")
+@pytest.mark.parametrize("point", ["claimed", "before_commit", "committed", "performed"])
+def test_a_killed_worker_changes_nothing(world: World, superuser: psycopg.Connection, point: str) -> None:
+    run = world.submit("tool-loop", SUM)
+    dying = make_worker()
+    dying.fault = dies_at(point, 2 if point in ("before_commit", "committed", "performed") else 1)
+    with pytest.raises(Killed):
+        dying.advance(run)
+    let_the_lease_die(superuser, run)
+    found = world.drive(run)
+    assert found.terminal_code == "SUCCESS"
+    assert world.kinds(run).count("fact_committed") == 3
+    world.sound(run)
+
+
+@proves("D9")
+def test_a_run_that_kills_three_workers_is_parked(world: World, superuser: psycopg.Connection) -> None:
+    run = world.submit("tool-loop", SUM)
+    for _ in range(3):
+        dying = make_worker()
+        dying.fault = dies_at("claimed")
+        with pytest.raises(Killed):
+            dying.advance(run)
+        let_the_lease_die(superuser, run)
+    assert world.drive(run).status == "paused"
+    resume(world.id, run, by=world.people.operator.id, reason="looked at it")
+    assert world.drive(run).terminal_code == "SUCCESS"
+
+
+@proves("R-SESS-1")
+@proves("D3")
+def test_the_sweep_finds_what_no_message_told_of(world: World) -> None:
+    run = world.submit("tool-loop", SUM)
+    sweep = Sweep(world.worker)
+    for _ in range(20):
+        sweep.tick()
+        if world.run(run).status == "completed":
+            break
+    assert world.run(run).status == "completed"
+
+
+@proves("R-SESS-13")
+def test_a_worker_that_is_to_stop_gives_its_run_back_unharmed(world: World) -> None:
+    run = world.submit("tool-loop", SUM)
+    stopping = make_worker()
+
+    def fault(point: str) -> None:
+        stopping.stopping = stopping.stopping or point == "performed"
+
+    stopping.fault = fault
+    stopping.advance(run)
+    found = world.run(run)
+    assert (found.status, found.lease_owner) == ("in_progress", None)
+    assert world.drive(run).terminal_code == "SUCCESS"
+    world.sound(run)
+
+
+@proves("R-SESS-5")
+def test_only_legal_moves_exist_in_code_and_database(world: World, superuser: psycopg.Connection) -> None:
+    with pytest.raises(IllegalMove):
+        path(Status.COMPLETED, Status.IN_PROGRESS)
+    run = world.submit("tool-loop", SUM)
+    world.drive(run)
+    with pytest.raises(psycopg.errors.IntegrityConstraintViolation):
+        superuser.execute("UPDATE orchestrator_run SET status = 'in_progress' WHERE id = %s", (run,))
+
+
+@proves("R-SESS-9", part="pause, resume, cancel")
+def test_an_operator_pauses_resumes_and_cancels(world: World) -> None:
+    who = world.people.operator.id
+    run = world.submit("tool-loop", SUM)
+    pause(world.id, run, by=who, reason="wait")
+    assert world.drive(run).status == "paused"
+    resume(world.id, run, by=who, reason="go on")
+    cancel(world.id, run, by=who, reason="enough")
+    found = world.drive(run)
+    assert (found.status, found.terminal_code) == ("cancelled", "USER_CANCEL")
+    with pytest.raises(RunOver):
+        pause(world.id, run, by=who, reason="too late")
+    world.sound(run)
+
+
+@proves("R-TRACE-6")
+def test_a_replay_names_the_first_record_that_comes_out_otherwise(
+    world: World, superuser: psycopg.Connection
+) -> None:
+    run = world.submit("tool-loop", SUM)
+    world.drive(run)
+    assert replay(world.id, run).matches
+    superuser.execute("SET session_replication_role = replica")
+    query = "SELECT number, body FROM traces_record WHERE run_id = %s AND outcome = 'classified'"
+    row = superuser.execute(query, (run,)).fetchone()
+    assert row is not None
+    forged = bytes(row[1]).replace(b'"intent":{"set":"task"}', b'"intent":{"set":"tusk"}')
+    assert forged != bytes(row[1])
+    superuser.execute(
+        "UPDATE traces_record SET body = %s WHERE run_id = %s AND number = %s", (forged, run, row[0])
+    )
+    report = replay(world.id, run)
+    assert (report.matches, report.first_difference) == (False, row[0])
+
+
+@proves("R-GRAPH-12")
+def test_a_run_is_pinned_to_what_was_in_force_when_it_was_admitted(world: World) -> None:
+    run = world.submit("tool-loop", SUM)
+    with tenant(world.id):
+        body = bytes(ManifestRow.objects.get(id=run).body)
+        with pytest.raises(Exception, match=r"permission denied|append-only"), transaction.atomic():
+            ManifestRow.objects.filter(id=run).update(digest="0" * 64)
+        WorkflowVersion.objects.filter(slug="tool-loop").update(retired_at=Run.objects.get(id=run).created_at)
+    assert b'"graph"' in body
+    assert world.drive(run).terminal_code == "SUCCESS"
+
+
+@proves("R-SESS-4")
+def test_recall_needs_no_core_logic(world: World) -> None:
+    run = world.submit("tool-loop", SUM)
+    world.drive(run)
+    with tenant(world.id):
+        assert Snapshot.objects.filter(run_id=run).count() >= 1
+        assert Payload.objects.filter(run_id=run).exists()
+        found = progress_of(Run.objects.get(id=run))
+    assert found.completed_step_count == 2
+    assert found.progress_id == len(world.kinds(run))
+
+
+@proves("R-SESS-2", part="one writer")
+def test_of_two_workers_one_has_the_run(world: World) -> None:
+    run = world.submit("tool-loop", SUM)
+    workers = [make_worker() for _ in range(2)]
+    threads = [threading.Thread(target=worker.advance, args=(run,)) for worker in workers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    world.drive(run)
+    assert world.run(run).terminal_code == "SUCCESS"
+    world.sound(run)
+    with tenant(world.id):
+        assert not Dispatch.objects.filter(run_id=run).exists()
+        taken = SignalReceipt.objects.filter(run_id=run).count()
+        assert taken == RunSignal.objects.filter(run_id=run).count()

@@ -354,7 +354,7 @@ def _update(
 def wake_at(state: State, deadline: datetime | None) -> datetime | None:
     """When the sweep must look at the run again although nobody signals: a timer, a gate's end, the goal's
     deadline."""
-    if state.outcome is not None:
+    if state.outcome is not None or (state.held and not state.paused):
         return None
     times = [gate.expires_at for gate in state.gates.values()]
     times += [time for time in (state.timer, deadline) if time is not None]

@@ -3,48 +3,22 @@
 from typing import Any
 
 import orjson
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
-from rest_framework import serializers
-from rest_framework.exceptions import NotFound
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from orchestrator.actions.publish import active_tools
-from orchestrator.api.serializers import page_of, stamp
+from orchestrator.api.serializers import ToolField, ToolRow, WorkflowField, WorkflowRow, stamp
+from orchestrator.core.tool import ToolSpec
 from orchestrator.models import WorkflowVersion
 from tenancy.context import tenant
+from tenancy.core.errors import NotFound
 from tenancy.core.roles import Scope
 from tenancy.doors import caller
 from tenancy.permissions import requires
-
-
-class WorkflowRow(serializers.Serializer[Any]):
-    slug = serializers.CharField()
-    version = serializers.IntegerField()
-    title = serializers.CharField()
-    tier = serializers.IntegerField()
-    digest = serializers.CharField()
-    published_at = serializers.DateTimeField()
-
-
-class WorkflowField(WorkflowRow):
-    """A workflow with its document."""
-
-    source = serializers.DictField(child=serializers.JSONField())  # type: ignore[assignment]
-
-
-class ToolField(serializers.Serializer[Any]):
-    name = serializers.CharField()
-    version = serializers.IntegerField()
-    description = serializers.CharField()
-    risk = serializers.CharField()
-    reversibility = serializers.CharField()
-    needs_approval = serializers.BooleanField()
-    input_schema = serializers.DictField(child=serializers.JSONField())
-    output_schema = serializers.DictField(child=serializers.JSONField())
+from tenancy.shapes import known, page_of
 
 
 class Reading(APIView):
@@ -56,9 +30,9 @@ class Reading(APIView):
 class Workflows(Reading):
     """The published workflows."""
 
-    @extend_schema(responses=page_of(WorkflowRow))
+    @extend_schema(operation_id="list_workflows", responses=page_of(WorkflowRow, "WorkflowPage"))
     def get(self, request: Request) -> Response:
-        """The newest version of each."""
+        """The newest version of each, in one page."""
         with tenant(caller(request).tenant):
             rows = (
                 WorkflowVersion.objects.filter(retired_at=None).order_by("slug", "-version").distinct("slug")
@@ -69,22 +43,23 @@ class Workflows(Reading):
 class OneWorkflow(Reading):
     """One workflow."""
 
-    @extend_schema(responses=WorkflowField)
+    @extend_schema(operation_id="get_workflow", responses=WorkflowField)
     def get(self, request: Request, slug: str) -> Response:
-        """Its newest version with the document it was compiled from."""
+        """Its newest version with the document it was compiled from. Raises NotFound."""
         with tenant(caller(request).tenant):
-            row = WorkflowVersion.objects.filter(slug=slug, retired_at=None).order_by("-version").first()
+            published = WorkflowVersion.objects.filter(slug=known(slug), retired_at=None)
+            row = published.order_by("-version").first()
             if row is None:
                 raise NotFound
-            return Response({**_row(row), "source": orjson.loads(bytes(row.body))})
+            return Response({**_row(row), "document": orjson.loads(bytes(row.body))})
 
 
 class Tools(Reading):
     """The active tools."""
 
-    @extend_schema(responses=page_of(ToolField))
+    @extend_schema(operation_id="list_tools", responses=page_of(ToolRow, "ToolPage"))
     def get(self, request: Request) -> Response:
-        """All of them, by name."""
+        """All of them by name, in one page."""
         with tenant(caller(request).tenant):
             tools = active_tools()
         return Response(
@@ -95,14 +70,14 @@ class Tools(Reading):
 class OneTool(Reading):
     """One tool."""
 
-    @extend_schema(responses={200: OpenApiTypes.OBJECT})
+    @extend_schema(operation_id="get_tool", responses=ToolField)
     def get(self, request: Request, name: str) -> Response:
-        """Its active version, whole."""
+        """Its active version, whole. Raises NotFound."""
         with tenant(caller(request).tenant):
             found = active_tools().get(name)
         if found is None:
             raise NotFound
-        return Response(found.model_dump(mode="json"))
+        return Response({**_tool(found), "definition": found.model_dump(mode="json")})
 
 
 def _row(row: WorkflowVersion) -> dict[str, Any]:
@@ -112,12 +87,11 @@ def _row(row: WorkflowVersion) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _tool(spec: Any) -> dict[str, Any]:
-    names = ("name", "version", "description", "input_schema", "output_schema")
-    shown = {name: getattr(spec, name) for name in names}
+def _tool(spec: ToolSpec) -> dict[str, Any]:
+    """A tool of the active registry: what is switched off is not in it."""
     return {
-        **shown,
-        "risk": spec.risk.value,
-        "reversibility": spec.reversibility.value,
-        "needs_approval": spec.needs_gate,
-    }
+        "name": spec.name, "version": spec.version, "description": spec.description,
+        "risk_class": spec.risk.value, "reversibility": spec.reversibility.value,
+        "approval_policy": spec.approval, "needs_approval": spec.needs_gate, "enabled": True,
+        "input_schema": spec.input_schema, "output_schema": spec.output_schema,
+    }  # fmt: skip

@@ -2,19 +2,32 @@
 
 from collections.abc import Callable
 from typing import Any
+from uuid import UUID
 
 from django.http import HttpResponse
+from django.http.response import HttpResponseNotModified
+from django.utils.http import parse_etags
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
-from rest_framework.exceptions import ParseError
+from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_view
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.settings import api_settings
 from rest_framework.views import APIView
 
 from orchestrator.actions import signalling
 from orchestrator.api import shown
-from orchestrator.api.serializers import EventField, ReasonBody, ReplayField, RunField, RunRow, page_of
+from orchestrator.api.serializers import (
+    EventField,
+    EventsQuery,
+    NothingBody,
+    ReasonBody,
+    ReplayField,
+    ResultField,
+    RunField,
+    RunFilters,
+    RunRow,
+)
 from orchestrator.core.errors import RunNotFound
 from orchestrator.models import Run
 from orchestrator.queries.replays import replay
@@ -24,11 +37,13 @@ from tenancy.core.roles import Scope
 from tenancy.doors import caller, page, post_once, uuid_or_none
 from tenancy.idempotency import Answer
 from tenancy.permissions import requires
+from tenancy.renderers import JSONLinesRenderer
+from tenancy.shapes import asked, page_of
 from traces.exports.jsonl import export
 from traces.queries import events_after
 
-FILTERS = ("status", "workflow", "terminal_code", "created_after", "q")
 EVENTS_A_PAGE = 500
+WISH: dict[str, Any] = {"request": ReasonBody, "responses": {202: RunRow}}
 
 
 class Reading(APIView):
@@ -41,12 +56,11 @@ class Runs(Reading):
     """The runs of the caller's tenant, newest first."""
 
     @extend_schema(
-        parameters=[OpenApiParameter(name) for name in (*FILTERS, "cursor", "limit")],
-        responses=page_of(RunRow),
+        operation_id="list_runs", parameters=[RunFilters], responses=page_of(RunRow, "RunPage")
     )
     def get(self, request: Request) -> Response:
         """A page of runs."""
-        filters = {name: request.query_params[name] for name in FILTERS if name in request.query_params}
+        filters = asked(RunFilters, request.query_params)
         with tenant(caller(request).tenant):
             return page(request, runs(filters), shown.row)
 
@@ -54,12 +68,19 @@ class Runs(Reading):
 class OneRun(Reading):
     """One run."""
 
-    @extend_schema(responses=RunField)
-    def get(self, request: Request, run_id: str) -> Response:
+    @extend_schema(
+        operation_id="get_run",
+        responses={200: RunField, 304: OpenApiResponse(description="As it was under If-None-Match.")},
+    )
+    def get(self, request: Request, run_id: str) -> HttpResponse | Response:
         """The run as it stands, with an ETag that changes with it."""
         with tenant(caller(request).tenant):
             run = run_of(uuid_or_none(run_id))
-            return Response(shown.whole(run), headers={"ETag": f'"{run.version}"'})
+            # Weak: the same run can be written in other bytes by another version of the house.
+            tag = f'W/"{run.version}"'
+            if {tag, "*"} & set(parse_etags(request.headers.get("If-None-Match", ""))):
+                return HttpResponseNotModified(headers={"ETag": tag})
+            return Response(shown.whole(run), headers={"ETag": tag})
 
 
 class Asking(APIView):
@@ -68,21 +89,21 @@ class Asking(APIView):
     permission_classes: list[type[BasePermission]] = [requires(Scope.OPERATE)]
     ask: Callable[..., Run]
 
-    @extend_schema(request=ReasonBody, responses={202: RunRow})
     def post(self, request: Request, run_id: str) -> Response:
-        """Leave the wish: 202 with the run as it stands."""
-        body = ReasonBody(data=request.data)
-        body.is_valid(raise_exception=True)
-        return post_once(request, lambda: self._asked(request, run_id, body.validated_data["reason"]))
-
-    def _asked(self, request: Request, run_id: str, reason: str) -> Answer:
-        who, found = caller(request), uuid_or_none(run_id)
+        """Leave the wish: 202 with the run as it stands. Raises RunNotFound and RunOver."""
+        found = uuid_or_none(run_id)
         if found is None:
             raise RunNotFound
-        run = type(self).ask(who.tenant, found, by=who.principal, reason=reason)
+        reason = asked(ReasonBody, request.data)["reason"]
+        return post_once(request, lambda: self._asked(request, found, reason))
+
+    def _asked(self, request: Request, run_id: UUID, reason: str) -> Answer:
+        who = caller(request)
+        run = type(self).ask(who.tenant, run_id, by=who.principal, reason=reason)
         return Answer(202, shown.row(run))
 
 
+@extend_schema_view(post=extend_schema(operation_id="cancel_run", **WISH))
 class Cancel(Asking):
     """Stop the run; a client may stop its own tenant's runs too."""
 
@@ -90,12 +111,14 @@ class Cancel(Asking):
     ask = staticmethod(signalling.cancel)
 
 
+@extend_schema_view(post=extend_schema(operation_id="pause_run", **WISH))
 class Pause(Asking):
     """Hold the run before its next effect."""
 
     ask = staticmethod(signalling.pause)
 
 
+@extend_schema_view(post=extend_schema(operation_id="resume_run", **WISH))
 class Resume(Asking):
     """Let a paused run go on."""
 
@@ -105,15 +128,15 @@ class Resume(Asking):
 class Events(Reading):
     """A run's trace, in order."""
 
-    @extend_schema(parameters=[OpenApiParameter("after", OpenApiTypes.INT)], responses=page_of(EventField))
+    @extend_schema(
+        operation_id="list_run_events", parameters=[EventsQuery], responses=page_of(EventField, "EventPage")
+    )
     def get(self, request: Request, run_id: str) -> Response:
         """The events after a sequence number."""
-        after = request.query_params.get("after", "0")
-        if not after.isdigit() or len(after) > 18:
-            raise ParseError("after is a sequence number.", "after-invalid")
+        after: int = asked(EventsQuery, request.query_params)["after"]
         with tenant(caller(request).tenant):
             run = run_of(uuid_or_none(run_id))
-            found = events_after(run.id, int(after), EVENTS_A_PAGE)
+            found = events_after(run.id, after, EVENTS_A_PAGE)
         following = f"{request.path}?after={found[-1].seq}" if len(found) == EVENTS_A_PAGE else None
         return Response({"results": [shown.event(row) for row in found], "next": following, "previous": None})
 
@@ -121,7 +144,7 @@ class Events(Reading):
 class Result(Reading):
     """What a run ended with."""
 
-    @extend_schema(responses={200: OpenApiTypes.OBJECT, 202: RunRow})
+    @extend_schema(operation_id="get_run_result", responses={200: ResultField, 202: RunRow})
     def get(self, request: Request, run_id: str) -> Response:
         """The typed result or the typed reason why not; 202 while the run is under way."""
         with tenant(caller(request).tenant):
@@ -141,7 +164,11 @@ class Result(Reading):
 class Trace(Reading):
     """A run's trace as a file."""
 
-    @extend_schema(responses={(200, "application/jsonl"): OpenApiTypes.STR})
+    renderer_classes = [JSONLinesRenderer, *api_settings.DEFAULT_RENDERER_CLASSES]
+
+    @extend_schema(
+        operation_id="export_run_trace", responses={(200, "application/jsonl"): OpenApiTypes.STR}
+    )
     def get(self, request: Request, run_id: str) -> HttpResponse:
         """JSONL, self-contained: it can be verified without this server."""
         with tenant(caller(request).tenant):
@@ -154,14 +181,18 @@ class Trace(Reading):
 class Replay(Reading):
     """Replay a run: the recorded events through the core again, no model, no tool (R-TRACE-6)."""
 
-    @extend_schema(request=None, responses=ReplayField)
+    @extend_schema(operation_id="replay_run", request=NothingBody, responses=ReplayField)
     def post(self, request: Request, run_id: str) -> Response:
-        """The report."""
-        return post_once(request, lambda: self._replayed(request, run_id))
+        """The report. Raises RunNotFound."""
+        found = uuid_or_none(run_id)
+        if found is None:
+            raise RunNotFound
+        asked(NothingBody, request.data)
+        return post_once(request, lambda: self._replayed(request, found))
 
-    def _replayed(self, request: Request, run_id: str) -> Answer:
+    def _replayed(self, request: Request, run_id: UUID) -> Answer:
         who = caller(request)
         with tenant(who.tenant):
-            run = run_of(uuid_or_none(run_id))
+            run = run_of(run_id)
         report = replay(who.tenant, run.id)
         return Answer(200, report.model_dump(mode="json"))

@@ -5,55 +5,56 @@ from typing import Any
 
 from rest_framework import serializers
 
-from orchestrator.core.terminal import Status
+from orchestrator.core.terminal import Status, TerminalCode
+from tenancy.shapes import Amount, Exact, Flag, PageQuery, Text
+
+STATUSES = [status.value for status in Status]
+CODES = [code.value for code in TerminalCode]
+MODES = ["interactive", "async", "long_running"]
 
 
-class CriterionField(serializers.Serializer[Any]):
-    validator = serializers.CharField(max_length=64)
+class CriterionField(Exact):
+    """One acceptance criterion: a named validator with its parameters."""
+
+    validator = Text(max_length=64)
     parameters = serializers.DictField(child=serializers.JSONField(), required=False)
 
 
-class GoalField(serializers.Serializer[Any]):
+class GoalField(Exact):
     """The goal object (R-GRAPH-13)."""
 
-    objective = serializers.CharField(max_length=20_000)
-    acceptance = CriterionField(many=True, required=False)
+    objective = Text(max_length=20_000)
+    acceptance = CriterionField(many=True, required=False, max_length=50)
     constraints = serializers.ListField(
-        child=serializers.CharField(max_length=2_000), required=False, max_length=50
+        child=Text(max_length=2_000), required=False, max_length=50
     )
     inputs = serializers.DictField(child=serializers.JSONField(allow_null=True), required=False)
-    output_schema = serializers.DictField(child=serializers.JSONField(), required=False, allow_null=True)
-    done_condition = serializers.CharField(max_length=2_000, required=False, allow_blank=True)
-    validation_method = serializers.CharField(max_length=2_000, required=False, allow_blank=True)
+    output_schema = serializers.DictField(
+        child=serializers.JSONField(allow_null=True), required=False, allow_null=True
+    )
+    done_condition = Text(max_length=2_000, required=False, allow_blank=True)
+    validation_method = Text(max_length=2_000, required=False, allow_blank=True)
     stop_rules = serializers.ListField(
-        child=serializers.CharField(max_length=2_000), required=False, max_length=20
+        child=Text(max_length=2_000), required=False, max_length=20
     )
     deadline = serializers.DateTimeField(required=False, allow_null=True)
-    requires_human_approval = serializers.BooleanField(required=False)
+    requires_human_approval = Flag(required=False)
 
 
-class TaskBody(serializers.Serializer[Any]):
-    """A task to be done."""
+class TaskBody(Exact):
+    """A task to be done. `budget` asks for less than the boundary gives, by dimension."""
 
-    workflow = serializers.CharField(max_length=64)
+    workflow = Text(max_length=64)
     goal = GoalField()
-    mode = serializers.ChoiceField(choices=["interactive", "async", "long_running"], required=False)
-    boundary = serializers.CharField(max_length=64, required=False)
-    budget = serializers.DictField(
-        child=serializers.DecimalField(max_digits=24, decimal_places=9, min_value=0), required=False
-    )
-    metadata = serializers.DictField(child=serializers.JSONField(), required=False)
-
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """Nothing unknown: a misspelt limit must not be a silent one."""
-        unknown = [name for name in self.initial_data if name not in self.fields]
-        strange = [f"goal.{n}" for n in self.initial_data["goal"] if n not in self.fields["goal"].fields]  # type: ignore[attr-defined]
-        if unknown or strange:
-            raise serializers.ValidationError(dict.fromkeys(unknown + strange, "This field is not known."))
-        return attrs
+    mode = serializers.ChoiceField(choices=MODES, required=False)
+    boundary = Text(max_length=64, required=False)
+    budget = serializers.DictField(child=Amount(), required=False)
+    metadata = serializers.DictField(child=serializers.JSONField(allow_null=True), required=False)
 
 
 class RunLinks(serializers.Serializer[Any]):
+    """Where more of a run is."""
+
     run = serializers.CharField()
     events = serializers.CharField()
     result = serializers.CharField()
@@ -61,49 +62,44 @@ class RunLinks(serializers.Serializer[Any]):
 
 
 class AcceptedRun(serializers.Serializer[Any]):
+    """The first run of a task."""
+
     id = serializers.UUIDField()
-    status = serializers.ChoiceField(choices=[status.value for status in Status])
+    status = serializers.ChoiceField(choices=STATUSES)
 
 
 class TaskAccepted(serializers.Serializer[Any]):
+    """An accepted task."""
+
     id = serializers.UUIDField()
     run = AcceptedRun()
     links = RunLinks()
 
 
-class ReasonBody(serializers.Serializer[Any]):
+class ReasonBody(Exact):
     """Why."""
 
-    reason = serializers.CharField(max_length=1_000, required=False, allow_blank=True, default="")
+    reason = Text(max_length=500, required=False, allow_blank=True, default="")
 
 
-class AmountsField(serializers.Serializer[Any]):
-    limit = serializers.CharField(allow_null=True)
-    used = serializers.CharField()
-    reserved = serializers.CharField()
-    left = serializers.CharField(allow_null=True)
+class NothingBody(Exact):
+    """An empty object."""
 
 
-class RunField(serializers.Serializer[Any]):
-    """A run as it stands."""
+class RunFilters(PageQuery):
+    """Which runs: `q` is a part of the id or of the workflow's name."""
 
-    id = serializers.UUIDField()
-    task = serializers.UUIDField()
-    workflow = serializers.CharField()
-    workflow_version = serializers.IntegerField()
-    status = serializers.ChoiceField(choices=[status.value for status in Status])
-    node = serializers.CharField()
-    terminal_code = serializers.CharField(allow_null=True)
-    reason = serializers.CharField(allow_blank=True)
-    sentence = serializers.CharField()
-    scripted = serializers.BooleanField()
-    mode = serializers.CharField()
-    budget = serializers.DictField(child=AmountsField())
-    pins = serializers.DictField(child=serializers.CharField())
-    created_at = serializers.DateTimeField()
-    started_at = serializers.DateTimeField(allow_null=True)
-    finished_at = serializers.DateTimeField(allow_null=True)
-    links = RunLinks()
+    status = serializers.ChoiceField(choices=STATUSES, required=False)
+    workflow = serializers.CharField(max_length=64, required=False)
+    terminal_code = serializers.ChoiceField(choices=CODES, required=False)
+    created_after = serializers.DateTimeField(required=False)
+    q = serializers.CharField(max_length=200, required=False)
+
+
+class EventsQuery(serializers.Serializer[Any]):
+    """From where on."""
+
+    after = serializers.IntegerField(required=False, min_value=0, max_value=2**53, default=0)
 
 
 class RunRow(serializers.Serializer[Any]):
@@ -111,23 +107,67 @@ class RunRow(serializers.Serializer[Any]):
 
     id = serializers.UUIDField()
     workflow = serializers.CharField()
-    status = serializers.CharField()
+    status = serializers.ChoiceField(choices=STATUSES)
     node = serializers.CharField()
-    terminal_code = serializers.CharField(allow_null=True)
+    terminal_code = serializers.ChoiceField(choices=CODES, allow_null=True)
     scripted = serializers.BooleanField()
     created_at = serializers.DateTimeField()
     finished_at = serializers.DateTimeField(allow_null=True)
 
 
+class PinsField(serializers.Serializer[Any]):
+    """What a run is pinned to, by digest."""
+
+    manifest = serializers.CharField()
+    pins = serializers.CharField()
+    graph = serializers.CharField()
+    goal = serializers.CharField()
+    code_version = serializers.CharField()
+
+
+class RunField(RunRow):
+    """A run as it stands. Amounts are decimal text by dimension; a limit that is null is none.
+
+    `estimate` and `plan` are null where none was made; `result` until the run has ended.
+    """
+
+    task = serializers.UUIDField()
+    workflow_version = serializers.IntegerField()
+    mode = serializers.ChoiceField(choices=MODES)
+    reason = serializers.CharField(allow_blank=True)
+    sentence = serializers.CharField()
+    usage = serializers.DictField(child=serializers.CharField())
+    limits = serializers.DictField(child=serializers.CharField(allow_null=True))
+    reserved = serializers.DictField(child=serializers.CharField())
+    estimate = serializers.DictField(child=serializers.JSONField(), allow_null=True)
+    plan = serializers.DictField(child=serializers.JSONField(), allow_null=True)
+    pins = PinsField()
+    result = serializers.DictField(child=serializers.JSONField(allow_null=True), allow_null=True)
+    started_at = serializers.DateTimeField(allow_null=True)
+    links = RunLinks()
+
+
 class EventField(serializers.Serializer[Any]):
+    """One event of a trace."""
+
     seq = serializers.IntegerField()
     at = serializers.DateTimeField()
     phase = serializers.IntegerField()
     phase_name = serializers.CharField()
     kind = serializers.CharField()
     actor = serializers.CharField()
-    payload = serializers.DictField(child=serializers.JSONField())
+    payload = serializers.DictField(child=serializers.JSONField(allow_null=True))
     hash = serializers.CharField()
+
+
+class ResultField(serializers.Serializer[Any]):
+    """How a run ended, and the document it left: its result, or the report of how far it came."""
+
+    status = serializers.ChoiceField(choices=STATUSES)
+    terminal_code = serializers.ChoiceField(choices=CODES)
+    reason = serializers.CharField(allow_blank=True)
+    scripted = serializers.BooleanField()
+    output = serializers.JSONField(required=False, allow_null=True)
 
 
 class ReplayField(serializers.Serializer[Any]):
@@ -139,14 +179,42 @@ class ReplayField(serializers.Serializer[Any]):
     detail = serializers.CharField(allow_blank=True)
 
 
-def page_of(row: type[serializers.Serializer[Any]]) -> serializers.SerializerMetaclass:
-    """The shape of a page of rows."""
-    fields = {
-        "results": row(many=True),
-        "next": serializers.CharField(allow_null=True),
-        "previous": serializers.CharField(allow_null=True),
-    }
-    return type(f"{row.__name__}Page", (serializers.Serializer,), fields)  # type: ignore[return-value]
+class WorkflowRow(serializers.Serializer[Any]):
+    """The newest version of a workflow."""
+
+    slug = serializers.CharField()
+    version = serializers.IntegerField()
+    title = serializers.CharField()
+    tier = serializers.IntegerField()
+    digest = serializers.CharField()
+    published_at = serializers.DateTimeField()
+
+
+class WorkflowField(WorkflowRow):
+    """A workflow with the document it was compiled from."""
+
+    document = serializers.DictField(child=serializers.JSONField(allow_null=True))
+
+
+class ToolRow(serializers.Serializer[Any]):
+    """A tool as it is offered."""
+
+    name = serializers.CharField()
+    version = serializers.IntegerField()
+    description = serializers.CharField()
+    risk_class = serializers.CharField()
+    reversibility = serializers.CharField()
+    approval_policy = serializers.CharField()
+    needs_approval = serializers.BooleanField()
+    enabled = serializers.BooleanField()
+    input_schema = serializers.DictField(child=serializers.JSONField(allow_null=True))
+    output_schema = serializers.DictField(child=serializers.JSONField(allow_null=True))
+
+
+class ToolField(ToolRow):
+    """A tool with everything its active version declares."""
+
+    definition = serializers.DictField(child=serializers.JSONField(allow_null=True))
 
 
 def stamp(at: datetime | None) -> str | None:

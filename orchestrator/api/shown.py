@@ -7,7 +7,7 @@ import orjson
 from budgets.queries import usage
 from orchestrator.api.serializers import stamp
 from orchestrator.models import ManifestRow, Run
-from orchestrator.queries.runs import sentence_of
+from orchestrator.queries.runs import result_of, sentence_of
 from traces.core.canonical import plain
 from traces.core.phases import Phase
 from traces.models import Event
@@ -34,7 +34,8 @@ def row(run: Run) -> dict[str, Any]:
 
 
 def whole(run: Run) -> dict[str, Any]:
-    """A run with its sentence, budget and pins."""
+    """A run with its sentence, what it spent of what it may spend, its pins, and its result once it has
+    one."""
     return {
         **row(run),
         "task": str(run.task_id),
@@ -42,23 +43,23 @@ def whole(run: Run) -> dict[str, Any]:
         "reason": run.reason,
         "sentence": sentence_of(run),
         "mode": run.mode,
-        "budget": budget(run),
+        **amounts(run),
+        "estimate": None,
+        "plan": None,
         "pins": pins(run),
+        "result": result_of(run),
         "started_at": stamp(run.started_at),
         "links": links(run.id),
     }
 
 
-def budget(run: Run) -> dict[str, dict[str, str | None]]:
-    """Every dimension with its limit, used, reserved and left."""
+def amounts(run: Run) -> dict[str, dict[str, str | None]]:
+    """usage, limits and reserved, each by dimension, as decimal text; a limit that is None is none."""
+    lines = usage(run.id)
     return {
-        dimension.value: {
-            "limit": None if line.limit is None else plain(line.limit),
-            "used": plain(line.used),
-            "reserved": plain(line.reserved),
-            "left": None if line.left is None else plain(line.left),
-        }
-        for dimension, line in usage(run.id).items()
+        "usage": {name.value: plain(line.used) for name, line in lines.items()},
+        "limits": {n.value: None if line.limit is None else plain(line.limit) for n, line in lines.items()},
+        "reserved": {name.value: plain(line.reserved) for name, line in lines.items()},
     }
 
 

@@ -17,6 +17,7 @@ from tenancy.core.roles import Scope
 from tenancy.doors import caller, post_once
 from tenancy.idempotency import Answer
 from tenancy.permissions import requires
+from tenancy.shapes import asked
 
 
 class Tasks(APIView):
@@ -24,18 +25,18 @@ class Tasks(APIView):
 
     permission_classes = [requires(Scope.SUBMIT)]
 
-    @extend_schema(request=TaskBody, responses={202: TaskAccepted})
+    @extend_schema(operation_id="submit_task", request=TaskBody, responses={202: TaskAccepted})
     def post(self, request: Request) -> Response:
         """Accept a task: 202 with its first run."""
-        body = TaskBody(data=request.data)
-        body.is_valid(raise_exception=True)
-        return post_once(request, lambda: self._submit(request, body.validated_data))
+        body = asked(TaskBody, request.data)
+        goal = _goal(body)
+        return post_once(request, lambda: self._submit(request, body, goal))
 
-    def _submit(self, request: Request, asked: dict[str, Any]) -> Answer:
+    def _submit(self, request: Request, body: dict[str, Any], goal: Goal) -> Answer:
         who = caller(request)
         submission = Submission(
-            workflow=asked["workflow"], goal=_goal(asked), boundary=asked.get("boundary"),
-            budget=asked.get("budget", {}), metadata=asked.get("metadata", {}),
+            workflow=body["workflow"], goal=goal, boundary=body.get("boundary"),
+            budget=body.get("budget", {}), metadata=body.get("metadata", {}),
             idempotency_key=request.headers.get("Idempotency-Key", ""),
         )  # fmt: skip
         submitter = Submitter(principal=who.principal, owner=who.owner, scopes=who.scopes)
@@ -44,10 +45,10 @@ class Tasks(APIView):
         return Answer(202, {"id": str(accepted.task), "run": run, "links": links(accepted.run)})
 
 
-def _goal(asked: dict[str, Any]) -> Goal:
+def _goal(body: dict[str, Any]) -> Goal:
     """The goal object. Raises GoalInvalid with the field that is wrong."""
     try:
-        return Goal.model_validate({**asked["goal"], "mode": asked.get("mode", "async")})
+        return Goal.model_validate({**body["goal"], "mode": body.get("mode", "async")})
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = "/".join(["", "goal", *map(str, first["loc"])])

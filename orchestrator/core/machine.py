@@ -9,7 +9,7 @@ so that no result is thrown away.
 from orchestrator.core import afterwards, signals
 from orchestrator.core.desk import Desk
 from orchestrator.core.effects import Effect
-from orchestrator.core.errors import Corrupt
+from orchestrator.core.errors import Corrupt, Misfit
 from orchestrator.core.events import AnyEvent, Headroom, Started, TimerFired
 from orchestrator.core.graph import CompiledGraph, Edge, Interrupt, Node
 from orchestrator.core.guards import holds
@@ -20,7 +20,7 @@ from orchestrator.core.nodes import kind_of
 from orchestrator.core.settling import settle, settles, wall_clock
 from orchestrator.core.spending import shortfall
 from orchestrator.core.state import Halting, State
-from orchestrator.core.step import NodeKind, Settlement, Step, Transition, View, Walk, say
+from orchestrator.core.step import NodeKind, Settlement, Step, Transition, View, Walk, interrupted, say
 from orchestrator.core.turning import turned
 from traces.core.chain import Said
 from traces.core.events import InterruptTaken
@@ -97,7 +97,12 @@ class _Walker:
             self._stay(self.state, ())
             self._obey(reenter=not self.state.paused)
         else:
-            step = self._kind().on(self._view(self.recorded.version + 1), event)
+            view = self._view(self.recorded.version + 1)
+            try:
+                step = self._kind().on(view, event)
+            except Misfit as misfit:
+                # No run may be left without a way on: what a node cannot answer ends it with that reason.
+                step = interrupted(self.state, Interrupt.REPEATED_FAILURE, str(misfit))
             self._follow(step, said, entering=False)
 
     def _timely(self) -> bool:

@@ -6,7 +6,7 @@ from orchestrator.core.inputs import MISSING, pointed
 from orchestrator.core.spending import call_reserve
 from orchestrator.core.state import Call, Pending, State
 from orchestrator.core.step import Step, View, say
-from orchestrator.core.tool import ReadBack
+from orchestrator.core.tool import ReadBack, ToolSpec
 from orchestrator.core.value import with_entry
 from traces.core.canonical import canonical_outside, digest
 from traces.core.events import CallAttempted
@@ -18,6 +18,11 @@ def _reader(view: View, call: Call) -> ReadBack:
     assert verifier is not None
     assert verifier.read_back is not None
     return verifier.read_back
+
+
+def reader_of(view: View, call: Call) -> ToolSpec:
+    """The pinned tool that reads a call back."""
+    return view.pins.by_name[_reader(view, call).tool]
 
 
 def read_back(view: View, state: State, call: Call, attempt: int) -> Step:

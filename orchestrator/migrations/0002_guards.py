@@ -79,12 +79,15 @@ GRANT EXECUTE ON FUNCTION interlock_permit(uuid, uuid, text, bigint) TO interloc
 DUE = """
 SELECT r.id FROM orchestrator_run r
  WHERE (r.lease_owner IS NULL OR r.lease_until < clock_timestamp())
-   AND r.status IN ('queued', 'in_progress', 'awaiting_gate', 'awaiting_input', 'paused')
+   AND (r.finished_at > clock_timestamp() - interval '1 day' AND EXISTS (
+          SELECT 1 FROM orchestrator_runsignal s WHERE s.run_id = r.id
+             AND NOT EXISTS (SELECT 1 FROM orchestrator_signalreceipt t WHERE t.id = s.id))
+   OR r.status IN ('queued', 'in_progress', 'awaiting_gate', 'awaiting_input', 'paused')
    AND (r.status IN ('queued', 'in_progress') AND r.wake_at IS NULL
         OR r.wake_at <= clock_timestamp()
         OR r.lease_until < clock_timestamp()
         OR EXISTS (SELECT 1 FROM orchestrator_runsignal s WHERE s.run_id = r.id
-             AND NOT EXISTS (SELECT 1 FROM orchestrator_signalreceipt t WHERE t.id = s.id)))
+             AND NOT EXISTS (SELECT 1 FROM orchestrator_signalreceipt t WHERE t.id = s.id))))
  ORDER BY r.created_at LIMIT least(n, 100)
 """
 RENEW = """

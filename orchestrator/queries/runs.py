@@ -1,10 +1,12 @@
 """Reads of runs for doors and pages. All inside the tenant's context unless they say otherwise."""
 
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
 import orjson
-from django.db.models import QuerySet
+from django.db.models import CharField, Q, QuerySet
+from django.db.models.functions import Cast
 
 from budgets.core.dimension import Dimension
 from budgets.core.vector import ZERO
@@ -20,7 +22,7 @@ from traces.queries import payloads, recall
 FILTERS = ("status", "workflow", "terminal_code")
 
 
-def runs(filters: dict[str, str]) -> QuerySet[Run]:
+def runs(filters: Mapping[str, Any]) -> QuerySet[Run]:
     """Runs by status, workflow, terminal_code, created_after and q (a part of the id or the workflow)."""
     found = Run.objects.all()
     for name in FILTERS:
@@ -29,7 +31,8 @@ def runs(filters: dict[str, str]) -> QuerySet[Run]:
     if "created_after" in filters:
         found = found.filter(created_at__gt=filters["created_after"])
     if "q" in filters:
-        found = found.filter(workflow__icontains=filters["q"])
+        named = Q(workflow__icontains=filters["q"]) | Q(shown_id__icontains=filters["q"])
+        found = found.annotate(shown_id=Cast("id", CharField())).filter(named)
     return found
 
 

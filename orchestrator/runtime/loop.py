@@ -18,7 +18,7 @@ from orchestrator.core.terminal import TERMINAL_STATUSES, Status
 from orchestrator.gateways.queue import wake
 from orchestrator.queries.crossing import tenant_of_run
 from orchestrator.runtime.held import HELD
-from orchestrator.runtime.landing import Landing, where_it_landed
+from orchestrator.runtime.landing import Landing, backoff, where_it_landed
 from orchestrator.runtime.leases import claim
 from orchestrator.runtime.perform import Outcomes, Performer
 from orchestrator.runtime.recall import take_in_hand

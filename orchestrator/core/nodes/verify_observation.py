@@ -16,7 +16,7 @@ from orchestrator.core.events import AnyEvent, TimerFired, ToolAnswered, ToolFai
 from orchestrator.core.inputs import MISSING, pointed
 from orchestrator.core.nodes.base import Plain
 from orchestrator.core.parsing import fits
-from orchestrator.core.reading_back import agrees, read_back
+from orchestrator.core.reading_back import agrees, read_back, reader_of
 from orchestrator.core.state import Call, State
 from orchestrator.core.step import Step, View, say
 from orchestrator.core.value import Value
@@ -84,7 +84,7 @@ class VerifyObservation(Plain):
         )
         said = (say(Phase.OBSERVATION_GROUNDING, body),)
         tries = call.attempt + 1
-        if event.transient and tries <= 1 + view.pins.by_name[call.tool].max_retries:
+        if event.transient and tries <= 1 + reader_of(view, call).max_retries:
             asked = read_back(view, view.state, call.evolve(attempt=tries), tries)
             return Step(state=asked.state, said=said + asked.said, effects=asked.effects)
         judged, words = self._mark(view, call, "low_confidence", f"the reader failed: {event.error}")

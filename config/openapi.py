@@ -1,10 +1,65 @@
-"""What the schema says of our own parts."""
+"""What the schema says of our own parts (R-API-1)."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.utils import OpenApiParameter
+
+from config.problems import CONTENT_TYPE
+
+POST_ONCE = OpenApiParameter(
+    "Idempotency-Key",
+    {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]+$"},
+    OpenApiParameter.HEADER,
+    description="The same key with the same body is one act for 24 hours, answered the same.",
+)
+IF_NONE_MATCH = OpenApiParameter(
+    "If-None-Match", str, OpenApiParameter.HEADER, description="ETags that are known already."
+)
+PROBLEM: dict[str, Any] = {
+    "type": "object",
+    "description": "What was refused and why (RFC 9457).",
+    "properties": {
+        "type": {"type": "string", "format": "uri", "description": "Stable: urn:interlock:problem:<code>."},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+        "code": {"type": "string"},
+        "instance": {"type": "string"},
+        "errors": {
+            "type": "array",
+            "description": "One for each field that is not acceptable.",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "pointer": {"type": "string", "description": "JSON pointer into the body (RFC 6901)."},
+                    "code": {"type": "string"},
+                    "detail": {"type": "string"},
+                },
+                "required": ["pointer", "code", "detail"],
+            },
+        },
+        "data": {"type": "object", "additionalProperties": {}},
+    },
+    "required": ["type", "title", "status", "detail", "code"],
+}
+ALWAYS = {"401": "No valid key.", "403": "The key lacks the scope.", "503": "Not now; come back later."}
+READING = {"400": "A parameter is not acceptable.", "406": "No such representation."}
+WRITING = {
+    "400": "The body is not acceptable; `errors` names the fields.",
+    "406": "No such representation.",
+    "409": "Not in this state, or the Idempotency-Key is in use.",
+    "410": "Too late.",
+    "413": "The body is too large.",
+    "415": "The body is not JSON.",
+    "422": "Well formed, and not possible; or the Idempotency-Key was used for another body.",
+    "429": "A ceiling is reached.",
+    "507": "The store is full: no new work.",
+}
+MISSING = {"404": "There is no such thing here."}
 
 
 class KeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
@@ -16,3 +71,27 @@ class KeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call
     def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
         """An HTTP bearer scheme."""
         return {"type": "http", "scheme": "bearer", "bearerFormat": "ilk_<id>_<secret>"}
+
+
+class Schema(AutoSchema):
+    """Adds the headers that doors of a kind share."""
+
+    def get_override_parameters(self) -> list[Any]:
+        """Idempotency-Key on every POST, If-None-Match where a run is read."""
+        given: list[Any] = super().get_override_parameters()
+        if self.method == "POST":
+            given = [*given, POST_ONCE]
+        return [*given, IF_NONE_MATCH] if self.get_operation_id() == "get_run" else given
+
+
+def with_problems(result: dict[str, Any], **_: Any) -> dict[str, Any]:
+    """The hook of drf-spectacular: every operation that asks for a key documents its refusals."""
+    result["components"].setdefault("schemas", {})["Problem"] = PROBLEM
+    reference = {CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    for path, methods in result["paths"].items():
+        for method, operation in methods.items():
+            refusals = ALWAYS | (WRITING if method == "post" else READING) | (MISSING if "{" in path else {})
+            for status, words in refusals.items():
+                operation["responses"].setdefault(status, {"description": words, "content": reference})
+            operation["responses"] = dict(sorted(operation["responses"].items()))
+    return result

@@ -10,19 +10,24 @@ from http import HTTPStatus
 from typing import Any
 
 import structlog
+from django.db import DatabaseError, InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from drf_standardized_errors.formatter import ExceptionFormatter
 from drf_standardized_errors.handler import ExceptionHandler
 from drf_standardized_errors.handler import exception_handler as standardized
 from drf_standardized_errors.types import ErrorResponse, ExceptionHandlerContext
+from psycopg.errors import DiskFull
+from psycopg_pool import PoolTimeout
 from rest_framework.exceptions import APIException
 from rest_framework.response import Response
 
 from config.statuses import status_of
+from orchestrator.core.errors import DiskFull as StoreFull
 from tenancy.core.errors import InterlockError
 
 CONTENT_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:interlock:problem:"
+AWAY_SECONDS = 5
 _SORRY = "Something went wrong on our side; it has been logged."
 log = structlog.stdlib.get_logger(__name__)
 
@@ -71,13 +76,29 @@ def pointer(attr: str | None) -> str:
     return "/" + "/".join(part.replace("~", "~0").replace("/", "~1") for part in attr.split("."))
 
 
+class StoreAway(InterlockError):
+    """The database does not answer; what was accepted is kept."""
+
+    code = "store-unavailable"
+
+
 class Handler(ExceptionHandler):
-    """Knows our own errors besides those of Django and DRF."""
+    """Knows our own errors, and the database's troubles, besides those of Django and DRF."""
 
     def convert_known_exceptions(self, exc: Exception) -> Exception:
-        """An `InterlockError` becomes a `Refusal` with the status of the table."""
+        """An `InterlockError` becomes a `Refusal` with the status of the table.
+
+        A full disk refuses new work (507), an absent database asks to come back
+        (503).
+        """
         if isinstance(exc, InterlockError):
             return Refusal(exc)
+        if isinstance(exc, DatabaseError | PoolTimeout):
+            if isinstance(exc.__cause__, DiskFull):
+                return Refusal(StoreFull())
+            if isinstance(exc, OperationalError | InterfaceError | PoolTimeout):
+                log.error("database_away", exc_info=exc)
+                return Refusal(StoreAway(retry_after=AWAY_SECONDS))
         converted: Exception = super().convert_known_exceptions(exc)
         return converted
 
@@ -91,6 +112,8 @@ class Formatter(ExceptionFormatter):
         instance = request.path if request is not None else ""
         if isinstance(self.exc, Refusal):
             data = dict(self.exc.data)
+            if (where := data.pop("pointer", None)) is not None and "errors" not in data:
+                data["errors"] = [{"pointer": where, "code": self.exc.code, "detail": str(self.exc.detail)}]
             return document(
                 code=self.exc.code,
                 status=self.exc.status_code,

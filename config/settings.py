@@ -66,6 +66,7 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_structlog.middlewares.RequestMiddleware",
+    "tenancy.middleware.RefuseNul",
 ]
 ROOT_URLCONF = "config.urls"
 ASGI_APPLICATION = "config.asgi.application"
@@ -167,7 +168,7 @@ REST_FRAMEWORK = {
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_RENDERER_CLASSES": ["config.renderers.ExactJSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["tenancy.parsers.StrictJSONParser"],
-    "DEFAULT_SCHEMA_CLASS": "drf_standardized_errors.openapi.AutoSchema",
+    "DEFAULT_SCHEMA_CLASS": "config.openapi.Schema",
     "EXCEPTION_HANDLER": "config.problems.exception_handler",
     "COERCE_DECIMAL_TO_STRING": True,
     "UNICODE_JSON": True,
@@ -189,6 +190,17 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "COMPONENT_SPLIT_REQUEST": True,
+    "ENUM_NAME_OVERRIDES": {
+        "RunStatus": "orchestrator.api.serializers.STATUSES",
+        "TerminalCode": "orchestrator.api.serializers.CODES",
+        "Mode": "orchestrator.api.serializers.MODES",
+        "ApprovalStatus": "approvals.api.requests.STATUSES",
+        "DecisionKind": "approvals.api.requests.KINDS",
+    },
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "config.openapi.with_problems",
+    ],
 }
 
 LOGGING_CONFIG = None

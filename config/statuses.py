@@ -19,6 +19,8 @@ STATUS: dict[str, int] = {
     "key-expired": 401,
     "key-revoked": 401,
     "invalid-input": 400,
+    "idempotency-key-reused": 422,
+    "idempotency-key-in-use": 409,
     # traces
     "trace-error": 409,
     "not-canonical": 500,
@@ -57,6 +59,8 @@ STATUS: dict[str, int] = {
     "emergency-stop": 503,
     "no-model": 422,
     "store-full": 507,
+    # config
+    "store-unavailable": 503,
 }
 UNLISTED = 500
 

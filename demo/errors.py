@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class Refusal(Exception):  # noqa: N818 - it is an answer, not a fault of the company
+class Refusal(Exception):
     """An HTTP status, a code for programs and a sentence for people."""
 
     def __init__(self, status: int, code: str, detail: str) -> None:

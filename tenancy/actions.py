@@ -2,12 +2,14 @@
 
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db import transaction
+from django.db import DatabaseError, transaction
+from django.db.models import Q
 
 from tenancy.clock import database_now
 from tenancy.context import tenant
@@ -16,6 +18,8 @@ from tenancy.core.keys import SECRET_BYTES, hashed, parsed, written
 from tenancy.core.roles import Role, scopes_of
 from tenancy.ids import fresh_id
 from tenancy.models import ApiKey, AuditEntry, Membership, Person, Principal, Tenant
+
+TOUCHED_EVERY = timedelta(minutes=1)
 
 
 class NewKey(NamedTuple):
@@ -26,8 +30,13 @@ class NewKey(NamedTuple):
 
 
 def create_tenant(slug: str, name: str, **more: Any) -> Tenant:
-    """A new tenant."""
-    return Tenant.objects.create(slug=slug, name=name, **more)
+    """A new tenant, and the first line of its audit log. Outermost verb: owns the transaction."""
+    house = fresh_id()
+    with tenant(house):
+        made = Tenant.objects.create(id=house, slug=slug, name=name, **more)
+        after = {"slug": slug, "name": name}
+        audit(house, None, verb="tenant.create", object=f"tenant:{house}", before={}, after=after)
+        return made
 
 
 def add_person(email: str, name: str, password: str | None = None) -> Person:
@@ -48,8 +57,10 @@ def add_member(
     max_risk: str = "",
     by: UUID | None = None,
 ) -> Membership:
-    """Give a person a role in a tenant; the person becomes a principal there. Joins or opens the tenant's
-    transaction."""
+    """Give a person a role in a tenant; the person becomes a principal there.
+
+    Joins or opens the tenant's transaction. Raises IntegrityError when the person has the role already.
+    """
     with tenant(tenant_id):
         principal_of(tenant_id, person)
         member = Membership.objects.create(
@@ -116,7 +127,12 @@ def create_key(
             secret_hash=hashed(known.secret),
             expires_at=expires,
         )
-        audit(tenant_id, by, verb="key.create", object=f"key:{key.id}", before={}, after={"role": role.value})
+        after = {
+            "role": role.value,
+            "owner": str(answering.id),
+            "expires_at": expires.isoformat() if expires is not None else None,
+        }
+        audit(tenant_id, by, verb="key.create", object=f"key:{key.id}", before={}, after=after)
         return NewKey(key, clear)
 
 
@@ -135,11 +151,16 @@ def revoke_key(tenant_id: UUID, key_id: UUID, *, by: UUID | None = None) -> date
         return held
 
 
-def touch_key(tenant_id: UUID, key_id: UUID, now: datetime, last: datetime | None) -> None:
-    """Note that a key was used, once a minute at the most."""
-    if last is None or now - last > timedelta(minutes=1):
-        with transaction.atomic():
-            ApiKey.objects.filter(id=key_id, tenant_id=tenant_id).update(last_used_at=now)
+def touch_key(key_id: UUID, now: datetime, last: datetime | None) -> None:
+    """Note that a key was used, once a minute at the most. Joins the tenant's transaction.
+
+    A database that takes no more writes (a full disk) still lets the caller read: the note is left out.
+    """
+    if last is not None and now - last <= TOUCHED_EVERY:
+        return
+    with suppress(DatabaseError), transaction.atomic():
+        long_ago = Q(last_used_at=None) | Q(last_used_at__lt=now - TOUCHED_EVERY)
+        ApiKey.objects.filter(long_ago, id=key_id).update(last_used_at=now)
 
 
 def audit(

@@ -2,7 +2,6 @@
 logged."""
 
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 from rest_framework.authentication import BaseAuthentication, get_authorization_header
@@ -15,7 +14,7 @@ from tenancy.context import tenant
 from tenancy.core.errors import KeyExpired, KeyInvalid, KeyRevoked, TenancyError
 from tenancy.core.keys import parsed, proves
 from tenancy.models import ApiKey
-from tenancy.queries import tenant_of_key
+from tenancy.queries import standing_of_key, tenant_of_key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,24 +54,22 @@ class KeyAuthentication(BaseAuthentication):
 
 
 def caller_of(text: str) -> Caller:
-    """The caller a key stands for. Raises KeyInvalid, KeyExpired, KeyRevoked."""
+    """The caller a key stands for, with the scopes it has today. Raises KeyInvalid, KeyExpired,
+    KeyRevoked."""
     key = parsed(text)
     tenant_id = tenant_of_key(key.id) if key is not None else None
     if key is None or tenant_id is None:
         raise KeyInvalid
     with tenant(tenant_id):
-        row: Any = ApiKey.objects.select_related("principal").filter(id=key.id).first()
+        row = ApiKey.objects.select_related("principal__owner").filter(id=key.id).first()
         if row is None or not proves(key.secret, bytes(row.secret_hash)):
             raise KeyInvalid
         now = database_now()
-        if row.revoked_at is not None:
+        if row.revoked_at is not None or not row.principal.owner.is_active:
             raise KeyRevoked
         if row.expires_at is not None and row.expires_at <= now:
             raise KeyExpired
-        touch_key(tenant_id, row.id, now, row.last_used_at)
-        return Caller(
-            principal=row.principal_id,
-            owner=row.principal.owner_id,
-            tenant=tenant_id,
-            scopes=tuple(row.scopes),
-        )
+        touch_key(row.id, now, row.last_used_at)
+        standing = standing_of_key(row, row.principal)
+        scopes = tuple(scope.value for scope in standing.scopes)
+        return Caller(principal=standing.principal, owner=standing.owner, tenant=tenant_id, scopes=scopes)

@@ -19,6 +19,7 @@ from django.db import connection, transaction
 from django.db.backends.signals import connection_created
 
 from tenancy.core.errors import OtherTenant, OutsideTenant
+from tenancy.models import TenantOwned
 
 _CURRENT: ContextVar[UUID | None] = ContextVar("interlock_tenant", default=None)
 _NAME = "SELECT set_config('interlock.tenant', %s, true)"
@@ -66,8 +67,6 @@ def raw_cursor() -> "psycopg.Cursor[Any]":
 @cache
 def _tables() -> re.Pattern[str]:
     """The tenant tables' names as one pattern."""
-    from tenancy.models import TenantOwned  # noqa: PLC0415 - the registry is complete only at run time
-
     names = [model._meta.db_table for model in apps.get_models() if issubclass(model, TenantOwned)]  # noqa: SLF001
     return re.compile(r"\b(" + "|".join(map(re.escape, names)) + r")\b")
 

@@ -12,6 +12,7 @@ CAST: tuple[tuple[str, Role, tuple[str, ...]], ...] = (
     ("reviewer", Role.REVIEWER, ()),
     ("second-reviewer", Role.REVIEWER, ()),
     ("finance", Role.REVIEWER, ("finance",)),
+    ("second-finance", Role.REVIEWER, ("finance",)),
     ("admin", Role.ADMIN, ()),
     ("auditor", Role.AUDITOR, ()),
     ("client", Role.CLIENT, ()),

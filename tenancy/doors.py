@@ -2,6 +2,7 @@
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any, cast
 from uuid import UUID
 
@@ -15,6 +16,7 @@ from tenancy.authentication import Caller
 from tenancy.idempotency import Answer, once
 
 PAGE, LARGEST = 50, 200
+LONGEST_KEY = 255
 
 
 def caller(request: Request) -> Caller:
@@ -23,11 +25,14 @@ def caller(request: Request) -> Caller:
 
 
 def post_once(request: Request, act: Callable[[], Answer]) -> Response:
-    """Answer a POST, once per Idempotency-Key."""
+    """Answer a POST, once per Idempotency-Key. Raises ParseError (400), KeyReused (422), KeyInUse (409)."""
     who = caller(request)
     key = request.headers.get("Idempotency-Key")
-    if key is not None and not 1 <= len(key) <= 255:
-        raise ParseError("An Idempotency-Key has 1 to 255 characters.", "idempotency-key-invalid")
+    if key is not None and not (1 <= len(key) <= LONGEST_KEY and key.isascii() and key.isprintable()):
+        raise ParseError(
+            f"An Idempotency-Key has 1 to {LONGEST_KEY} printable ASCII characters.",
+            "idempotency-key-invalid",
+        )
     answer = once(who.tenant, who.principal, key, request.path, request.data, act)
     headers = {"Idempotent-Replay": "true"} if answer.replayed else {}
     return Response(answer.body, status=answer.status, headers=headers)
@@ -64,7 +69,7 @@ def page(
 
 def _limit(request: Request) -> int:
     text = request.query_params.get("limit", str(PAGE))
-    if not text.isdigit() or not 1 <= int(text) <= LARGEST:
+    if not (text.isascii() and text.isdigit() and len(text) <= 3 and 1 <= int(text) <= LARGEST):
         raise ParseError(f"limit is a whole number from 1 to {LARGEST}.", "limit-invalid")
     return int(text)
 
@@ -73,10 +78,12 @@ def _write(row: Any) -> str:
     return urlsafe_b64encode(orjson.dumps([row.created_at.isoformat(), str(row.id)])).decode().rstrip("=")
 
 
-def _read(cursor: str) -> tuple[str, str]:
+def _read(cursor: str) -> tuple[datetime, UUID]:
     try:
         at, row = orjson.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-        UUID(row)
-    except (ValueError, TypeError):
+        found = datetime.fromisoformat(at), UUID(row)
+    except (ValueError, TypeError, AttributeError):
         raise ParseError("The cursor is not one of ours.", "cursor-invalid") from None
-    return str(at), str(row)
+    if found[0].tzinfo is None:
+        raise ParseError("The cursor is not one of ours.", "cursor-invalid")
+    return found

@@ -53,19 +53,19 @@ def once(
         return act()
     digest = sha256(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)).digest()
     held = _claim(tenant_id, principal, key, path, digest)
-    if held is not None:
+    if isinstance(held, Answer):
         return held
     try:
         answer = act()
     except BaseException:
-        _forget(tenant_id, principal, key, path)
+        _forget(tenant_id, held)
         raise
-    _keep(tenant_id, principal, key, path, answer)
+    _keep(tenant_id, held, answer)
     return answer
 
 
-def _claim(tenant_id: UUID, principal: UUID, key: str, path: str, digest: bytes) -> Answer | None:
-    """Take the key, or give the answer it has."""
+def _claim(tenant_id: UUID, principal: UUID, key: str, path: str, digest: bytes) -> Answer | UUID:
+    """Take the key (the id of the claim), or give the answer it has."""
     with tenant(tenant_id):
         now = database_now()
         mine = IdempotencyKey.objects.filter(principal=principal, path=path, key=key)
@@ -74,14 +74,15 @@ def _claim(tenant_id: UUID, principal: UUID, key: str, path: str, digest: bytes)
         mine.filter(status=None, created_at__lte=now - PATIENCE).delete()
         try:
             with transaction.atomic():
-                IdempotencyKey.objects.create(
+                return IdempotencyKey.objects.create(
                     tenant_id=tenant_id, principal=principal, key=key, path=path, body_digest=digest,
                     expires_at=now + LIFE,
-                )  # fmt: skip
+                ).id  # fmt: skip
         except IntegrityError:
-            row = mine.get()
-        else:
-            return None
+            row = mine.first()
+    if row is None:
+        # The one that held it raised and let go in this very moment: as if it were still under way.
+        raise KeyInUse
     if bytes(row.body_digest) != digest:
         raise KeyReused
     if row.status is None:
@@ -89,13 +90,20 @@ def _claim(tenant_id: UUID, principal: UUID, key: str, path: str, digest: bytes)
     return Answer(row.status, row.answer, replayed=True)
 
 
-def _keep(tenant_id: UUID, principal: UUID, key: str, path: str, answer: Answer) -> None:
+def _keep(tenant_id: UUID, claim: UUID, answer: Answer) -> None:
     with tenant(tenant_id):
-        IdempotencyKey.objects.filter(principal=principal, path=path, key=key).update(
+        IdempotencyKey.objects.filter(id=claim).update(
             status=answer.status, answer=orjson.loads(orjson.dumps(answer.body))
         )
 
 
-def _forget(tenant_id: UUID, principal: UUID, key: str, path: str) -> None:
+def _forget(tenant_id: UUID, claim: UUID) -> None:
     with tenant(tenant_id):
-        IdempotencyKey.objects.filter(principal=principal, path=path, key=key, status=None).delete()
+        IdempotencyKey.objects.filter(id=claim, status=None).delete()
+
+
+def forget_expired(tenant_id: UUID, most: int = 1_000) -> int:
+    """Drop a tenant's answers that are past their life, `most` at a time; how many."""
+    with tenant(tenant_id):
+        expired = IdempotencyKey.objects.filter(expires_at__lte=database_now()).values("id")[:most]
+        return IdempotencyKey.objects.filter(id__in=expired).delete()[0]

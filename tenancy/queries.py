@@ -4,12 +4,18 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import Q
-from django.db.models.functions import Now
+from django.db.models import DateTimeField, Func, Q
 
 from tenancy.context import tenant
 from tenancy.core.roles import SCOPES, Authority, Role, Scope, scopes_of
 from tenancy.models import ApiKey, Membership, Principal, Tenant
+
+
+class ClockTimestamp(Func):
+    """The database's time as it is now; NOW() would be the time at which the transaction began."""
+
+    function = "clock_timestamp"
+    output_field = DateTimeField()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +52,14 @@ def tenant_by_slug(slug: str) -> Tenant | None:
     return Tenant.objects.filter(slug=slug).first()
 
 
+def all_tenants() -> list[UUID]:
+    """Every tenant's id, for housekeeping that goes through them one by one."""
+    return list(Tenant.objects.order_by("id").values_list("id", flat=True))
+
+
 def standing_of(tenant_id: UUID, principal_id: UUID) -> Standing | None:
-    """The standing of a principal; a revoked or expired key and a person without a role have none."""
+    """The standing of a principal. A revoked or expired key, a person without a role, and whoever was
+    switched off have none."""
     with tenant(tenant_id):
         principal = Principal.objects.filter(id=principal_id).first()
         if principal is None:
@@ -58,11 +70,16 @@ def standing_of(tenant_id: UUID, principal_id: UUID) -> Standing | None:
 
 
 def _key_standing(principal: Principal) -> Standing | None:
-    """A key that a person of the house answers for never reaches further than that person does today."""
-    valid = Q(revoked_at=None) & (Q(expires_at=None) | Q(expires_at__gt=Now()))
-    key = ApiKey.objects.filter(valid, principal=principal).first()
-    if key is None:
-        return None
+    valid = Q(revoked_at=None) & (Q(expires_at=None) | Q(expires_at__gt=ClockTimestamp()))
+    key = ApiKey.objects.filter(valid, principal=principal, principal__owner__is_active=True).first()
+    return None if key is None else standing_of_key(key, principal)
+
+
+def standing_of_key(key: ApiKey, principal: Principal) -> Standing:
+    """What a valid key may do. Joins the tenant's transaction.
+
+    One that a person of the house answers for never reaches further than that person does today (Z8).
+    """
     scopes = tuple(Scope(scope) for scope in key.scopes)
     authorities: tuple[Authority, ...] = (Authority(),)
     if Principal.objects.filter(kind="person", owner_id=principal.owner_id).exists():
@@ -77,7 +94,8 @@ def _key_standing(principal: Principal) -> Standing | None:
 
 
 def _person_standing(principal: Principal) -> Standing | None:
-    members = list(Membership.objects.filter(person_id=principal.owner_id).order_by("role"))
+    of_owner = Membership.objects.filter(person_id=principal.owner_id, person__is_active=True)
+    members = list(of_owner.order_by("role"))
     if not members:
         return None
     roles = tuple(Role(member.role) for member in members)

@@ -47,10 +47,12 @@ def append_only(table: str) -> RunSQL:
     )
 
 
-def grant(table: str, rights: str) -> RunSQL:
-    """Give the application `rights` (such as "SELECT, INSERT"), the auditor a look."""
+def grant(table: str, rights: str, *, shown: str = "") -> RunSQL:
+    """Give the application `rights` (such as "SELECT, INSERT"), the auditor a look at all columns or at
+    those `shown`."""
+    columns = f" ({shown})" if shown else ""
     return RunSQL(
-        f"GRANT {rights} ON {table} TO {APP}; GRANT SELECT ON {table} TO {AUDITOR};",
+        f"GRANT {rights} ON {table} TO {APP}; GRANT SELECT{columns} ON {table} TO {AUDITOR};",
         f"REVOKE ALL ON {table} FROM {APP}; REVOKE ALL ON {table} FROM {AUDITOR};",
     )
 

@@ -1,9 +1,10 @@
 """Approvals: list, get, decide (R-API-2)."""
 
 from typing import Any
+from uuid import UUID
 
 import orjson
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request as HttpRequest
@@ -21,13 +22,19 @@ from tenancy.core.roles import Scope
 from tenancy.doors import caller, page, post_once, uuid_or_none
 from tenancy.idempotency import Answer
 from tenancy.permissions import requires
+from tenancy.shapes import Exact, PageQuery, Text, asked, page_of
+
+STATUSES = [status.value for status in RequestStatus]
+KINDS = [kind.value for kind in DecisionKind]
 
 
 class ApprovalRow(serializers.Serializer[Any]):
+    """A request in a list."""
+
     id = serializers.UUIDField()
     run = serializers.UUIDField()
     kind = serializers.CharField()
-    status = serializers.ChoiceField(choices=[status.value for status in RequestStatus])
+    status = serializers.ChoiceField(choices=STATUSES)
     queue = serializers.CharField()
     quorum = serializers.IntegerField()
     risk = serializers.CharField()
@@ -40,12 +47,16 @@ class ApprovalRow(serializers.Serializer[Any]):
 
 
 class ActionField(serializers.Serializer[Any]):
+    """What would be done, and where each argument came from."""
+
     tool = serializers.CharField()
     arguments = serializers.JSONField()
     argument_provenance = serializers.DictField(child=serializers.CharField())
 
 
 class ChangeField(serializers.Serializer[Any]):
+    """One difference between what was proposed and an edit."""
+
     pointer = serializers.CharField(allow_blank=True)
     what = serializers.ChoiceField(choices=["added", "removed", "changed"])
     before = serializers.JSONField(allow_null=True)
@@ -74,25 +85,22 @@ class ApprovalField(ApprovalRow):
     decisions = DecisionField(many=True)
 
 
-class DecisionBody(serializers.Serializer[Any]):
+class DecisionBody(Exact):
     """What somebody says to a request."""
 
-    decision = serializers.ChoiceField(choices=[kind.value for kind in DecisionKind])
-    reason = serializers.CharField(max_length=4_000, required=False, allow_blank=True)
+    decision = serializers.ChoiceField(choices=KINDS)
+    reason = Text(max_length=4_000, required=False, allow_blank=True)
     arguments = serializers.DictField(child=serializers.JSONField(allow_null=True), required=False)
-    answer = serializers.JSONField(required=False)
+    answer = serializers.JSONField(required=False, allow_null=True)
     packet_digest = serializers.RegexField(r"^[0-9a-f]{64}$", required=False)
 
 
-Page = type(
-    "ApprovalPage",
-    (serializers.Serializer,),
-    {
-        "results": ApprovalRow(many=True),
-        "next": serializers.CharField(allow_null=True),
-        "previous": serializers.CharField(allow_null=True),
-    },
-)
+class ApprovalFilters(PageQuery):
+    """Which requests."""
+
+    status = serializers.ChoiceField(choices=STATUSES, required=False)
+    run = serializers.UUIDField(required=False)
+    queue = serializers.CharField(max_length=64, required=False)
 
 
 class Approvals(APIView):
@@ -101,17 +109,15 @@ class Approvals(APIView):
     permission_classes: list[type[BasePermission]] = [requires(Scope.READ)]
 
     @extend_schema(
-        parameters=[OpenApiParameter(name) for name in ("status", "run", "queue", "cursor", "limit")],
-        responses=Page,
+        operation_id="list_approvals",
+        parameters=[ApprovalFilters],
+        responses=page_of(ApprovalRow, "ApprovalPage"),
     )
     def get(self, request: HttpRequest) -> Response:
         """A page of requests."""
-        query = request.query_params
-        run = uuid_or_none(query["run"]) if "run" in query else None
-        if "run" in query and run is None:
-            return Response({"results": [], "next": None, "previous": None})
+        query = asked(ApprovalFilters, request.query_params)
         with tenant(caller(request).tenant):
-            found = inbox(status=query.get("status"), run_id=run, queue=query.get("queue"))
+            found = inbox(status=query.get("status"), run_id=query.get("run"), queue=query.get("queue"))
             return page(request, found, row, newest_first=False)
 
 
@@ -120,7 +126,7 @@ class OneApproval(APIView):
 
     permission_classes: list[type[BasePermission]] = [requires(Scope.READ)]
 
-    @extend_schema(responses=ApprovalField)
+    @extend_schema(operation_id="get_approval", responses=ApprovalField)
     def get(self, request: HttpRequest, request_id: str) -> Response:
         """The request with the packet as it was frozen."""
         wanted = uuid_or_none(request_id)
@@ -139,19 +145,19 @@ class Decisions(APIView):
 
     permission_classes: list[type[BasePermission]] = [requires(Scope.READ)]
 
-    @extend_schema(request=DecisionBody, responses=ApprovalField)
+    @extend_schema(operation_id="decide_approval", request=DecisionBody, responses=ApprovalField)
     def post(self, request: HttpRequest, request_id: str) -> Response:
         """Decide: 200 with the request; 403 not yours, 409 decided before, 410 too late, 422 a word that
         does not fit.
         """
-        body = DecisionBody(data=request.data)
-        body.is_valid(raise_exception=True)
-        return post_once(request, lambda: self._decided(request, request_id, body.validated_data))
-
-    def _decided(self, request: HttpRequest, request_id: str, said: dict[str, Any]) -> Answer:
-        who, found = caller(request), uuid_or_none(request_id)
+        found = uuid_or_none(request_id)
         if found is None:
             raise RequestNotFound
+        said = asked(DecisionBody, request.data)
+        return post_once(request, lambda: self._decided(request, found, said))
+
+    def _decided(self, request: HttpRequest, found: UUID, said: dict[str, Any]) -> Answer:
+        who = caller(request)
         given = {
             name: said[name] for name in ("reason", "arguments", "answer", "packet_digest") if name in said
         }

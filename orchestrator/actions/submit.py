@@ -132,7 +132,7 @@ def _submitted_before(submitter: Submitter, key: str, at: datetime) -> Submitted
 def _workflow(slug: str) -> WorkflowVersion:
     found = WorkflowVersion.objects.filter(slug=slug, retired_at=None).order_by("-version").first()
     if found is None:
-        raise WorkflowUnknown(slug=slug)
+        raise WorkflowUnknown(slug=slug, pointer="/workflow")
     return found
 
 

@@ -10,9 +10,9 @@ from django.utils.http import parse_etags
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_view
 from rest_framework.permissions import BasePermission
+from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.settings import api_settings
 from rest_framework.views import APIView
 
 from orchestrator.actions import signalling
@@ -55,9 +55,7 @@ class Reading(APIView):
 class Runs(Reading):
     """The runs of the caller's tenant, newest first."""
 
-    @extend_schema(
-        operation_id="list_runs", parameters=[RunFilters], responses=page_of(RunRow, "RunPage")
-    )
+    @extend_schema(operation_id="list_runs", parameters=[RunFilters], responses=page_of(RunRow, "RunPage"))
     def get(self, request: Request) -> Response:
         """A page of runs."""
         filters = asked(RunFilters, request.query_params)
@@ -164,11 +162,9 @@ class Result(Reading):
 class Trace(Reading):
     """A run's trace as a file."""
 
-    renderer_classes = [JSONLinesRenderer, *api_settings.DEFAULT_RENDERER_CLASSES]
+    renderer_classes = [JSONLinesRenderer, JSONRenderer]
 
-    @extend_schema(
-        operation_id="export_run_trace", responses={(200, "application/jsonl"): OpenApiTypes.STR}
-    )
+    @extend_schema(operation_id="export_run_trace", responses={(200, "application/jsonl"): OpenApiTypes.STR})
     def get(self, request: Request, run_id: str) -> HttpResponse:
         """JSONL, self-contained: it can be verified without this server."""
         with tenant(caller(request).tenant):

@@ -24,19 +24,15 @@ class GoalField(Exact):
     """The goal object (R-GRAPH-13)."""
 
     objective = Text(max_length=20_000)
-    acceptance = CriterionField(many=True, required=False, max_length=50)
-    constraints = serializers.ListField(
-        child=Text(max_length=2_000), required=False, max_length=50
-    )
+    acceptance = CriterionField(many=True, required=False, max_length=50)  # type: ignore[call-arg]
+    constraints = serializers.ListField(child=Text(max_length=2_000), required=False, max_length=50)
     inputs = serializers.DictField(child=serializers.JSONField(allow_null=True), required=False)
     output_schema = serializers.DictField(
         child=serializers.JSONField(allow_null=True), required=False, allow_null=True
     )
     done_condition = Text(max_length=2_000, required=False, allow_blank=True)
     validation_method = Text(max_length=2_000, required=False, allow_blank=True)
-    stop_rules = serializers.ListField(
-        child=Text(max_length=2_000), required=False, max_length=20
-    )
+    stop_rules = serializers.ListField(child=Text(max_length=2_000), required=False, max_length=20)
     deadline = serializers.DateTimeField(required=False, allow_null=True)
     requires_human_approval = Flag(required=False)
 

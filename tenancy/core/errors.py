@@ -70,6 +70,9 @@ class KeyRevoked(TenancyError):
 
 
 class InvalidInput(TenancyError):
-    """The input is not acceptable."""
+    """The input is not acceptable.
+
+    `errors` lists what is wrong: one {pointer, code, detail} a field, the pointer as in RFC 6901.
+    """
 
     code = "invalid-input"

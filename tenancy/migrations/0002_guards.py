@@ -4,7 +4,12 @@ from django.db import migrations
 
 from tenancy.sql import append_only, crossing, definer, grant, row_security, same_tenant_key
 
-CHANGING = ("tenancy_membership", "tenancy_principal", "tenancy_apikey", "tenancy_idempotencykey")
+OWNED = (
+    "tenancy_membership", "tenancy_principal", "tenancy_apikey", "tenancy_idempotencykey", "tenancy_auditentry",
+)  # fmt: skip
+# The auditor sees who there is, and nothing to try passwords or keys against.
+PERSON = "id, email, name, is_active, created_at"
+KEY = "tenant_id, id, principal_id, label, role, scopes, created_at, expires_at, revoked_at, last_used_at"
 
 
 class Migration(migrations.Migration):
@@ -12,11 +17,14 @@ class Migration(migrations.Migration):
 
     dependencies = [("tenancy", "0001_initial")]
     operations = [
-        *(row_security(table) for table in (*CHANGING, "tenancy_auditentry")),
+        *(row_security(table) for table in OWNED),
         append_only("tenancy_auditentry"),
         grant("tenancy_tenant", "SELECT, INSERT, UPDATE"),
-        grant("tenancy_person", "SELECT, INSERT, UPDATE"),
-        *(grant(table, "SELECT, INSERT, UPDATE, DELETE") for table in CHANGING),
+        grant("tenancy_person", "SELECT, INSERT, UPDATE", shown=PERSON),
+        grant("tenancy_membership", "SELECT, INSERT, UPDATE, DELETE"),
+        grant("tenancy_principal", "SELECT, INSERT"),
+        grant("tenancy_apikey", "SELECT, INSERT, UPDATE", shown=KEY),
+        grant("tenancy_idempotencykey", "SELECT, INSERT, UPDATE, DELETE"),
         grant("tenancy_auditentry", "SELECT, INSERT"),
         same_tenant_key("tenancy_apikey", "principal_id", "tenancy_principal"),
         crossing("tenancy_apikey", "SELECT"),

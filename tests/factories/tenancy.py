@@ -1,4 +1,5 @@
-"""A fresh tenant and the same cast in every test: who submits, who approves, who only looks, who is a stranger."""
+"""A fresh tenant and the same cast in every test: who submits, who approves, who only looks, who is a
+stranger."""
 
 from dataclasses import dataclass
 from uuid import UUID

@@ -61,11 +61,14 @@ class World:
     def submit(self, workflow: str, objective: str, *, by: Somebody | None = None, **more: Any) -> UUID:
         """Submit a task; the run's id. `inputs`, `budget`, `acceptance` … as keywords."""
         who = by or self.people.submitter
+        key: str = more.pop("key", "")
         budget: dict[str, Decimal] = {name: Decimal(v) for name, v in more.pop("budget", {}).items()}
         submitter = Submitter(
             principal=who.principal.id, owner=who.person.id, scopes=("submit", "read", "operate")
         )
-        asked = Submission(workflow=workflow, goal=Goal(objective=objective, **more), budget=budget)
+        asked = Submission(
+            workflow=workflow, goal=Goal(objective=objective, **more), budget=budget, idempotency_key=key
+        )
         return submit_task(self.id, submitter, asked).run
 
     def drive(self, run: UUID, worker: Worker | None = None) -> Run:

@@ -1,5 +1,6 @@
 """The shipped tool loop over four small tools, simulated: one of each sort that matters."""
 
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -82,9 +83,16 @@ GRAPH = compile_graph(
 )
 
 
-def loop(*, goal: Goal | None = None, boundary: Boundary = BOUNDARY, **limits: int) -> Simulation:
+def loop(
+    *,
+    goal: Goal | None = None,
+    boundary: Boundary = BOUNDARY,
+    tools: Mapping[str, ToolSpec] = TOOLS,
+    scopes: tuple[str, ...] = ("submit",),
+    **limits: int,
+) -> Simulation:
     """A started run that waits for its first model reply."""
-    held = pins(TOOLS, boundary, ("tool-loop",))
-    run = Simulation.of(GRAPH, manifest(GRAPH, held, LIMITS | limits, goal))
+    held = manifest(GRAPH, pins(tools, boundary, ("tool-loop",)), LIMITS | limits, goal)
+    run = Simulation.of(GRAPH, held.evolve(scopes=scopes))
     run.start()
     return run

@@ -17,7 +17,7 @@ from orchestrator.core.events import (
 )
 from orchestrator.core.machine import advance
 from orchestrator.core.terminal import TerminalCode
-from tests.core.orchestrator.loops import BOUNDARY, loop
+from tests.core.orchestrator.loops import BOUNDARY, TOOLS, loop
 from tests.core.orchestrator.simulation import NIL, SALT, Simulation
 from tests.proves import proves
 
@@ -333,3 +333,16 @@ def test_a_timer_that_nobody_waits_for_leaves_no_trace() -> None:
     before = run.state
     run.feed(TimerFired(at=run.now))
     assert run.state is before
+
+
+@proves("R-SEC-3")
+@proves("Z5")
+def test_a_tool_that_the_submitter_may_not_use_is_denied_and_a_lost_scope_too() -> None:
+    scoped = {"orders.lookup": TOOLS["orders.lookup"].evolve(scopes=("orders",))}
+    run = loop(tools=TOOLS | scoped)
+    run.reply(LOOKUP)
+    assert [body.status for body in run.said("call_not_run")] == ["denied"]
+    holder = loop(tools=TOOLS | scoped, scopes=("submit", "orders"))
+    event = holder.model_reply(next(e for e in holder.open.values() if isinstance(e, CallModel)), LOOKUP)
+    holder.feed(event, Headroom(missing_scopes=("orders",)))
+    assert [body.status for body in holder.said("call_not_run")] == ["denied"]

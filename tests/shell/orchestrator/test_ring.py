@@ -219,6 +219,7 @@ def test_a_run_is_pinned_to_what_was_in_force_when_it_was_admitted(world: World)
 
 
 @proves("R-SESS-4")
+@proves("R-SESS-11", part="envelope")
 def test_recall_needs_no_core_logic(world: World) -> None:
     run = world.submit("tool-loop", SUM)
     world.drive(run)
@@ -246,3 +247,13 @@ def test_of_two_workers_one_has_the_run(world: World) -> None:
         assert not Dispatch.objects.filter(run_id=run).exists()
         taken = SignalReceipt.objects.filter(run_id=run).count()
         assert taken == RunSignal.objects.filter(run_id=run).count()
+
+
+@proves("R-GRAPH-14")
+@proves("W6")
+def test_the_same_submission_under_the_same_key_is_the_same_run(world: World) -> None:
+    first = world.submit("tool-loop", SUM, key="once")
+    assert world.submit("tool-loop", SUM, key="once") == first
+    assert world.submit("tool-loop", SUM, key="twice") != first
+    other = world.submit("tool-loop", SUM, key="once", by=world.people.operator)
+    assert other != first

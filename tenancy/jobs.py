@@ -1,0 +1,21 @@
+"""Celery's messages of tenancy: housekeeping by the clock."""
+
+from typing import Any
+
+from celery import shared_task
+
+from tenancy.idempotency import forget_expired
+from tenancy.queries import all_tenants
+
+
+@shared_task(name="tenancy.forget_answers", ignore_result=True)
+def forget_answers() -> None:
+    """Drop the answers to Idempotency-Keys that are past their life, tenant by tenant."""
+    for tenant_id in all_tenants():
+        while forget_expired(tenant_id):
+            pass
+
+
+BEAT: dict[str, dict[str, Any]] = {
+    "forget-answers": {"task": "tenancy.forget_answers", "schedule": 3_600.0, "options": {"expires": 3_000}},
+}

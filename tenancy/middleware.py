@@ -1,0 +1,21 @@
+"""What no address of ours may carry (W2)."""
+
+from collections.abc import Callable
+
+from django.core.exceptions import BadRequest
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+
+
+class RefuseNul:
+    """PostgreSQL takes no NUL in a text: one in a path or a query is the caller's fault (400), not ours
+    (500)."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        """The response. Raises BadRequest for a NUL."""
+        if "\x00" in request.path_info or "%00" in request.META.get("QUERY_STRING", ""):
+            raise BadRequest
+        return self.get_response(request)

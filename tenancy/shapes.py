@@ -1,0 +1,112 @@
+"""Shapes that every API door shares: inputs that know all their fields, and pages."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+from rest_framework.exceptions import ErrorDetail
+
+from tenancy.core.errors import NotFound
+
+Row = TypeVar("Row", bound=serializers.Serializer[Any])
+SENT = 400
+AMOUNT = re.compile(r"[0-9]{1,15}(\.[0-9]{1,9})?", re.ASCII)
+
+
+class Text(serializers.CharField):
+    """A text and nothing that could be made one: 5 is not "5"."""
+
+    def to_internal_value(self, data: Any) -> str:
+        """The text. Raises ValidationError."""
+        if not isinstance(data, str):
+            self.fail("invalid")
+        text: str = super().to_internal_value(data)
+        return text
+
+
+class Flag(serializers.BooleanField):
+    """true or false; no "yes"."""
+
+    def to_internal_value(self, data: Any) -> bool:
+        """The flag. Raises ValidationError."""
+        if not isinstance(data, bool):
+            self.fail("invalid", input=data)
+        return data
+
+
+@extend_schema_field(
+    {
+        "oneOf": [
+            {"type": "string", "pattern": r"^[0-9]{1,15}(\.[0-9]{1,9})?$"},
+            {"type": "integer", "minimum": 0, "maximum": 10**15 - 1},
+        ]
+    }
+)
+class Amount(serializers.DecimalField):
+    """An amount that is not negative, as decimal text or a whole number: never a float (R-BUDGET-1)."""
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(max_digits=24, decimal_places=9, min_value=0, **more)
+
+    def to_internal_value(self, data: Any) -> Any:
+        """The Decimal. Raises ValidationError."""
+        plain = isinstance(data, str) and AMOUNT.fullmatch(data) is not None
+        if not plain and (isinstance(data, bool) or not isinstance(data, int)):
+            self.fail("invalid")
+        return super().to_internal_value(data)
+
+
+class Exact(serializers.Serializer[Any]):
+    """An input that knows all its fields: a misspelt limit must not be a silent one (R-SEC-7)."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        """The typed values. Raises ValidationError naming each wrong or unknown field."""
+        errors: dict[Any, Any] = {}
+        value: Any = None
+        try:
+            value = super().to_internal_value(data)
+        except serializers.ValidationError as error:
+            if not isinstance(data, Mapping):
+                raise
+            errors = dict(error.detail) if isinstance(error.detail, dict) else {}
+        for name in data:
+            if name not in self.fields:
+                errors[name] = [ErrorDetail("This field is not known.", code="unknown")]
+        if errors:
+            raise serializers.ValidationError(errors)
+        return value
+
+
+class PageQuery(serializers.Serializer[Any]):
+    """What every list takes: an opaque `cursor` from the page before, and how many rows at the most."""
+
+    cursor = serializers.CharField(required=False, max_length=SENT)
+    limit = serializers.IntegerField(required=False, min_value=1, max_value=200)
+
+
+def page_of(row: type[serializers.Serializer[Any]], name: str) -> type[serializers.Serializer[Any]]:
+    """The shape of a page of rows: {results, next, previous}. The cursor goes one way: previous is null."""
+    fields = {
+        "__doc__": "One page; `next` is the address of the page after it, or null.",
+        "__module__": row.__module__,
+        "results": row(many=True),
+        "next": serializers.CharField(allow_null=True),
+        "previous": serializers.CharField(allow_null=True),
+    }
+    return type(name, (serializers.Serializer,), fields)
+
+
+def asked(shape: type[Row], given: Any) -> dict[str, Any]:
+    """The typed values of a body or a query. Raises ValidationError (400)."""
+    read = shape(data=given)
+    read.is_valid(raise_exception=True)
+    return dict(read.validated_data)
+
+
+def known(text: str | None) -> str:
+    """A name from a path as it may be looked up. Raises NotFound for what no name can be."""
+    if not text or len(text) > SENT:
+        raise NotFound
+    return text

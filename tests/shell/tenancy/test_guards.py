@@ -1,0 +1,176 @@
+"""What the database itself holds, read from its catalogue: no table and no function slips through."""
+
+from typing import Any
+
+import psycopg
+import pytest
+from django.apps import apps
+from django.db import DatabaseError, connection, transaction
+
+from tenancy.actions import audit
+from tenancy.context import raw_cursor, tenant
+from tenancy.models import AuditEntry, TenantOwned
+from tests.conftest import House
+from tests.proves import proves
+from tests.servers import TestServers
+
+CROSSING = {
+    "key_by_id": "uuid",
+    "memberships_of": "uuid",
+    "tenant_of_run": "uuid",
+    "due_runs": "uuid",
+    "renew_leases": "uuid",
+    "erase_payloads": "bigint",
+}
+OWNED = sorted(model._meta.db_table for model in apps.get_models() if issubclass(model, TenantOwned))
+
+
+def asked(sql: str, *values: str) -> list[tuple[Any, ...]]:
+    """Rows of the catalogue."""
+    with connection.cursor() as cursor:
+        cursor.execute(sql, values)
+        return list(cursor.fetchall())
+
+
+@proves("R-SEC-1", part="closed list")
+def test_only_the_closed_list_crosses_tenants(servers: TestServers) -> None:
+    found = asked(
+        "SELECT proname, prorettype::regtype::text FROM pg_proc"
+        " WHERE prosecdef AND pronamespace = 'public'::regnamespace"
+    )
+    assert dict(found) == CROSSING
+    assert len(found) == len(CROSSING)
+
+
+@proves("R-SEC-1", part="closed list, pinned")
+def test_what_crosses_tenants_is_pinned_and_the_applications_alone(servers: TestServers) -> None:
+    for name, settings, owner, public, app in asked(
+        "SELECT proname, proconfig, proowner::regrole::text,"
+        " has_function_privilege('public', oid, 'EXECUTE'),"
+        " has_function_privilege('interlock_app', oid, 'EXECUTE') FROM pg_proc"
+        " WHERE prosecdef AND pronamespace = 'public'::regnamespace"
+    ):
+        assert isinstance(settings, list)
+        assert [one for one in settings if one.startswith("search_path=")], name
+        assert (owner, public, app) == ("interlock_owner", False, True), name
+
+
+@proves("R-SEC-1", part="forced everywhere")
+@pytest.mark.parametrize("table", OWNED)
+def test_row_security_is_forced_with_one_policy_for_all(servers: TestServers, table: str) -> None:
+    assert asked(
+        "SELECT relrowsecurity, relforcerowsecurity FROM pg_class WHERE oid = %s::regclass", table
+    ) == [(True, True)]
+    ours = asked(
+        "SELECT policyname, permissive, cmd, qual = with_check FROM pg_policies"
+        " WHERE tablename = %s AND 'public' = ANY(roles)",
+        table,
+    )
+    assert ours == [("of_this_tenant", "PERMISSIVE", "ALL", True)]
+
+
+@proves("R-SEC-1", part="no table forgotten")
+def test_every_table_with_a_tenant_is_one_of_those(servers: TestServers) -> None:
+    found = asked(
+        "SELECT c.relname, c.relrowsecurity AND c.relforcerowsecurity FROM pg_class c"
+        " JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'tenant_id' AND NOT a.attisdropped"
+        " WHERE c.relkind IN ('r', 'p') AND c.relnamespace = 'public'::regnamespace"
+    )
+    unguarded = {name for name, guarded in found if not guarded}
+    # A stop of all houses has no tenant, and every worker reads it before each effect.
+    assert unguarded <= {"orchestrator_emergencystop"}
+    assert set(OWNED) <= {name for name, _ in found}
+
+
+@proves("R-SEC-1", part="append-only tables")
+def test_the_application_has_no_right_to_change_what_is_append_only(servers: TestServers) -> None:
+    found = asked("SELECT DISTINCT tgrelid::regclass::text FROM pg_trigger WHERE tgname = 'append_only'")
+    tables = [str(name) for (name,) in found]
+    assert "tenancy_auditentry" in tables
+    for table in tables:
+        for right in ("UPDATE", "DELETE", "TRUNCATE"):
+            assert asked("SELECT has_table_privilege(%s, %s)", table, right) == [(False,)], (table, right)
+
+
+def test_nobody_but_the_owner_may_truncate_or_drop(servers: TestServers) -> None:
+    assert not asked(
+        "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
+        " AND (has_table_privilege(format('public.%%I', tablename), 'TRUNCATE') OR tableowner = current_user)"
+    )
+
+
+@proves("R-SEC-6", part="the application cannot rewrite")
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE tenancy_auditentry SET verb = 'x'",
+        "DELETE FROM tenancy_auditentry",
+        "TRUNCATE tenancy_auditentry",
+    ],
+)
+def test_the_audit_log_cannot_be_rewritten(house: House, statement: str) -> None:
+    with tenant(house.tenant.id):
+        before = list(AuditEntry.objects.values_list("id", "verb"))
+        assert before
+        with pytest.raises(DatabaseError, match="denied"), transaction.atomic():
+            raw_cursor().execute(statement)
+        assert list(AuditEntry.objects.values_list("id", "verb")) == before
+
+
+@proves("R-SEC-6", part="nor its owner")
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE tenancy_auditentry SET verb = 'x' WHERE tenant_id = %s",
+        "DELETE FROM tenancy_auditentry WHERE tenant_id = %s",
+        "TRUNCATE tenancy_auditentry",
+    ],
+)
+def test_the_audit_log_is_append_only_for_every_role(
+    house: House, superuser: psycopg.Connection, statement: str
+) -> None:
+    with pytest.raises(psycopg.errors.IntegrityConstraintViolation, match="append-only"):
+        superuser.execute(statement, (house.tenant.id,) if "%s" in statement else None)
+
+
+@proves("R-SEC-6", part="who, what, before, after, when")
+def test_an_audit_line_says_who_what_before_after_and_when(house: House) -> None:
+    admin = house.people.admin.id
+    with tenant(house.tenant.id):
+        audit(
+            house.tenant.id, admin, verb="ceiling.set", object="ceiling:daily", before={"cost": "5"},
+            after={"cost": "7"}, reason="a busy week",
+        )  # fmt: skip
+        line = AuditEntry.objects.get(verb="ceiling.set")
+    assert (line.principal, line.object, line.reason) == (admin, "ceiling:daily", "a busy week")
+    assert (line.before, line.after) == ({"cost": "5"}, {"cost": "7"})
+    assert line.at.tzinfo is not None
+
+
+@proves("R-SEC-6", part="one transaction")
+def test_a_change_that_is_undone_leaves_no_line(house: House) -> None:
+    def undone() -> None:
+        with tenant(house.tenant.id):
+            audit(house.tenant.id, None, verb="never", object="x", before={}, after={})
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        undone()
+    with tenant(house.tenant.id):
+        assert not AuditEntry.objects.filter(verb="never").exists()
+
+
+@pytest.mark.parametrize(
+    ("table", "column"), [("tenancy_person", "password"), ("tenancy_apikey", "secret_hash")]
+)
+def test_the_auditor_reads_all_but_what_proves_identity(
+    servers: TestServers, table: str, column: str
+) -> None:
+    def may(name: str, right: str) -> bool:
+        return asked("SELECT has_column_privilege('interlock_auditor', %s, %s, %s)", table, name, right) == [
+            (True,)
+        ]
+
+    assert may("id", "SELECT")
+    assert not may(column, "SELECT")
+    assert not may("id", "UPDATE")

@@ -1,0 +1,180 @@
+"""The same POST twice is one act (W1)."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from threading import Event
+from typing import Any
+
+import pytest
+from django.db import connections
+
+from tenancy.context import tenant
+from tenancy.idempotency import LIFE, PATIENCE, Answer, KeyInUse, KeyReused, forget_expired, once
+from tenancy.jobs import forget_answers
+from tenancy.models import IdempotencyKey
+from tests.conftest import House
+from tests.proves import proves
+
+PATH = "/api/v1/tasks"
+
+
+class Acts:
+    """Something that is done, and how often."""
+
+    def __init__(self, house: House) -> None:
+        self.house, self.done = house, 0
+        self.principal = house.people.submitter.id
+
+    def __call__(self) -> Answer:
+        self.done += 1
+        return Answer(202, {"number": self.done})
+
+    def post(
+        self,
+        key: str | None = "k",
+        body: Any = None,
+        path: str = PATH,
+        act: Callable[[], Answer] | None = None,
+    ) -> Answer:
+        """One POST."""
+        return once(self.house.tenant.id, self.principal, key, path, body or {"a": 1}, act or self)
+
+    def aged(self, by: timedelta) -> None:
+        """As if all that was posted had been posted earlier."""
+        with tenant(self.house.tenant.id):
+            for row in IdempotencyKey.objects.all():
+                row.created_at, row.expires_at = row.created_at - by, row.expires_at - by
+                row.save()
+
+
+@pytest.fixture
+def acts(house: House) -> Acts:
+    return Acts(house)
+
+
+@proves("W1", part="twice")
+def test_the_same_key_twice_is_done_once_and_answered_twice(acts: Acts) -> None:
+    first, second = acts.post(), acts.post()
+    assert acts.done == 1
+    assert (second.status, second.body) == (first.status, first.body)
+    assert (first.replayed, second.replayed) == (False, True)
+
+
+@proves("W1", part="another body")
+def test_the_same_key_with_another_body_is_refused(acts: Acts) -> None:
+    acts.post(body={"a": 1})
+    with pytest.raises(KeyReused):
+        acts.post(body={"a": 2})
+    assert acts.done == 1
+
+
+def test_the_order_of_a_bodys_names_is_no_difference(acts: Acts) -> None:
+    acts.post(body={"a": 1, "b": 2})
+    assert acts.post(body={"b": 2, "a": 1}).replayed
+
+
+@proves("W1", part="in parallel")
+def test_while_the_first_is_under_way_the_second_is_refused(acts: Acts) -> None:
+    begun, go_on = Event(), Event()
+
+    def slowly() -> Answer:
+        begun.set()
+        assert go_on.wait(10)
+        return acts()
+
+    def first() -> Answer:
+        try:
+            return acts.post(act=slowly)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as threads:
+        running = threads.submit(first)
+        assert begun.wait(10)
+        with pytest.raises(KeyInUse):
+            acts.post()
+        go_on.set()
+        assert running.result().status == 202
+    assert acts.post().replayed
+    assert acts.done == 1
+
+
+@proves("W1", part="many at once")
+def test_of_many_at_once_one_is_done(acts: Acts) -> None:
+    def post(_: int) -> Answer | None:
+        try:
+            return acts.post()
+        except KeyInUse:
+            return None
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(8) as threads:
+        answers = [answer for answer in threads.map(post, range(24)) if answer is not None]
+    assert acts.done == 1
+    assert sum(not answer.replayed for answer in answers) == 1
+    assert {answer.body["number"] for answer in answers} == {1}
+
+
+@proves("W1", part="after its life")
+def test_after_its_life_a_key_is_new(acts: Acts) -> None:
+    acts.post()
+    acts.aged(LIFE)
+    assert not acts.post(body={"a": 2}).replayed
+    assert acts.done == 2
+
+
+@proves("W6", part="claim")
+def test_a_claim_whose_process_died_is_void_after_a_minute(acts: Acts) -> None:
+    with pytest.raises(SystemExit):
+        acts.post(act=_dies)
+    with tenant(acts.house.tenant.id):
+        IdempotencyKey.objects.create(
+            tenant=acts.house.tenant, principal=acts.principal, key="left", path=PATH, body_digest=b"\0" * 32,
+            expires_at=acts.house.tenant.created_at + LIFE,
+        )  # fmt: skip
+    with pytest.raises(KeyReused):
+        acts.post("left")
+    acts.aged(PATIENCE)
+    assert not acts.post("left").replayed
+
+
+def _dies() -> Answer:
+    raise SystemExit
+
+
+def test_an_act_that_fails_can_be_tried_again(acts: Acts) -> None:
+    def fails() -> Answer:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        acts.post(act=fails)
+    assert not acts.post().replayed
+
+
+def test_without_a_key_every_post_is_done(acts: Acts) -> None:
+    assert [acts.post(None).body, acts.post(None).body] == [{"number": 1}, {"number": 2}]
+
+
+@proves("Z3", part="idempotency keys")
+def test_a_key_is_its_callers_own(acts: Acts) -> None:
+    acts.post()
+    acts.principal = acts.house.people.operator.id
+    assert not acts.post(body={"a": 2}).replayed
+
+
+def test_a_key_is_an_addresses_own(acts: Acts) -> None:
+    acts.post()
+    assert not acts.post(path=f"{PATH}/other").replayed
+
+
+def test_old_answers_are_forgotten_and_young_ones_kept(acts: Acts) -> None:
+    acts.post("old")
+    acts.aged(LIFE)
+    acts.post("young")
+    forget_answers()
+    assert forget_expired(acts.house.tenant.id) == 0
+    assert acts.post("young").replayed
+    with tenant(acts.house.tenant.id):
+        assert [row.key for row in IdempotencyKey.objects.all()] == ["young"]

@@ -76,9 +76,7 @@ def measure(superuser: psycopg.Connection) -> None:
         per_effect = run.version / performed
     assert last is not None
     print(f"floor F               {median(floors):8.0f} commits/s")
-    print(
-        f"commits               {median(commits):8.0f} /s   = {median(ratios):.2f} F (median of {BLOCKS} blocks)"
-    )
+    print(f"commits               {median(commits):8.0f} /s   = {median(ratios):.2f} F, of {BLOCKS} blocks")
     print(f"transitions           {median(transitions):8.0f} /s")
     print(f"effects               {median(effects):8.0f} /s   {per_effect:.3f} commits per effect")
     _flatness(superuser, last)

@@ -53,6 +53,7 @@ STATUS: dict[str, int] = {
     "content-missing": 500,
     "compile-failed": 422,
     "goal-invalid": 422,
+    "scenario-invalid": 500,
     "workflow-unknown": 422,
     "run-over": 409,
     "tier-too-high": 403,

@@ -36,6 +36,17 @@ class Flag(serializers.BooleanField):
         return data
 
 
+class Whole(serializers.IntegerField):
+    """A whole number in ASCII digits; Python's int would also read "1.0" and the digits of other scripts."""
+
+    def to_internal_value(self, data: Any) -> int:
+        """The number. Raises ValidationError."""
+        if isinstance(data, str) and not (data.isascii() and data.isdigit()):
+            self.fail("invalid")
+        number: int = super().to_internal_value(data)
+        return number
+
+
 @extend_schema_field(
     {
         "oneOf": [
@@ -82,8 +93,8 @@ class Exact(serializers.Serializer[Any]):
 class PageQuery(serializers.Serializer[Any]):
     """What every list takes: an opaque `cursor` from the page before, and how many rows at the most."""
 
-    cursor = serializers.CharField(required=False, max_length=SENT)
-    limit = serializers.IntegerField(required=False, min_value=1, max_value=200)
+    cursor = serializers.CharField(required=False)
+    limit = Whole(required=False, min_value=1, max_value=200)
 
 
 def page_of(row: type[serializers.Serializer[Any]], name: str) -> type[serializers.Serializer[Any]]:

@@ -90,7 +90,7 @@ def test_a_nul_in_an_address_is_400(client: Client, bearer: dict[str, str], addr
 @proves("R-SEC-7", part="pages")
 @pytest.mark.parametrize("limit", ["0", "-1", "201", "x", "", "1.0", "²", "٣", "9" * 5_000])
 def test_a_limit_that_is_none_is_400(client: Client, bearer: dict[str, str], limit: str) -> None:
-    assert problem(client.get(RUNS, {"limit": limit}, headers=bearer))[:2] == (400, "limit-invalid")
+    assert problem(client.get(RUNS, {"limit": limit}, headers=bearer))[:2] == (400, "invalid-input")
 
 
 @proves("R-SEC-7", part="cursors")

@@ -14,8 +14,9 @@ from rest_framework.response import Response
 
 from tenancy.authentication import Caller
 from tenancy.idempotency import Answer, once
+from tenancy.shapes import LARGEST
 
-PAGE, LARGEST = 50, 200
+PAGE = 50
 LONGEST_KEY = 255
 
 

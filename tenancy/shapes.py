@@ -12,6 +12,7 @@ from tenancy.core.errors import NotFound
 
 Row = TypeVar("Row", bound=serializers.Serializer[Any])
 SENT = 400
+LARGEST = 200
 AMOUNT = re.compile(r"[0-9]{1,15}(\.[0-9]{1,9})?", re.ASCII)
 
 
@@ -94,7 +95,7 @@ class PageQuery(serializers.Serializer[Any]):
     """What every list takes: an opaque `cursor` from the page before, and how many rows at the most."""
 
     cursor = serializers.CharField(required=False)
-    limit = Whole(required=False, min_value=1, max_value=200)
+    limit = Whole(required=False, min_value=1, max_value=LARGEST)
 
 
 def page_of(row: type[serializers.Serializer[Any]], name: str) -> type[serializers.Serializer[Any]]:

@@ -70,10 +70,14 @@ def document(
 
 
 def pointer(attr: str | None) -> str:
-    """The JSON pointer of a dotted attribute: `items.0.price` → `/items/0/price`."""
-    if not attr or attr == "non_field_errors":
-        return ""
-    return "/" + "/".join(part.replace("~", "~0").replace("/", "~1") for part in attr.split("."))
+    """The JSON pointer of a dotted attribute: `items.0.price` → `/items/0/price`.
+
+    What is wrong with an object as a whole points to the object.
+    """
+    parts = attr.split(".") if attr else []
+    if parts and parts[-1] == "non_field_errors":
+        parts.pop()
+    return "".join("/" + part.replace("~", "~0").replace("/", "~1") for part in parts)
 
 
 class StoreAway(InterlockError):

@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from orchestrator.core.terminal import Status, TerminalCode
@@ -13,11 +14,24 @@ CODES = [code.value for code in TerminalCode]
 MODES = ["interactive", "async", "long_running"]
 
 
+@extend_schema_field({"type": ["string", "integer", "boolean", "null"]})
+class Parameter(serializers.JSONField):
+    """A parameter of a validator: a text, a whole number, a flag or null."""
+
+    default_error_messages = {"invalid": "Not a text, a whole number, a flag or null."}
+
+    def to_internal_value(self, data: Any) -> str | int | bool | None:
+        """The value. Raises ValidationError."""
+        if data is None or isinstance(data, str | int | bool):
+            return data
+        return self.fail("invalid")
+
+
 class CriterionField(Exact):
     """One acceptance criterion: a named validator with its parameters."""
 
     validator = Text(max_length=64)
-    parameters = serializers.DictField(child=serializers.JSONField(), required=False)
+    parameters = serializers.DictField(child=Parameter(allow_null=True), required=False)
 
 
 class GoalField(Exact):

@@ -116,6 +116,13 @@ def test_fields_are_named_by_pointers() -> None:
     assert [(one["pointer"], one["code"]) for one in body["errors"]] == [("/lines/1/price", "invalid")]
 
 
+def test_an_object_that_is_wrong_as_a_whole_is_pointed_to() -> None:
+    def act() -> None:
+        Order(data={"lines": [{"price": "1.00"}, "much"]}).is_valid(raise_exception=True)
+
+    assert [one["pointer"] for one in json.loads(answer(act).content)["errors"]] == ["/lines/1"]
+
+
 def test_a_denial_of_drf_keeps_its_status() -> None:
     assert answer(raising(PermissionDenied())).status_code == 403
 

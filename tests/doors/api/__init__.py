@@ -1,0 +1,1 @@
+"""The API from outside, by real keys."""

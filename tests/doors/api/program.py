@@ -1,0 +1,71 @@
+"""A program that talks to the API with a key, and the words of its refusals."""
+
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+import orjson
+from django.test import Client
+
+from tenancy.actions import create_key
+from tenancy.core.roles import Role
+from tenancy.models import Person
+
+API = "/api/v1"
+PROBLEM = "application/problem+json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Program:
+    """One key's holder. Paths are given after `/api/v1`; a path that names it already is left alone."""
+
+    clear: str = ""
+    client: Client = field(default_factory=Client)
+
+    def headers(self, given: dict[str, str]) -> dict[str, str]:
+        """With the key, where there is one."""
+        return ({"Authorization": f"Bearer {self.clear}"} if self.clear else {}) | given
+
+    def get(self, path: str, *, headers: dict[str, str] | None = None, **query: Any) -> Any:
+        """GET."""
+        return self.client.get(whole(path), query or None, headers=self.headers(headers or {}))
+
+    def post(self, path: str, body: Any = None, *, once: str | None = None) -> Any:
+        """POST as JSON, under an Idempotency-Key where `once` says so."""
+        headers = {} if once is None else {"Idempotency-Key": once}
+        return self.client.post(
+            whole(path),
+            orjson.dumps({} if body is None else body),
+            content_type="application/json",
+            headers=self.headers(headers),
+        )
+
+    def send(self, method: str, path: str) -> Any:
+        """Either of the two with an empty body."""
+        return self.post(path) if method == "post" else self.get(path)
+
+
+def whole(path: str) -> str:
+    """The whole path."""
+    return path if path.startswith(("/api/", "/livez", "/readyz")) else API + path
+
+
+def program(tenant_id: UUID, role: Role, *, owner: Person | None = None) -> Program:
+    """A program with a fresh key of a role."""
+    return Program(clear=create_key(tenant_id, role, owner=owner).clear)
+
+
+def refusal(response: Any) -> tuple[int, str]:
+    """Status and code of a response that must be a whole problem document."""
+    said = response.json()
+    assert response["Content-Type"] == PROBLEM, said
+    assert said["status"] == response.status_code
+    assert said["type"] == f"urn:interlock:problem:{said['code']}"
+    assert said["detail"]
+    assert said["title"]
+    return response.status_code, said["code"]
+
+
+def pointers(response: Any) -> list[str]:
+    """Which fields a problem names."""
+    return [error["pointer"] for error in response.json().get("errors", [])]

@@ -1,0 +1,252 @@
+"""The inbox for programs: list, get, and every way a decision is taken or refused."""
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+
+from approvals.models import Decision
+from tenancy.context import tenant
+from tenancy.core.roles import Role
+from tests.conftest import House
+from tests.doors.api.program import Program, pointers, program, refusal
+from tests.doubles.company import Company
+from tests.factories.world import World, company_at, make_world
+from tests.proves import proves
+
+
+@pytest.fixture
+def world(house: House, company: Company) -> Iterator[World]:
+    """A furnished house whose tools talk to the demo company."""
+    with company_at(company.url):
+        yield make_world(house)
+
+
+@pytest.fixture
+def reviewer(world: World) -> Program:
+    """May decide."""
+    return program(world.id, Role.REVIEWER)
+
+
+def at_the_gate(world: World, order: str = "A-1001") -> tuple[UUID, str]:
+    """A refund that waits: its run and the address of its request."""
+    run = world.submit("support-refund", "Refund the order", inputs={"order_id": order})
+    world.drive(run)
+    (request,) = world.open_requests(run)
+    return run, f"/approvals/{request.id}"
+
+
+def said(world: World) -> int:
+    """How many words were said in the tenant."""
+    with tenant(world.id):
+        return Decision.objects.count()
+
+
+@proves("R-API-2", part="approvals list and get")
+def test_a_request_is_listed_and_shows_what_would_be_done(world: World, auditor: Program) -> None:
+    run, where = at_the_gate(world)
+    (row,) = auditor.get("/approvals", status="pending").json()["results"]
+    shown = auditor.get(where).json()
+    assert {name: shown[name] for name in row} == row
+    assert (row["run"], row["kind"], row["tool"], row["queue"]) == (
+        str(run), "action", "payments.refund", "finance",
+    )  # fmt: skip
+    action = shown["action"]
+    assert action["tool"] == "payments.refund"
+    assert set(action["argument_provenance"]) == {f"/{name}" for name in action["arguments"]}
+    assert Decimal(row["amount"]) == Decimal(action["arguments"]["amount"])
+    assert row["expires_at"] > row["created_at"]
+    assert (len(shown["packet_digest"]), shown["decisions"]) == (64, [])
+
+
+@proves("R-API-2", part="filters and pages of approvals")
+def test_each_filter_of_the_inbox_finds_its_own(world: World, auditor: Program) -> None:
+    runs = [str(at_the_gate(world, order)[0]) for order in ("A-1001", "A-1002")]
+    cases: list[tuple[dict[str, str], list[str]]] = [
+        ({}, runs),
+        ({"status": "pending"}, runs),
+        ({"status": "decided"}, []),
+        ({"run": runs[1]}, runs[1:]),
+        ({"queue": "finance"}, runs),
+        ({"queue": "support"}, []),
+    ]
+    for query, expected in cases:
+        found = auditor.get("/approvals", **query).json()["results"]
+        assert [row["run"] for row in found] == expected, query
+    first = auditor.get("/approvals", limit=1).json()
+    second = auditor.get(first["next"]).json()
+    assert [row["run"] for row in first["results"] + second["results"]] == runs
+    assert second["next"] is None
+
+
+@pytest.mark.parametrize(("name", "value"), [("status", "open"), ("run", "x"), ("queue", "q" * 65), ("limit", "0")])
+def test_a_filter_that_is_none_is_400(auditor: Program, name: str, value: str) -> None:
+    answer = auditor.get("/approvals", **{name: value})
+    assert (refusal(answer)[0], pointers(answer)) == (400, [f"/{name}"])
+
+
+@proves("R-API-2", part="approve")
+def test_an_approval_lets_the_refund_through(world: World, reviewer: Program, company: Company) -> None:
+    run, where = at_the_gate(world)
+    digest = reviewer.get(where).json()["packet_digest"]
+    body = {"decision": "approve", "reason": "ok", "packet_digest": digest}
+    answer = reviewer.post(f"{where}/decisions", body)
+    assert (answer.status_code, answer.json()["status"], answer.json()["outcome"]) == (200, "decided", "approve")
+    (word,) = answer.json()["decisions"]
+    assert (word["decision"], word["reason"], word["changes"]) == ("approve", "ok", [])
+    world.drive(run)
+    assert len(company.effects("payments")) == 1
+
+
+@proves("R-API-2", part="edit")
+def test_an_edit_is_shown_beside_what_was_asked(world: World, reviewer: Program, company: Company) -> None:
+    run, where = at_the_gate(world)
+    before = reviewer.get(where).json()["action"]["arguments"]
+    body = {"decision": "edit", "arguments": {**before, "amount": "10.00"}}
+    (word,) = reviewer.post(f"{where}/decisions", body).json()["decisions"]
+    assert word["arguments"] == body["arguments"]
+    assert word["changes"] == [
+        {"pointer": "/amount", "what": "changed", "before": before["amount"], "after": "10.00"}
+    ]
+    world.drive(run)
+    assert [Decimal(effect["body"]["amount"]) for effect in company.effects("payments")] == [Decimal(10)]
+
+
+@proves("R-API-2", part="reject")
+def test_a_rejection_refunds_nothing(world: World, reviewer: Program, company: Company) -> None:
+    run, where = at_the_gate(world)
+    answer = reviewer.post(f"{where}/decisions", {"decision": "reject", "reason": "no"})
+    assert (answer.status_code, answer.json()["outcome"]) == (200, "reject")
+    world.drive(run)
+    assert company.effects("payments") == []
+
+
+@proves("R-API-2", part="answer")
+def test_a_question_is_its_submitters_to_answer(world: World, client_program: Program, reviewer: Program) -> None:
+    task = client_program.post("/tasks", {"workflow": "support-refund", "goal": {"objective": "Refund"}}).json()
+    run = UUID(task["run"]["id"])
+    world.drive(run)
+    (row,) = client_program.get("/approvals", run=run).json()["results"]
+    where = f"/approvals/{row['id']}"
+    shown = client_program.get(where).json()
+    assert (row["kind"], shown["action"]) == ("clarification", None)
+    assert shown["answer_schema"]
+    body = {"decision": "answer", "answer": {"order_id": "A-1001"}}
+    wrong = client_program.post(f"{where}/decisions", {"decision": "answer", "answer": {"order_id": 7}})
+    assert (refusal(wrong), pointers(wrong)) == ((422, "decision-invalid"), ["/answer/order_id"])
+    assert client_program.post(f"{where}/decisions", body).json()["outcome"] == "answer"
+    assert world.drive(run).status == "awaiting_gate"
+    assert {row["kind"] for row in reviewer.get("/approvals", status="pending").json()["results"]} == {"action"}
+
+
+@proves("A3", part="409 at the door")
+def test_the_second_decision_is_409(world: World, reviewer: Program) -> None:
+    _, where = at_the_gate(world)
+    assert reviewer.post(f"{where}/decisions", {"decision": "approve"}).status_code == 200
+    other = program(world.id, Role.REVIEWER)
+    for decision in ("approve", "reject"):
+        for who in (reviewer, other):
+            answer = who.post(f"{where}/decisions", {"decision": decision})
+            assert refusal(answer) == (409, "already-decided")
+    assert said(world) == 1
+
+
+@proves("R-APPR-5", part="one answer at the door")
+def test_the_same_decision_under_its_key_is_one(world: World, reviewer: Program) -> None:
+    _, where = at_the_gate(world)
+    body = {"decision": "approve"}
+    first, again = (reviewer.post(f"{where}/decisions", body, once="k-1") for _ in range(2))
+    assert (first.status_code, first.json()) == (again.status_code, again.json())
+    assert said(world) == 1
+
+
+@proves("A8", part="403 at the door")
+def test_nobody_decides_on_what_they_or_their_owner_submitted(world: World) -> None:
+    owner = world.people.admin.person
+    own, sibling = (program(world.id, Role.ADMIN, owner=owner) for _ in range(2))
+    body = {"workflow": "support-refund", "goal": {"objective": "Refund", "inputs": {"order_id": "A-1001"}}}
+    run = UUID(own.post("/tasks", body).json()["run"]["id"])
+    world.drive(run)
+    (request,) = world.open_requests(run)
+    for who in (own, sibling):
+        answer = who.post(f"/approvals/{request.id}/decisions", {"decision": "approve"})
+        assert refusal(answer) == (403, "not-yours")
+    assert said(world) == 0
+
+
+@proves("R-APPR-3", part="the right to decide at the door")
+def test_a_key_without_the_scope_decides_nothing(
+    world: World, auditor: Program, client_program: Program, operator: Program
+) -> None:
+    _, where = at_the_gate(world)
+    for who in (auditor, client_program, operator):
+        answer = who.post(f"{where}/decisions", {"decision": "approve"})
+        assert refusal(answer) == (403, "not-yours")
+    assert said(world) == 0
+
+
+@proves("A4", part="410 at the door")
+def test_a_late_decision_is_410_and_runs_nothing(
+    world: World, reviewer: Program, superuser: psycopg.Connection, company: Company
+) -> None:
+    run, where = at_the_gate(world)
+    superuser.execute("UPDATE approvals_request SET expires_at = created_at WHERE run_id = %s", [run])
+    for _ in range(2):
+        answer = reviewer.post(f"{where}/decisions", {"decision": "approve"})
+        assert refusal(answer) == (410, "request-expired")
+    world.drive(run)
+    assert (said(world), company.effects("payments")) == (0, [])
+
+
+@proves("A1", part="another packet at the door")
+def test_a_decision_on_another_packet_is_409(world: World, reviewer: Program) -> None:
+    _, where = at_the_gate(world)
+    answer = reviewer.post(f"{where}/decisions", {"decision": "approve", "packet_digest": "0" * 64})
+    assert refusal(answer) == (409, "packet-changed")
+    assert said(world) == 0
+
+
+MALFORMED: list[tuple[Any, int, list[str]]] = [
+    ([], 400, [""]),
+    ({}, 400, ["/decision"]),
+    ({"decision": "perhaps"}, 400, ["/decision"]),
+    ({"decision": ["approve"]}, 400, ["/decision"]),
+    ({"decision": None}, 400, ["/decision"]),
+    ({"decision": "approve", "comment": "x"}, 400, ["/comment"]),
+    ({"decision": "approve", "reason": 5}, 400, ["/reason"]),
+    ({"decision": "approve", "reason": "x" * 4_001}, 400, ["/reason"]),
+    ({"decision": "approve", "packet_digest": "abc"}, 400, ["/packet_digest"]),
+    ({"decision": "approve", "packet_digest": None}, 400, ["/packet_digest"]),
+    ({"decision": "edit", "arguments": []}, 400, ["/arguments"]),
+    ({"decision": "edit", "arguments": None}, 400, ["/arguments"]),
+    ({"decision": "edit"}, 422, ["/arguments"]),
+    ({"decision": "edit", "arguments": {}}, 422, ["/arguments"]),
+    ({"decision": "edit", "arguments": {"amount": 1.5}}, 422, ["/arguments"]),
+    ({"decision": "answer", "answer": "yes"}, 422, []),
+]
+
+
+@proves("R-SEC-7", part="a malformed decision names its field and changes nothing")
+def test_each_malformed_decision_is_refused_and_decides_nothing(world: World, reviewer: Program) -> None:
+    _, where = at_the_gate(world)
+    wrong = []
+    for body, status, fields in MALFORMED:
+        answer = reviewer.post(f"{where}/decisions", body)
+        if (refusal(answer)[0], pointers(answer)) != (status, fields):
+            wrong.append((str(body)[:80], answer.status_code, pointers(answer)))
+    assert wrong == []
+    assert (said(world), reviewer.get(where).json()["status"]) == (0, "pending")
+
+
+@proves("A3", part="two at once")
+def test_over_the_limit_two_reviewers_are_needed(world: World, reviewer: Program) -> None:
+    _, where = at_the_gate(world, "A-1003")
+    assert reviewer.get(where).json()["quorum"] == 2
+    first = reviewer.post(f"{where}/decisions", {"decision": "approve"}).json()
+    assert (first["status"], len(first["decisions"])) == ("pending", 1)
+    assert refusal(reviewer.post(f"{where}/decisions", {"decision": "approve"}))[0] == 409
+    second = program(world.id, Role.REVIEWER).post(f"{where}/decisions", {"decision": "approve"}).json()
+    assert (second["status"], len(second["decisions"])) == ("decided", 2)

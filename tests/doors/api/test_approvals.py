@@ -193,7 +193,9 @@ def test_a_late_decision_is_410_and_runs_nothing(
     world: World, reviewer: Program, superuser: psycopg.Connection, company: Company
 ) -> None:
     run, where = at_the_gate(world)
-    superuser.execute("UPDATE approvals_request SET expires_at = created_at WHERE run_id = %s", [run])
+    with superuser.transaction():
+        superuser.execute("SET LOCAL session_replication_role = replica")
+        superuser.execute("UPDATE approvals_request SET expires_at = created_at WHERE run_id = %s", [run])
     for _ in range(2):
         answer = reviewer.post(f"{where}/decisions", {"decision": "approve"})
         assert refusal(answer) == (410, "request-expired")

@@ -1,0 +1,76 @@
+"""Every address of the house and what it asks for. An address that is not here fails the sweep."""
+
+from collections.abc import Iterator
+from typing import Any
+from uuid import UUID
+
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from orchestrator import library
+from orchestrator.actions.publish import publish_boundary, publish_tools, publish_workflow
+from orchestrator.gateways.tools.registry import shipped_tools
+from tenancy.context import tenant
+from tenancy.core.roles import Scope
+from tests.factories.world import World
+
+METHODS = ("get", "post", "put", "patch", "delete")
+# Who may: the scope a key must hold; None where no key is asked for.
+DOORS: dict[tuple[str, str], Scope | None] = {
+    ("get", "livez"): None,
+    ("get", "readyz"): None,
+    ("get", "api/schema"): None,
+    ("post", "api/v1/tasks"): Scope.SUBMIT,
+    ("get", "api/v1/runs"): Scope.READ,
+    ("get", "api/v1/runs/{run_id}"): Scope.READ,
+    ("post", "api/v1/runs/{run_id}/cancel"): Scope.SUBMIT,
+    ("post", "api/v1/runs/{run_id}/pause"): Scope.OPERATE,
+    ("post", "api/v1/runs/{run_id}/resume"): Scope.OPERATE,
+    ("get", "api/v1/runs/{run_id}/events"): Scope.READ,
+    ("get", "api/v1/runs/{run_id}/result"): Scope.READ,
+    ("get", "api/v1/runs/{run_id}/trace"): Scope.READ,
+    ("post", "api/v1/runs/{run_id}/replay"): Scope.READ,
+    ("get", "api/v1/workflows"): Scope.READ,
+    ("get", "api/v1/workflows/{slug}"): Scope.READ,
+    ("get", "api/v1/tools"): Scope.READ,
+    ("get", "api/v1/tools/{name}"): Scope.READ,
+    ("get", "api/v1/approvals"): Scope.READ,
+    ("get", "api/v1/approvals/{request_id}"): Scope.READ,
+    ("post", "api/v1/approvals/{request_id}/decisions"): Scope.READ,
+}
+BODIES: dict[str, Any] = {
+    "api/v1/tasks": {"workflow": "tool-loop", "goal": {"objective": "How much is 1 + 1?"}},
+    "api/v1/approvals/{request_id}/decisions": {"decision": "reject"},
+}
+ONLY_THEIRS = {"slug": "theirs-alone", "name": "theirs.alone"}
+NOBODYS = {"slug": "nobodys-own1", "name": "nobodys.own1"}
+
+
+def addresses() -> set[tuple[str, str]]:
+    """What the house really answers to: (method, address), ids in braces."""
+    return set(_leaves(get_resolver().url_patterns, ""))
+
+
+def _leaves(patterns: list[URLPattern | URLResolver], before: str) -> Iterator[tuple[str, str]]:
+    for pattern in patterns:
+        route = before + str(pattern.pattern).replace("<str:", "{").replace(">", "}")
+        if isinstance(pattern, URLResolver):
+            yield from _leaves(pattern.url_patterns, route)
+            continue
+        view = getattr(pattern.callback, "view_class", None)
+        for method in METHODS if view is not None else ("get",):
+            if view is None or hasattr(view, method):
+                yield method, route
+
+
+def things_of(world: World) -> dict[str, str]:
+    """One real thing of each kind that an address can name, all in this tenant alone."""
+    run: UUID = world.submit("support-refund", "Refund something")
+    world.drive(run)
+    (request,) = world.open_requests(run)
+    loop, shipped = library.workflows()["tool-loop"], [tool.spec for tool in shipped_tools().values()]
+    slug, name = ONLY_THEIRS["slug"], ONLY_THEIRS["name"]
+    with tenant(world.id):
+        publish_tools(world.id, (*shipped, shipped[0].evolve(name=name)), by=None)
+        publish_boundary(world.id, library.boundaries()[loop.boundary].evolve(slug=slug), by=None)
+        publish_workflow(world.id, loop.evolve(slug=slug), by=None)
+    return {"run_id": str(run), "request_id": str(request.id), **ONLY_THEIRS}

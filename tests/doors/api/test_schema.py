@@ -1,0 +1,74 @@
+"""The OpenAPI document: clean, whole, and saying what clients need."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+
+from tests.doors.api.doors import DOORS
+from tests.doors.api.program import PROBLEM, Program
+from tests.proves import proves
+
+
+@pytest.fixture(scope="module")
+def document() -> dict[str, Any]:
+    """What /api/schema answers to anybody."""
+    answer = Program().get("/api/schema")
+    assert (answer.status_code, answer["Content-Type"]) == (200, "application/vnd.oai.openapi+json")
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def operations(document: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
+    """Every operation by (method, path without the first slash)."""
+    return {
+        (method, path.lstrip("/")): operation
+        for path, methods in document["paths"].items()
+        for method, operation in methods.items()
+    }
+
+
+@proves("R-API-1", part="OpenAPI 3.1, no warning")
+def test_the_document_is_made_without_a_warning_and_validates(tmp_path: Path) -> None:
+    call_command("spectacular", fail_on_warn=True, validate=True, file=str(tmp_path / "schema.yaml"))
+
+
+@proves("R-API-1", part="OpenAPI 3.1")
+def test_the_document_says_its_version(document: dict[str, Any]) -> None:
+    assert document["openapi"].startswith("3.1.")
+
+
+@proves("R-API-2", part="every path is documented")
+def test_the_document_has_every_door_of_the_api(document: dict[str, Any]) -> None:
+    assert set(operations(document)) == {door for door in DOORS if door[1].startswith("api/v1/")}
+
+
+def test_generated_clients_get_one_name_for_each_operation(document: dict[str, Any]) -> None:
+    names = [operation["operationId"] for operation in operations(document).values()]
+    assert len(names) == len(set(names))
+    assert all(name.isidentifier() and name.islower() for name in names)
+
+
+@proves("R-API-1", part="keys in the document")
+def test_every_operation_asks_for_the_key(document: dict[str, Any]) -> None:
+    schemes = document["components"]["securitySchemes"]
+    assert {name: (one["type"], one["scheme"]) for name, one in schemes.items()} == {"apiKey": ("http", "bearer")}
+    assert all(operation["security"] == [{"apiKey": []}] for operation in operations(document).values())
+
+
+@proves("R-API-1", part="refusals in the document")
+def test_every_operation_documents_its_refusals_as_problems(document: dict[str, Any]) -> None:
+    for (method, path), operation in operations(document).items():
+        refusals = {status: said for status, said in operation["responses"].items() if status >= "400"}
+        asked = {"400", "401", "403"} | ({"404"} if "{" in path else set())
+        assert asked | ({"409", "413", "415", "422"} if method == "post" else set()) <= set(refusals), path
+        for said in refusals.values():
+            assert said["content"] == {PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+
+
+@proves("R-API-1", part="Idempotency-Key in the document")
+def test_every_post_takes_an_idempotency_key(document: dict[str, Any]) -> None:
+    for (method, path), operation in operations(document).items():
+        headers = {one["name"] for one in operation.get("parameters", ()) if one["in"] == "header"}
+        assert ("Idempotency-Key" in headers) == (method == "post"), path

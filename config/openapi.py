@@ -84,6 +84,15 @@ class Schema(AutoSchema):
         return [*given, IF_NONE_MATCH] if self.get_operation_id() == "get_run" else given
 
 
+def simplified(node: Any) -> Any:
+    """A document in which "anything, or null" is "anything": as oneOf it would refuse null, which is both."""
+    if isinstance(node, dict):
+        if node.get("oneOf") == [{}, {"type": "null"}]:
+            return {name: simplified(value) for name, value in node.items() if name != "oneOf"}
+        return {name: simplified(value) for name, value in node.items()}
+    return [simplified(item) for item in node] if isinstance(node, list) else node
+
+
 def with_problems(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     """The hook of drf-spectacular: every operation that asks for a key documents its refusals."""
     result["components"].setdefault("schemas", {})["Problem"] = PROBLEM
@@ -94,4 +103,5 @@ def with_problems(result: dict[str, Any], **_: Any) -> dict[str, Any]:
             for status, words in refusals.items():
                 operation["responses"].setdefault(status, {"description": words, "content": reference})
             operation["responses"] = dict(sorted(operation["responses"].items()))
-    return result
+    exact: dict[str, Any] = simplified(result)
+    return exact

@@ -170,6 +170,8 @@ REST_FRAMEWORK = {
     "DEFAULT_PARSER_CLASSES": ["tenancy.parsers.StrictJSONParser"],
     "DEFAULT_SCHEMA_CLASS": "config.openapi.Schema",
     "EXCEPTION_HANDLER": "config.problems.exception_handler",
+    # Accept says the form; an address has one meaning.
+    "URL_FORMAT_OVERRIDE": None,
     "COERCE_DECIMAL_TO_STRING": True,
     "UNICODE_JSON": True,
     "STRICT_JSON": True,

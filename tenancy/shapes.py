@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+from django.http import QueryDict
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.exceptions import ErrorDetail
@@ -112,7 +113,8 @@ def page_of(row: type[serializers.Serializer[Any]], name: str) -> type[serialize
 
 def asked(shape: type[Row], given: Any) -> dict[str, Any]:
     """The typed values of a body or a query. Raises ValidationError (400)."""
-    read = shape(data=given)
+    # A form may leave a field empty; an address that names a filter means it.
+    read = shape(data=given.dict() if isinstance(given, QueryDict) else given)
     read.is_valid(raise_exception=True)
     return dict(read.validated_data)
 

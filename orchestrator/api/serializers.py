@@ -20,7 +20,7 @@ class Parameter(serializers.JSONField):
 
     default_error_messages = {"invalid": "Not a text, a whole number, a flag or null."}
 
-    def to_internal_value(self, data: Any) -> str | int | bool | None:
+    def to_internal_value(self, data: Any) -> Any:
         """The value. Raises ValidationError."""
         if data is None or isinstance(data, str | int | bool):
             return data

@@ -1,5 +1,6 @@
 """A program that talks to the API with a key, and the words of its refusals."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -26,9 +27,11 @@ class Program:
         """With the key, where there is one."""
         return ({"Authorization": f"Bearer {self.clear}"} if self.clear else {}) | given
 
-    def get(self, path: str, *, headers: dict[str, str] | None = None, **query: Any) -> Any:
+    def get(
+        self, path: str, query: Mapping[str, Any] | None = None, *, headers: dict[str, str] | None = None
+    ) -> Any:
         """GET."""
-        return self.client.get(whole(path), query or None, headers=self.headers(headers or {}))
+        return self.client.get(whole(path), query, headers=self.headers(headers or {}))
 
     def post(self, path: str, body: Any = None, *, once: str | None = None) -> Any:
         """POST as JSON, under an Idempotency-Key where `once` says so."""

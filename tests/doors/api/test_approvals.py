@@ -48,7 +48,7 @@ def said(world: World) -> int:
 @proves("R-API-2", part="approvals list and get")
 def test_a_request_is_listed_and_shows_what_would_be_done(world: World, auditor: Program) -> None:
     run, where = at_the_gate(world)
-    (row,) = auditor.get("/approvals", status="pending").json()["results"]
+    (row,) = auditor.get("/approvals", {"status": "pending"}).json()["results"]
     shown = auditor.get(where).json()
     assert {name: shown[name] for name in row} == row
     assert (row["run"], row["kind"], row["tool"], row["queue"]) == (
@@ -74,17 +74,19 @@ def test_each_filter_of_the_inbox_finds_its_own(world: World, auditor: Program) 
         ({"queue": "support"}, []),
     ]
     for query, expected in cases:
-        found = auditor.get("/approvals", **query).json()["results"]
+        found = auditor.get("/approvals", query).json()["results"]
         assert [row["run"] for row in found] == expected, query
-    first = auditor.get("/approvals", limit=1).json()
+    first = auditor.get("/approvals", {"limit": 1}).json()
     second = auditor.get(first["next"]).json()
     assert [row["run"] for row in first["results"] + second["results"]] == runs
     assert second["next"] is None
 
 
-@pytest.mark.parametrize(("name", "value"), [("status", "open"), ("run", "x"), ("queue", "q" * 65), ("limit", "0")])
+@pytest.mark.parametrize(
+    ("name", "value"), [("status", "open"), ("run", "x"), ("queue", "q" * 65), ("limit", "0")]
+)
 def test_a_filter_that_is_none_is_400(auditor: Program, name: str, value: str) -> None:
-    answer = auditor.get("/approvals", **{name: value})
+    answer = auditor.get("/approvals", {name: value})
     assert (refusal(answer)[0], pointers(answer)) == (400, [f"/{name}"])
 
 
@@ -94,7 +96,11 @@ def test_an_approval_lets_the_refund_through(world: World, reviewer: Program, co
     digest = reviewer.get(where).json()["packet_digest"]
     body = {"decision": "approve", "reason": "ok", "packet_digest": digest}
     answer = reviewer.post(f"{where}/decisions", body)
-    assert (answer.status_code, answer.json()["status"], answer.json()["outcome"]) == (200, "decided", "approve")
+    assert (answer.status_code, answer.json()["status"], answer.json()["outcome"]) == (
+        200,
+        "decided",
+        "approve",
+    )
     (word,) = answer.json()["decisions"]
     assert (word["decision"], word["reason"], word["changes"]) == ("approve", "ok", [])
     world.drive(run)
@@ -125,11 +131,15 @@ def test_a_rejection_refunds_nothing(world: World, reviewer: Program, company: C
 
 
 @proves("R-API-2", part="answer")
-def test_a_question_is_its_submitters_to_answer(world: World, client_program: Program, reviewer: Program) -> None:
-    task = client_program.post("/tasks", {"workflow": "support-refund", "goal": {"objective": "Refund"}}).json()
+def test_a_question_is_its_submitters_to_answer(
+    world: World, client_program: Program, reviewer: Program
+) -> None:
+    task = client_program.post(
+        "/tasks", {"workflow": "support-refund", "goal": {"objective": "Refund"}}
+    ).json()
     run = UUID(task["run"]["id"])
     world.drive(run)
-    (row,) = client_program.get("/approvals", run=run).json()["results"]
+    (row,) = client_program.get("/approvals", {"run": run}).json()["results"]
     where = f"/approvals/{row['id']}"
     shown = client_program.get(where).json()
     assert (row["kind"], shown["action"]) == ("clarification", None)
@@ -139,7 +149,9 @@ def test_a_question_is_its_submitters_to_answer(world: World, client_program: Pr
     assert (refusal(wrong), pointers(wrong)) == ((422, "decision-invalid"), ["/answer/order_id"])
     assert client_program.post(f"{where}/decisions", body).json()["outcome"] == "answer"
     assert world.drive(run).status == "awaiting_gate"
-    assert {row["kind"] for row in reviewer.get("/approvals", status="pending").json()["results"]} == {"action"}
+    assert {row["kind"] for row in reviewer.get("/approvals", {"status": "pending"}).json()["results"]} == {
+        "action"
+    }
 
 
 @proves("A3", part="409 at the door")

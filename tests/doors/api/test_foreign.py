@@ -117,7 +117,10 @@ def test_every_list_shows_its_own_rows_only(neighbours: Neighbours) -> None:
         assert theirs
         assert not mine & theirs
     for path, key, name in (("/workflows", "slug", "slug"), ("/tools", "name", "name")):
-        rows = {who: {row[key] for row in who.get(path).json()["results"]} for who in (neighbours.me, neighbours.them)}
+        rows = {
+            who: {row[key] for row in who.get(path).json()["results"]}
+            for who in (neighbours.me, neighbours.them)
+        }
         assert rows[neighbours.them] - rows[neighbours.me] == {neighbours.things[name]}
 
 
@@ -125,7 +128,7 @@ def test_every_list_shows_its_own_rows_only(neighbours: Neighbours) -> None:
 def test_a_foreign_id_in_a_filter_or_a_cursor_finds_nothing_of_theirs(neighbours: Neighbours) -> None:
     run = neighbours.things["run_id"]
     neighbours.theirs.submit("tool-loop", "How much is 1 + 1?")
-    following = neighbours.them.get("/runs", limit=1).json()["next"]
+    following = neighbours.them.get("/runs", {"limit": 1}).json()["next"]
     for path in (f"/runs?q={run}", f"/approvals?run={run}", following):
         assert neighbours.me.get(path).json()["results"] == [], path
         assert neighbours.them.get(path).json()["results"] != [], path

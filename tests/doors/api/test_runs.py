@@ -45,7 +45,7 @@ def test_pages_give_every_run_once_newest_first(world: World, auditor: Program) 
     sizes = []
     while where is not None:
         split = urlsplit(where)
-        answer = auditor.get(split.path, **dict(parse_qsl(split.query)))
+        answer = auditor.get(split.path, dict(parse_qsl(split.query)))
         found += ids(answer)
         sizes.append(len(answer.json()["results"]))
         where = answer.json()["next"]
@@ -56,7 +56,7 @@ def test_pages_give_every_run_once_newest_first(world: World, auditor: Program) 
 @proves("R-API-1", part="pages stand while rows come")
 def test_a_new_run_does_not_move_the_next_page(world: World, auditor: Program) -> None:
     made = [str(world.submit("tool-loop", SUM)) for _ in range(2)]
-    following = auditor.get("/runs", limit=1).json()["next"]
+    following = auditor.get("/runs", {"limit": 1}).json()["next"]
     world.submit("tool-loop", SUM)
     assert ids(auditor.get(following)) == [made[0]]
 
@@ -80,7 +80,7 @@ def test_each_filter_finds_its_own(world: World, auditor: Program) -> None:
         ({"created_after": later.isoformat()}, []),
         ({"created_after": "2020-01-01T00:00:00Z", "status": "completed", "q": "tool"}, [done]),
     ]
-    assert [ids(auditor.get("/runs", **query)) for query, _ in cases] == [found for _, found in cases]
+    assert [ids(auditor.get("/runs", query)) for query, _ in cases] == [found for _, found in cases]
 
 
 @proves("R-SEC-7", part="filters that are none")
@@ -99,7 +99,7 @@ def test_each_filter_finds_its_own(world: World, auditor: Program) -> None:
     ],
 )
 def test_a_filter_that_is_none_is_400_and_named(auditor: Program, name: str, value: str) -> None:
-    answer = auditor.get("/runs", **{name: value})
+    answer = auditor.get("/runs", {name: value})
     assert (refusal(answer), pointers(answer)) == ((400, "invalid-input"), [f"/{name}"])
 
 
@@ -173,7 +173,7 @@ def test_events_come_in_order_from_where_one_asks(world: World, auditor: Program
     assert seqs == list(range(seqs[0], seqs[0] + len(every)))
     assert [event["kind"] for event in every] == world.kinds(ended)
     assert set(every[0]) == {"seq", "at", "phase", "phase_name", "kind", "actor", "payload", "hash"}
-    rest = auditor.get(f"/runs/{ended}/events", after=seqs[4]).json()["results"]
+    rest = auditor.get(f"/runs/{ended}/events", {"after": seqs[4]}).json()["results"]
     assert rest == every[5:]
 
 
@@ -187,7 +187,7 @@ def test_events_are_paged(monkeypatch: pytest.MonkeyPatch, auditor: Program, end
 
 @pytest.mark.parametrize("after", ["-1", "x", "1.5", str(2**53 + 1), ""])
 def test_a_place_that_is_none_is_400(auditor: Program, queued: UUID, after: str) -> None:
-    answer = auditor.get(f"/runs/{queued}/events", after=after)
+    answer = auditor.get(f"/runs/{queued}/events", {"after": after})
     assert (refusal(answer)[0], pointers(answer)) == (400, ["/after"])
 
 

@@ -53,7 +53,9 @@ def test_generated_clients_get_one_name_for_each_operation(document: dict[str, A
 @proves("R-API-1", part="keys in the document")
 def test_every_operation_asks_for_the_key(document: dict[str, Any]) -> None:
     schemes = document["components"]["securitySchemes"]
-    assert {name: (one["type"], one["scheme"]) for name, one in schemes.items()} == {"apiKey": ("http", "bearer")}
+    assert {name: (one["type"], one["scheme"]) for name, one in schemes.items()} == {
+        "apiKey": ("http", "bearer")
+    }
     assert all(operation["security"] == [{"apiKey": []}] for operation in operations(document).values())
 
 

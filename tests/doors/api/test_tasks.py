@@ -16,6 +16,7 @@ from tests.proves import proves
 GOAL = {"objective": "How much is (12 + 30) * 2?"}
 BODY = {"workflow": "tool-loop", "goal": GOAL}
 LONG = "x" * 20_001
+FRACTION = {"validator": "v", "parameters": {"n": 1.5}}
 FULL = {
     "workflow": "tool-loop",
     "goal": {
@@ -86,7 +87,7 @@ MALFORMED: list[tuple[Any, int, str]] = [
     (changed(goal_acceptance="none"), 400, "/goal/acceptance"),
     (changed(goal_acceptance=[{}]), 400, "/goal/acceptance/0/validator"),
     (changed(goal_acceptance=[{"validator": "v", "weight": 1}]), 400, "/goal/acceptance/0/weight"),
-    (changed(goal_acceptance=[{"validator": "v", "parameters": {"n": 1.5}}]), 400, "/goal/acceptance/0/parameters/n"),
+    (changed(goal_acceptance=[FRACTION]), 400, "/goal/acceptance/0/parameters/n"),
     (changed(goal_acceptance=[{"validator": "v"}] * 51), 400, "/goal/acceptance"),
     (changed(goal_constraints=["ok", 5]), 400, "/goal/constraints/1"),
     (changed(goal_constraints={}), 400, "/goal/constraints"),

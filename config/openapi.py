@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.extensions import OpenApiAuthenticationExtension, OpenApiSerializerExtension
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiParameter
 
@@ -71,6 +71,21 @@ class KeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call
     def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
         """An HTTP bearer scheme."""
         return {"type": "http", "scheme": "bearer", "bearerFormat": "ilk_<id>_<secret>"}
+
+
+class ExactShape(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
+    """An input that refuses unknown fields says so, and how long its lists of objects may be (R-SEC-7)."""
+
+    target_class = "tenancy.shapes.Exact"
+    match_subclasses = True
+
+    def map_serializer(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
+        """The shape as it is mapped by itself, closed."""
+        mapped: dict[str, Any] = auto_schema._map_serializer(self.target, direction, bypass_extensions=True)  # noqa: SLF001 - the way of drf-spectacular's own extensions
+        for name, field in self.target.fields.items():
+            if (most := getattr(field, "max_length", None)) is not None and hasattr(field, "child"):
+                mapped["properties"][name]["maxItems"] = most
+        return mapped | {"additionalProperties": False}
 
 
 class Schema(AutoSchema):

@@ -14,7 +14,7 @@ CODES = [code.value for code in TerminalCode]
 MODES = ["interactive", "async", "long_running"]
 
 
-@extend_schema_field({"type": ["string", "integer", "boolean", "null"]})
+@extend_schema_field({"type": ["string", "integer", "boolean"]})
 class Parameter(serializers.JSONField):
     """A parameter of a validator: a text, a whole number, a flag or null."""
 

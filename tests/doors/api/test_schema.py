@@ -1,5 +1,6 @@
 """The OpenAPI document: clean, whole, and saying what clients need."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -74,3 +75,18 @@ def test_every_post_takes_an_idempotency_key(document: dict[str, Any]) -> None:
     for (method, path), operation in operations(document).items():
         headers = {one["name"] for one in operation.get("parameters", ()) if one["in"] == "header"}
         assert ("Idempotency-Key" in headers) == (method == "post"), path
+
+
+@proves("R-API-1", part="closed inputs in the document")
+def test_every_body_says_that_it_takes_no_other_field(document: dict[str, Any]) -> None:
+    shapes = document["components"]["schemas"]
+    bodies = {name for name in shapes if name.endswith("Request")}
+    assert "GoalFieldRequest" in bodies
+    assert {name for name in bodies if shapes[name].get("additionalProperties") is not False} == set()
+
+
+@pytest.mark.parametrize("key", ["oneOf", "anyOf"])
+def test_nothing_in_the_document_refuses_null_by_allowing_it_twice(
+    document: dict[str, Any], key: str
+) -> None:
+    assert f'"{key}": [{{}}, {{"type": "null"}}]' not in json.dumps(document)

@@ -58,6 +58,34 @@ def test_a_task_is_accepted_with_its_first_run(
     assert world.drive(UUID(said["run"]["id"])).terminal_code == "SUCCESS"
 
 
+def nested(depth: int) -> Any:
+    """Lists in lists."""
+    value: Any = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@proves("W2", part="odd and well formed")
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        {"amount": 12.5, "tiny": 1e-7, "whole": 2.0, "deep": {"x": [-0.5]}},
+        {"": "", "a.b": 1, "a/b~c": {"": None}, "\u2028": "\U0001f600", "__proto__": {}},
+        {"deep": nested(59)},
+        {"largest": 2**53, "least": -(2**53)},
+    ],
+    ids=["fractions", "names", "depth", "numbers"],
+)
+def test_odd_inputs_are_kept_and_the_run_stays_sound(
+    world: World, client_program: Program, inputs: dict[str, Any]
+) -> None:
+    answer = client_program.post("/tasks", BODY | {"goal": GOAL | {"inputs": inputs}, "metadata": inputs})
+    run = UUID(answer.json()["run"]["id"])
+    assert world.drive(run).terminal_code == "SUCCESS"
+    world.sound(run)
+
+
 def changed(**more: Any) -> dict[str, Any]:
     """The least body with fields of its goal or its own changed (`goal_` before the goal's)."""
     goal = {name[5:]: value for name, value in more.items() if name.startswith("goal_")}

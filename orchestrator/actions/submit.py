@@ -28,7 +28,7 @@ from tenancy.context import raw_cursor, tenant
 from tenancy.ids import fresh_id
 from tenancy.models import Tenant
 from traces.actions import append, open_salt, save_snapshot, store_payloads
-from traces.core.canonical import canonical, canonical_model, digest
+from traces.core.canonical import canonical_model, canonical_outside, digest
 from traces.core.chain import Head, link
 
 KEY_LIFE = timedelta(hours=24)
@@ -178,7 +178,7 @@ def _open_run(
 ) -> None:
     """Write the run with its account, its manifest, the first record of its trace and the first snapshot."""
     tenant_id, run = manifest.tenant, manifest.run
-    body = canonical(manifest.model_dump(mode="json", exclude={"pins"}))
+    body = canonical_outside(manifest.model_dump(mode="json", exclude={"pins"}))
     manifest_digest = digest("manifest", body)
     state = opening_state(manifest, entry)
     salt = open_salt(tenant_id, run)

@@ -34,12 +34,15 @@ SELECT a.kind, a.id, NULL, NULL, a.window_start, a.window_end, l."limit", l.used
         WHERE w.tenant_id = %(tenant)s AND w.kind = k.kind
           AND w.window_start <= coalesce(%(at)s::timestamptz, statement_timestamp())
         ORDER BY w.window_start DESC LIMIT 1) a
-  JOIN budgets_line l ON l.tenant_id = a.tenant_id AND l.account_id = a.id
+ CROSS JOIN LATERAL (
+       SELECT * FROM budgets_line o
+        WHERE o.tenant_id = %(tenant)s AND o.account_id = a.id AND o.dimension = 'cost_usd' LIMIT 1) l
  WHERE a.window_end > coalesce(%(at)s::timestamptz, statement_timestamp())"""
 _LINES: Final = """
 UNION ALL
 SELECT 'line', l.id, NULL, NULL, NULL, NULL, l."limit", l.used, l.reserved, NULL, l.dimension
   FROM budgets_line l WHERE l.tenant_id = %(tenant)s AND l.account_id = %(run)s"""
+# The limits keep the planner from beginning with the lines of all of the tenant's runs.
 BOOK: Final = _RUN
 HEADROOM: Final = _RUN + _LINES
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
-from functools import cache
+from operator import attrgetter
 from typing import Any, Final
 from uuid import UUID
 
@@ -16,10 +16,10 @@ from budgets.core.entry import COLUMNS, EntryRow, amounts_text, seal
 from budgets.core.errors import LedgerMoved
 from budgets.core.posting import Draft, LineState
 from budgets.core.vector import ZERO
+from tenancy.batch import Batch
 from tenancy.ids import fresh_id
 
 Cursor = psycopg.Cursor[Any]
-OFTEN: Final = 4  # entries in one commit: more are rare and not worth a prepared statement each
 
 # Three plain statements instead of one with CTEs: together they take half its time, most of which was
 # starting it up. The lines travel as one JSON text, because a list per column costs three times as much to
@@ -41,8 +41,8 @@ UPDATE budgets_tranche t
    AND t.held + %(held)s >= t.used + %(used)s + t.reserved + %(reserved)s"""
 
 _ENTRY_COLUMNS: Final = (*COLUMNS, "digest", "marks")
-_ONE_ENTRY: Final = f"({', '.join(['%s'] * len(_ENTRY_COLUMNS))})"
-_WRITE: Final = f"INSERT INTO budgets_entry ({', '.join(_ENTRY_COLUMNS)}) VALUES "  # noqa: S608 - our own columns
+ENTRIES: Final = f"INSERT INTO budgets_entry ({', '.join(_ENTRY_COLUMNS)}) VALUES "  # noqa: S608 - our own columns
+columns: Final = attrgetter(*COLUMNS)
 
 STANDING: Final = """
 SELECT account_id, dimension, "limit", used, reserved FROM budgets_line
@@ -144,21 +144,22 @@ class Sheet:
         """The entries as a trace binds them: ``entry:<id>`` → digest."""
         return {f"entry:{row.id}": digest for row, digest, _ in self.rows}
 
-    def send(self, cursor: Cursor) -> "Sent":
-        """Execute the sheet; inside a pipeline this only queues it."""
+    def send(self, cursor: Cursor, batch: Batch | None = None) -> "Sent":
+        """Execute the sheet; inside a pipeline this only queues it. Its entries ride in `batch`, if given."""
         new = type(cursor)
-        lines, entries = new(cursor.connection), new(cursor.connection)
+        lines = new(cursor.connection)
         tranches = [new(cursor.connection) for _ in self.tranches]
         if self.lines:
             lines.execute(MOVE_LINES, self._lines(), prepare=True)
         for own, tranche in zip(tranches, self.tranches, strict=True):
             own.execute(MOVE_TRANCHE, tranche, prepare=True)
-        values: list[object] = []
-        for row, digest, marks in self.rows:
-            values += [getattr(row, name) for name in COLUMNS]
-            values += [bytes.fromhex(digest), marks]
-        entries.execute(_write(len(self.rows)), values, prepare=len(self.rows) <= OFTEN)
-        return Sent(sheet=self, lines=lines, tranches=tranches, entries=entries)
+        riding = batch or Batch(cursor)
+        riding.insert(
+            ENTRIES, [(*columns(row), bytes.fromhex(digest), marks) for row, digest, marks in self.rows]
+        )
+        if batch is None:
+            riding.send()
+        return Sent(sheet=self, lines=lines, tranches=tranches)
 
     def _lines(self) -> dict[str, object]:
         rows = [
@@ -171,7 +172,7 @@ class Sheet:
             }
             for (account, dimension), (used, reserved, asked) in self.lines.items()
         ]
-        accounts = list(dict.fromkeys(account for account, _ in self.lines))
+        accounts = "{" + ",".join(dict.fromkeys(str(account) for account, _ in self.lines)) + "}"
         return {"lines": orjson.dumps(rows).decode(), "tenant": self.tenant, "accounts": accounts}
 
 
@@ -182,7 +183,6 @@ class Sent:
     sheet: Sheet
     lines: Cursor
     tranches: list[Cursor]
-    entries: Cursor
 
     def missing(self) -> list[tuple[UUID, str]]:
         """The lines that did not take their change, in the sheet's order. Raises LedgerMoved for a
@@ -207,11 +207,6 @@ class Sent:
         """Be sure that all of it was written. Raises LedgerMoved."""
         if missing := self.missing():
             raise LedgerMoved(run=str(self.sheet.run), detail=f"{missing[0][1]} refused")
-
-
-@cache
-def _write(rows: int) -> str:
-    return _WRITE + ", ".join([_ONE_ENTRY] * rows)
 
 
 def locked_lines(cursor: Cursor, tenant_id: UUID, accounts: Iterable[UUID]) -> dict[UUID, LineState]:

@@ -44,6 +44,7 @@ from budgets.core.tranche import (
 )
 from budgets.core.vector import NOTHING, Vector
 from budgets.ledger import HOLD_ACCOUNT, OPEN_TRANCHE, Cursor, Sent, Sheet, locked_lines
+from tenancy.batch import Batch
 from tenancy.ids import fresh_id
 
 _ORIGINS: Final = """
@@ -137,8 +138,11 @@ def queue_post(
     at: datetime,
     cursor: Cursor,
     book: Book | None = None,
+    batch: Batch | None = None,
 ) -> PostHandle:
     """Send a posting; see the module's text. Raises what `post` raises, LedgerMoved only from `result()`.
+
+    Its entries ride in `batch`, if one is given, which the caller sends before it asks for the result.
 
     When the run's line refuses, some of the posting may be written: the caller rolls back to its savepoint.
     """
@@ -165,7 +169,7 @@ def queue_post(
     _write(sheet, plan, homes, _home(book, squarings, at))
     for squaring in squarings:
         book_squaring(sheet, squaring, asked=bool(plan.wanted))
-    return PostHandle(run=run_id, plan=plan, sent=sheet.send(cursor))
+    return PostHandle(run=run_id, plan=plan, sent=sheet.send(cursor, batch))
 
 
 def held_book(tenant_id: UUID, run_id: UUID, at: datetime, cursor: Cursor) -> Book:

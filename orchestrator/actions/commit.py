@@ -10,8 +10,9 @@ from typing import Literal, cast
 
 from django.db import OperationalError
 
+from orchestrator.actions import opening
 from orchestrator.actions.hand import Hand
-from orchestrator.actions.opening import Learnt, Opened, headroom, open_commit, stop_for
+from orchestrator.actions.opening import Learnt, Opened, headroom, read_opened, stop_for
 from orchestrator.actions.translate import translate
 from orchestrator.actions.writing import Committed, GrantVoid, LineRefused, Script, Written, write
 from orchestrator.core.desk import Desk
@@ -19,7 +20,7 @@ from orchestrator.core.errors import ContentMissing, Corrupt
 from orchestrator.core.events import AnyEvent, BudgetExtended, Headroom, Started, StopAsked
 from orchestrator.core.machine import advance
 from orchestrator.core.terminal import Status
-from tenancy.context import raw_cursor, tenant
+from tenancy.context import raw_cursor, tenant_reading
 from traces.core.canonical import canonical_model
 from traces.core.chain import Move
 from traces.core.patch import diff
@@ -34,10 +35,6 @@ class CommitInDoubt(Exception):
     def __init__(self, written: Written) -> None:
         super().__init__("commit in doubt")
         self.written = written
-
-
-class LeaseLost(Exception):
-    """Another worker has the run."""
 
 
 def commit(
@@ -60,8 +57,10 @@ def commit(
     for _ in range(TRIES):
         written: Written | None = None
         try:
-            with tenant(hand.tenant):
-                written = _once(hand, outcomes, bodies, learnt, open_circuits, slice_over=slice_over)
+            with tenant_reading(hand.tenant, opening.OPEN, hand.keys) as rows:
+                opened = read_opened(hand, rows)
+                room = headroom(hand, opened, learnt, open_circuits=open_circuits, slice_over=slice_over)
+                written = _once(hand, outcomes, bodies, opened, room)
         except OperationalError as error:
             if written is None:
                 raise
@@ -80,22 +79,15 @@ def _once(
     hand: Hand,
     outcomes: Sequence[AnyEvent],
     bodies: dict[str, bytes],
-    learnt: Learnt,
-    open_circuits: tuple[str, ...],
-    *,
-    slice_over: bool,
+    opened: Opened,
+    room: Headroom,
 ) -> Written:
-    cursor = raw_cursor()
-    opened = open_commit(hand, cursor)
-    if opened is None:
-        raise LeaseLost
-    room = headroom(hand, opened, learnt, open_circuits=open_circuits, slice_over=slice_over)
     script = Script(hand=hand, opened=opened, bodies=dict(bodies))
     for event in _events(hand, opened, outcomes, script):
         if script.state.outcome is not None and event.kind in ("started", "timer_fired"):
             continue
         _play(script, event, room)
-    return write(script, cursor)
+    return write(script, raw_cursor())
 
 
 def _events(hand: Hand, opened: Opened, outcomes: Sequence[AnyEvent], script: Script) -> list[AnyEvent]:

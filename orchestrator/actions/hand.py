@@ -61,3 +61,15 @@ class Hand:
     patch_bytes: int
     snapshot_bytes: int = 0
     shelf: Shelf = field(default_factory=Shelf)
+
+    @property
+    def keys(self) -> dict[str, object]:
+        """What a commit must find, and whose it is, as the parameters of its opening statement."""
+        return {
+            "run": self.run,
+            "tenant": self.tenant,
+            "worker": self.worker,
+            "fence": self.fence,
+            "version": self.version,
+            "at": None,
+        }

@@ -1,7 +1,7 @@
 """The first half of a commit: hold the run's row under its fence and read what the world wants of it, in
 one go."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -9,24 +9,39 @@ from typing import Any
 from uuid import UUID
 
 import orjson
-import psycopg
 
-from budgets.book import BOOK, Book, parameters, read_book
+from budgets.book import BOOK, Book, read_book
 from orchestrator.actions.hand import Hand
 from orchestrator.core.events import Headroom, Refusal
 from traces.core.canonical import payload_digest
 
-HOLD = """
-SELECT clock_timestamp() FROM orchestrator_run
- WHERE id = %(run)s AND fence = %(fence)s AND version = %(version)s AND lease_owner = %(worker)s
-   FOR NO KEY UPDATE"""
-SIGNALS = """
-SELECT s.id, s.kind, s.payload::text, s.by FROM orchestrator_runsignal s
- WHERE s.run_id = %(run)s AND NOT EXISTS (SELECT 1 FROM orchestrator_signalreceipt r WHERE r.id = s.id)
- ORDER BY s.id LIMIT 50"""
-STOPS = """
-SELECT scope, target, reason FROM orchestrator_emergencystop
- WHERE lifted_at IS NULL AND (tenant_id IS NULL OR tenant_id = %(tenant)s)"""
+# One statement in the shape of the book's, with a text more. The row is held first: whoever waits for it has
+# lost it.
+OPEN = f"""
+WITH held AS MATERIALIZED (
+  SELECT clock_timestamp() AS at FROM orchestrator_run
+   WHERE id = %(run)s AND fence = %(fence)s AND version = %(version)s AND lease_owner = %(worker)s
+     FOR NO KEY UPDATE)
+SELECT 'held' AS what, NULL::uuid AS id, NULL::uuid, NULL::uuid, at, NULL::timestamptz,
+       NULL::numeric AS number, NULL::numeric, NULL::numeric, NULL::numeric, NULL::text AS word,
+       NULL::text AS more
+  FROM held
+UNION ALL
+SELECT 'signal', s.by, NULL, NULL, NULL, NULL, s.id, NULL, NULL, NULL, s.kind, s.payload::text FROM (
+  SELECT i.* FROM orchestrator_runsignal i
+   WHERE i.run_id = %(run)s AND NOT EXISTS (SELECT 1 FROM orchestrator_signalreceipt r WHERE r.id = i.id)
+   ORDER BY i.id LIMIT 50) s
+UNION ALL
+SELECT 'stop', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, scope,
+       json_build_array(target, reason)::text
+  FROM orchestrator_emergencystop
+ WHERE lifted_at IS NULL AND (tenant_id IS NULL OR tenant_id = %(tenant)s)
+UNION ALL
+SELECT b.*, NULL FROM ({BOOK}) b"""  # noqa: S608 - a statement of budgets' own
+
+
+class LeaseLost(Exception):
+    """Another worker has the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,26 +86,27 @@ class Learnt:
         self.refused = (*others, refusal)
 
 
-def open_commit(hand: Hand, cursor: "psycopg.Cursor[Any]") -> Opened | None:
-    """Hold the row and read signals, stops and the account's book in one round trip. None: the lease is
-    lost."""
-    connection = cursor.connection
-    keys = {"run": hand.run, "fence": hand.fence, "version": hand.version, "worker": hand.worker}
-    # psycopg's own cursors: Django's bind on the client and never prepare.
-    signals, stops, book = (psycopg.Cursor(connection) for _ in range(3))
-    with connection.pipeline():
-        cursor.execute(HOLD, keys, prepare=True)
-        signals.execute(SIGNALS, {"run": hand.run}, prepare=True)
-        stops.execute(STOPS, {"tenant": hand.tenant}, prepare=True)
-        book.execute(BOOK, parameters(hand.tenant, hand.run), prepare=True)
-    held = cursor.fetchone()
-    if held is None:
-        return None
+def read_opened(hand: Hand, rows: Sequence[tuple[Any, ...]]) -> Opened:
+    """What `OPEN` found. Raises LeaseLost when the run's row is not this worker's to write."""
+    at: datetime | None = None
+    signals, stops, book = [], [], []
+    for row in rows:
+        what, word, more = row[0], row[-2], row[-1]
+        if what == "held":
+            at = row[4]
+        elif what == "signal":
+            signals.append(SignalRow(int(row[6]), word, orjson.loads(more), row[1]))
+        elif what == "stop":
+            stops.append(StopRow(word, *orjson.loads(more)))
+        else:
+            book.append(row[:-1])
+    if at is None:
+        raise LeaseLost
     return Opened(
-        at=held[0],
-        signals=tuple(SignalRow(row[0], row[1], orjson.loads(row[2]), row[3]) for row in signals.fetchall()),
-        stops=tuple(StopRow(*row) for row in stops.fetchall()),
-        book=read_book(hand.run, book.fetchall()),
+        at=at,
+        signals=tuple(sorted(signals, key=lambda signal: signal.id)),
+        stops=tuple(stops),
+        book=read_book(hand.run, book),
     )
 
 

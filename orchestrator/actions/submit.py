@@ -23,6 +23,7 @@ from orchestrator.core.manifest import Manifest
 from orchestrator.core.parsing import fits
 from orchestrator.gateways.queue import wake
 from orchestrator.models import EmergencyStop, ManifestRow, Run, Task, WorkflowVersion
+from tenancy.batch import Batch
 from tenancy.clock import database_now
 from tenancy.context import raw_cursor, tenant
 from tenancy.ids import fresh_id
@@ -194,7 +195,6 @@ def _open_run(
         binds=binds,
         at=at,
     )
-    cursor = raw_cursor()
     Run.objects.create(
         id=run,
         tenant_id=tenant_id,
@@ -216,6 +216,7 @@ def _open_run(
     ManifestRow.objects.create(
         id=run, tenant_id=tenant_id, body=body, digest=manifest_digest, pins_digest=pinned.digest
     )
-    append(tenant_id, linked, cursor=cursor)
-    store_payloads(tenant_id, run, move.bodies, cursor=cursor)
-    save_snapshot(tenant_id, run, 0, snapshot, cursor=cursor)
+    with Batch(raw_cursor()) as batch:
+        append(tenant_id, linked, batch=batch)
+        store_payloads(tenant_id, run, move.bodies, batch=batch)
+        save_snapshot(tenant_id, run, 0, snapshot, batch=batch)

@@ -21,6 +21,7 @@ from orchestrator.core.events import Headroom, Refusal
 from orchestrator.core.machine import CORE_VERSION
 from orchestrator.core.state import State
 from orchestrator.core.step import Settlement, Walk
+from tenancy.batch import Batch
 from traces.actions import append, save_snapshot, store_payloads
 from traces.core.canonical import canonical_model, digest
 from traces.core.chain import Head, Linked, Move, link
@@ -29,21 +30,16 @@ GRACE = timedelta(seconds=2)
 INTENTS = """
 INSERT INTO orchestrator_intent
   (effect, tenant_id, run_id, kind, fence, record, attempt, tool, tool_digest, argument_digest, key, mutating,
-   body, deadline, at)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"""
-RECEIPTS = """
-INSERT INTO orchestrator_signalreceipt (id, tenant_id, run_id, record)
-SELECT unnest(%(ids)s::bigint[]), %(tenant)s, %(run)s, %(record)s"""
+   body, deadline, at) VALUES """
+RECEIPTS = "INSERT INTO orchestrator_signalreceipt (id, tenant_id, run_id, record) VALUES "
 UPDATE = """
 UPDATE orchestrator_run SET
-  version = version + 1, takeovers = 0, status = %(status)s, position = %(position)s, wake_at = %(wake)s,
-  record_number = %(number)s, record_hash = %(record_hash)s, event_seq = %(seq)s, event_hash = %(event_hash)s,
-  snapshot_number = %(snapshot)s, patch_bytes = %(patch_bytes)s, terminal_code = %(code)s,
-  reason = %(reason)s,
-  result = %(result)s, started_at = coalesce(started_at, %(at)s),
-  finished_at = CASE WHEN %(over)s THEN coalesce(finished_at, %(at)s) END,
-  lease_owner = CASE WHEN %(keep)s THEN lease_owner END, lease_until = CASE WHEN %(keep)s THEN lease_until END
-WHERE id = %(run)s"""
+  version = version + 1, takeovers = 0, status = %s, position = %s, wake_at = %s::timestamptz,
+  record_number = %s, record_hash = %s, event_seq = %s, event_hash = %s, snapshot_number = %s,
+  patch_bytes = %s, terminal_code = %s, reason = %s, result = %s,
+  started_at = coalesce(started_at, %s), finished_at = coalesce(finished_at, %s::timestamptz),
+  lease_owner = CASE WHEN %s THEN lease_owner END, lease_until = CASE WHEN %s THEN lease_until END
+WHERE id = %s"""
 
 
 class LineRefused(Exception):
@@ -130,17 +126,17 @@ def write(script: Script, cursor: "psycopg.Cursor[Any]") -> "Written":
         binds |= extend(hand.tenant, hand.run, amounts, by=by, at=at, cursor=cursor)
     if finish is not None:
         binds |= close(hand, at, finish, _settles(script))
-    with cursor.connection.pipeline():
-        money = _money(script, effects, cursor) if finish is None else None
+    with cursor.connection.pipeline(), Batch(cursor) as batch:
+        money = _money(script, effects, cursor, batch) if finish is None else None
         binds |= money.entries if money is not None else {}
         state, snapshot = _snapshot(script, binds)
-        head = _records(script, binds, cursor)
-        store_payloads(hand.tenant, hand.run, script.bodies, cursor=cursor)
+        head = _records(script, binds, batch)
+        store_payloads(hand.tenant, hand.run, script.bodies, batch=batch)
         if state is not None:
-            save_snapshot(hand.tenant, hand.run, head.record_number, state, cursor=cursor)
-        _intents(hand, effects, head.record_number, at, cursor)
-        _receipts(script, head.record_number, cursor)
-        _update(script, head, snapshot, keep=bool(effects), cursor=cursor)
+            save_snapshot(hand.tenant, hand.run, head.record_number, state, batch=batch)
+        batch.insert(INTENTS, [_intent(hand, effect, head.record_number, at) for effect in effects])
+        batch.insert(RECEIPTS, _receipts(script, head.record_number))
+        batch.add(UPDATE, _update(script, head, snapshot, keep=bool(effects)))
     if money is not None and (refused := money.result().refused) is not None:
         raise LineRefused(_refusal(refused))
     return _written(script, head, effects, finish, snapshot)
@@ -205,7 +201,10 @@ def _consumed(
 
 
 def _money(
-    script: Script, effects: tuple[CallModel | CallTool, ...], cursor: "psycopg.Cursor[Any]"
+    script: Script,
+    effects: tuple[CallModel | CallTool, ...],
+    cursor: "psycopg.Cursor[Any]",
+    batch: Batch,
 ) -> PostHandle:
     hand, opened = script.hand, script.opened
     version = hand.manifest.pins.price_book
@@ -221,6 +220,7 @@ def _money(
         at=opened.at,
         cursor=cursor,
         book=opened.book,
+        batch=batch,
     )
 
 
@@ -262,7 +262,7 @@ def _snapshot(script: Script, binds: dict[str, str]) -> tuple[bytes | None, Snap
     return state, (number, 0, len(state))
 
 
-def _records(script: Script, binds: Mapping[str, str], cursor: "psycopg.Cursor[Any]") -> Head:
+def _records(script: Script, binds: Mapping[str, str], batch: Batch) -> Head:
     """Link every walk to the chain; the last record binds the digests of the other rows of this commit."""
     head, last = script.hand.head, len(script.walked) - 1
     for index, walked in enumerate(script.walked):
@@ -275,79 +275,60 @@ def _records(script: Script, binds: Mapping[str, str], cursor: "psycopg.Cursor[A
             binds=binds if index == last else {},
             at=script.opened.at,
         )
-        append(script.hand.tenant, linked, cursor=cursor)
+        append(script.hand.tenant, linked, batch=batch)
         script.patch_bytes += sum(len(record.body) for record in linked.records)
         head = linked.head
     return head
 
 
-def _intents(
-    hand: Hand,
-    effects: tuple[CallModel | CallTool, ...],
-    record: int,
-    at: datetime,
-    cursor: "psycopg.Cursor[Any]",
-) -> None:
-    for effect in effects:
-        tool = effect if isinstance(effect, CallTool) else None
-        deadline = at + timedelta(milliseconds=effect.timeout_ms) + GRACE
-        cursor.execute(
-            INTENTS,
-            (
-                effect.id,
-                hand.tenant,
-                hand.run,
-                effect.kind,
-                hand.fence,
-                record,
-                effect.attempt,
-                tool.tool if tool else "",
-                tool.tool_digest if tool else "",
-                tool.argument_digest if tool else "",
-                tool.key if tool else "",
-                tool.mutating if tool else False,
-                canonical_model(effect),
-                deadline,
-                at,
-            ),
-            prepare=True,
-        )
+def _intent(hand: Hand, effect: CallModel | CallTool, record: int, at: datetime) -> tuple[object, ...]:
+    tool = effect if isinstance(effect, CallTool) else None
+    return (
+        effect.id,
+        hand.tenant,
+        hand.run,
+        effect.kind,
+        hand.fence,
+        record,
+        effect.attempt,
+        tool.tool if tool else "",
+        tool.tool_digest if tool else "",
+        tool.argument_digest if tool else "",
+        tool.key if tool else "",
+        tool.mutating if tool else False,
+        canonical_model(effect),
+        at + timedelta(milliseconds=effect.timeout_ms) + GRACE,
+        at,
+    )
 
 
-def _receipts(script: Script, record: int, cursor: "psycopg.Cursor[Any]") -> None:
-    ids = [signal.id for signal in script.opened.signals]
-    if ids:
-        values = {"ids": ids, "tenant": script.hand.tenant, "run": script.hand.run, "record": record}
-        cursor.execute(RECEIPTS, values)
+def _receipts(script: Script, record: int) -> list[tuple[object, ...]]:
+    hand = script.hand
+    return [(signal.id, hand.tenant, hand.run, record) for signal in script.opened.signals]
 
 
-def _update(
-    script: Script, head: Head, snapshot: Snapped, *, keep: bool, cursor: "psycopg.Cursor[Any]"
-) -> None:
+def _update(script: Script, head: Head, snapshot: Snapped, *, keep: bool) -> tuple[object, ...]:
     """The run's row: the one update that carries the fence forward; without effects to perform the lease
     goes with it."""
-    hand, state = script.hand, script.state
-    cursor.execute(
-        UPDATE,
-        {
-            "status": state.status.value,
-            "position": state.position,
-            "number": head.record_number,
-            "wake": wake_at(state, hand.manifest.goal.deadline),
-            "record_hash": head.record_hash,
-            "seq": head.event_seq,
-            "event_hash": head.event_hash,
-            "snapshot": snapshot[0],
-            "patch_bytes": snapshot[1] + script.patch_bytes,
-            "code": state.outcome.value if state.outcome else "",
-            "reason": state.reason[:500],
-            "result": state.result or "",
-            "at": script.opened.at,
-            "over": state.outcome is not None,
-            "keep": keep,
-            "run": hand.run,
-        },
-        prepare=True,
+    hand, state, at = script.hand, script.state, script.opened.at
+    return (
+        state.status.value,
+        state.position,
+        wake_at(state, hand.manifest.goal.deadline),
+        head.record_number,
+        head.record_hash,
+        head.event_seq,
+        head.event_hash,
+        snapshot[0],
+        snapshot[1] + script.patch_bytes,
+        state.outcome.value if state.outcome else "",
+        state.reason[:500],
+        state.result or "",
+        at,
+        at if state.outcome is not None else None,
+        keep,
+        keep,
+        hand.run,
     )
 
 

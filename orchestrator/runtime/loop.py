@@ -9,8 +9,9 @@ from uuid import UUID
 from django.conf import settings
 from django.db import OperationalError
 
-from orchestrator.actions.commit import CommitInDoubt, LeaseLost, commit
+from orchestrator.actions.commit import CommitInDoubt, commit
 from orchestrator.actions.hand import Hand
+from orchestrator.actions.opening import LeaseLost
 from orchestrator.actions.signalling import has_untaken_signals, leave_late_outcomes, poison
 from orchestrator.actions.writing import Committed
 from orchestrator.core.events import TimerFired

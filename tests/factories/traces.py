@@ -10,6 +10,7 @@ from uuid import UUID
 
 import orjson
 
+from tenancy.batch import Batch
 from tenancy.context import raw_cursor, tenant
 from tenancy.ids import fresh_id
 from traces import ports
@@ -68,19 +69,17 @@ class Pen:
         return linked
 
     def commit(self, *moves: Move, bodies: dict[str, bytes] | None = None, snapshot: bool = False) -> Linked:
-        """Write moves in one transaction, in a pipeline, with content and perhaps a snapshot."""
+        """Write moves in one transaction, with content and perhaps a snapshot."""
         for one in moves:
             self.state = apply(self.state, orjson.loads(canonical(one.patch)))
         state, number = canonical(self.state), self.head.record_number + len(moves)
         binds = {f"snapshot:{number}": digest("state", state)} if snapshot else {}
         linked = self.linked(*moves, binds=binds, minutes=number)
-        with tenant(self.tenant):
-            cursor = raw_cursor()
-            with cursor.connection.pipeline():
-                append(self.tenant, linked, cursor=cursor)
-                store_payloads(self.tenant, self.run, bodies or {}, cursor=cursor)
-                if snapshot:
-                    save_snapshot(self.tenant, self.run, number, state, cursor=cursor)
+        with tenant(self.tenant), Batch(raw_cursor()) as batch:
+            append(self.tenant, linked, batch=batch)
+            store_payloads(self.tenant, self.run, bodies or {}, batch=batch)
+            if snapshot:
+                save_snapshot(self.tenant, self.run, number, state, batch=batch)
         return linked
 
 

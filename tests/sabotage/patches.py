@@ -18,16 +18,15 @@ from approvals.actions import Consumed, Word
 from budgets.actions import queue_post
 from orchestrator.actions import commit as committing
 from orchestrator.actions import opening, writing
-from orchestrator.actions.commit import LeaseLost
 from orchestrator.actions.hand import Hand
-from orchestrator.actions.opening import Learnt
+from orchestrator.actions.opening import Learnt, LeaseLost
 from orchestrator.actions.writing import Committed
 from orchestrator.gateways.tools import dispatcher
 from orchestrator.runtime import leases, perform
 from orchestrator.runtime.loop import Worker, nothing
 from orchestrator.runtime.perform import Outcomes
 from tenancy import context
-from tenancy.context import tenant
+from tenancy.context import tenant_reading
 
 Superuser = psycopg.Connection
 Wall = Callable[[Superuser], AbstractContextManager[None]]
@@ -50,14 +49,14 @@ def without(module: Any, name: str, *removed: str) -> Iterator[None]:
 @contextmanager
 def no_fence(_: Superuser) -> Iterator[None]:
     """A commit does not ask whose the run is."""
-    with without(opening, "HOLD", "fence = %(fence)s", "lease_owner = %(worker)s"):
+    with without(opening, "OPEN", "fence = %(fence)s", "lease_owner = %(worker)s"):
         yield
 
 
 @contextmanager
 def no_lease_owner(_: Superuser) -> Iterator[None]:
     """A commit does not ask whether the lease was given back."""
-    with without(opening, "HOLD", "lease_owner = %(worker)s"):
+    with without(opening, "OPEN", "lease_owner = %(worker)s"):
         yield
 
 
@@ -164,10 +163,10 @@ def _decided(hand: Hand, outcomes: Outcomes) -> Any:
     """What the next commit would ask of the world, without committing it."""
     effects: Any = ()
     try:
-        with tenant(hand.tenant):
-            written = committing._once(
-                hand, outcomes.events, dict(outcomes.bodies), Learnt(), (), slice_over=False
-            )
+        with tenant_reading(hand.tenant, opening.OPEN, hand.keys) as rows:
+            opened = opening.read_opened(hand, rows)
+            room = opening.headroom(hand, opened, Learnt(), open_circuits=(), slice_over=False)
+            written = committing._once(hand, outcomes.events, dict(outcomes.bodies), opened, room)
             effects = written.committed.effects
             raise _Undo
     except (_Undo, LeaseLost):

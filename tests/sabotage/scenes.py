@@ -15,7 +15,8 @@ from approvals.actions import Void, consume
 from approvals.core.errors import ApprovalError
 from approvals.models import Request
 from budgets.models import Entry
-from orchestrator.actions.commit import LeaseLost, commit
+from orchestrator.actions.commit import commit
+from orchestrator.actions.opening import LeaseLost
 from orchestrator.actions.stopping import lift, stop_everything
 from orchestrator.core.events import TimerFired
 from orchestrator.models import Run

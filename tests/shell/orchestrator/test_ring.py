@@ -7,7 +7,8 @@ import psycopg
 import pytest
 from django.db import OperationalError, transaction
 
-from orchestrator.actions.commit import LeaseLost, commit
+from orchestrator.actions.commit import commit
+from orchestrator.actions.opening import LeaseLost
 from orchestrator.actions.signalling import cancel, pause, resume
 from orchestrator.core.errors import IllegalMove, RunOver
 from orchestrator.core.events import TimerFired

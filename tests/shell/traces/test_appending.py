@@ -1,12 +1,14 @@
 """Appending and recalling: one statement a table, in a pipeline, and back in one round trip."""
 
 from itertools import pairwise
+from uuid import UUID
 
 import orjson
 import psycopg
 import pytest
 from django.db import DatabaseError, IntegrityError
 
+from tenancy.batch import Batch
 from tenancy.context import raw_cursor, tenant
 from tenancy.ids import fresh_id
 from tests.conftest import House
@@ -22,6 +24,12 @@ from traces.queries import events_after, payloads, recall, records, salt
 from traces.verify import verify_run
 
 TABLES = ("traces_event", "traces_record", "traces_snapshot", "traces_payload", "traces_salt")
+
+
+def saved(tenant_id: UUID, run: UUID, number: int) -> None:
+    """Save an empty snapshot."""
+    with Batch(raw_cursor()) as batch:
+        save_snapshot(tenant_id, run, number, b"{}", batch=batch)
 
 
 @proves("R-TRACE-1")
@@ -73,8 +81,10 @@ def test_content_is_kept_once_a_run_and_found_by_its_digest(house: House) -> Non
     name, body = pen.content("x" * 9000)
     with tenant(house.tenant.id):
         for _ in range(2):
-            store_payloads(house.tenant.id, pen.run, {name: body}, cursor=raw_cursor())
-        store_payloads(house.tenant.id, pen.run, {}, cursor=raw_cursor())
+            with Batch(raw_cursor()) as batch:
+                store_payloads(house.tenant.id, pen.run, {name: body}, batch=batch)
+        with Batch(raw_cursor()) as batch:
+            store_payloads(house.tenant.id, pen.run, {}, batch=batch)
         assert payloads(pen.run, [name, "0" * 64]) == {name: body}
         assert Payload.objects.filter(run_id=pen.run).count() == 1
 
@@ -82,7 +92,7 @@ def test_content_is_kept_once_a_run_and_found_by_its_digest(house: House) -> Non
 def test_two_writers_cannot_both_have_a_place(house: House) -> None:
     pen = write_run(house.tenant.id)
     with pytest.raises(IntegrityError), tenant(house.tenant.id):
-        save_snapshot(house.tenant.id, pen.run, 3, b"{}", cursor=raw_cursor())
+        saved(house.tenant.id, pen.run, 3)
 
 
 @proves("X1")
@@ -114,6 +124,6 @@ def test_another_tenant_sees_and_writes_nothing_of_a_trace(house: House) -> None
         assert not Event.objects.filter(run_id=pen.run).exists()
         assert not Record.objects.filter(run_id=pen.run).exists()
     with pytest.raises(DatabaseError, match="row-level security"), tenant(house.people.other_tenant.id):
-        save_snapshot(house.tenant.id, pen.run, 9, b"{}", cursor=raw_cursor())
+        saved(house.tenant.id, pen.run, 9)
     with tenant(house.people.other_tenant.id):
-        save_snapshot(house.people.other_tenant.id, pen.run, 3, b"{}", cursor=raw_cursor())
+        saved(house.people.other_tenant.id, pen.run, 3)

@@ -19,6 +19,21 @@ POST_ONCE = OpenApiParameter(
 IF_NONE_MATCH = OpenApiParameter(
     "If-None-Match", str, OpenApiParameter.HEADER, description="ETags that are known already."
 )
+ETAG = OpenApiParameter(
+    "ETag",
+    str,
+    OpenApiParameter.HEADER,
+    required=True,
+    response=[200, 304],
+    description="Changes with the run.",
+)
+REPLAYED = OpenApiParameter(
+    "Idempotent-Replay",
+    {"type": "string", "enum": ["true"]},
+    OpenApiParameter.HEADER,
+    response=[200, 202],
+    description="Only where this key was answered before.",
+)
 PROBLEM: dict[str, Any] = {
     "type": "object",
     "description": "What was refused and why (RFC 9457).",
@@ -92,11 +107,11 @@ class Schema(AutoSchema):
     """Adds the headers that doors of a kind share."""
 
     def get_override_parameters(self) -> list[Any]:
-        """Idempotency-Key on every POST, If-None-Match where a run is read."""
+        """Idempotency-Key on every POST, If-None-Match and ETag where a run is read."""
         given: list[Any] = super().get_override_parameters()
         if self.method == "POST":
-            given = [*given, POST_ONCE]
-        return [*given, IF_NONE_MATCH] if self.get_operation_id() == "get_run" else given
+            given = [*given, POST_ONCE, REPLAYED]
+        return [*given, IF_NONE_MATCH, ETAG] if self.get_operation_id() == "get_run" else given
 
 
 def simplified(node: Any) -> Any:

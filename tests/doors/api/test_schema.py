@@ -77,6 +77,15 @@ def test_every_post_takes_an_idempotency_key(document: dict[str, Any]) -> None:
         assert ("Idempotency-Key" in headers) == (method == "post"), path
 
 
+@proves("R-API-1", part="headers of responses in the document")
+def test_the_document_says_which_headers_come_back(document: dict[str, Any]) -> None:
+    known = operations(document)
+    run = known["get", "api/v1/runs/{run_id}"]["responses"]
+    assert all(run[status]["headers"]["ETag"]["required"] for status in ("200", "304"))
+    accepted = known["post", "api/v1/tasks"]["responses"]
+    assert "Idempotent-Replay" in accepted["202"]["headers"]
+
+
 @proves("R-API-1", part="closed inputs in the document")
 def test_every_body_says_that_it_takes_no_other_field(document: dict[str, Any]) -> None:
     shapes = document["components"]["schemas"]

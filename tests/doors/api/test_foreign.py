@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from approvals.models import Decision
 from orchestrator.models import Run, RunSignal
@@ -71,6 +73,21 @@ def test_a_foreign_id_is_answered_like_a_missing_one(neighbours: Neighbours) -> 
         foreign, absent = (knock(neighbours.me, door, names) for names in (neighbours.things, missing()))
         assert refusal(foreign) == (404, "not-found"), door
         assert shape(foreign) == shape(absent), door
+
+
+@proves("Z1", part="the same work")
+def test_a_foreign_id_costs_the_same_statements_as_a_missing_one(neighbours: Neighbours) -> None:
+    """What a clock would have to tell apart, without the clock's noise."""
+
+    def statements(door: tuple[str, str], names: dict[str, str]) -> list[str]:
+        with CaptureQueriesContext(connection) as asked:
+            knock(neighbours.me, door, names)
+        assert len(asked) > 3
+        return [query["sql"].split(" WHERE ")[0] for query in asked.captured_queries]
+
+    for door in WITH_IDS:
+        knock(neighbours.me, door, missing())
+        assert statements(door, neighbours.things) == statements(door, missing()), door
 
 
 @proves("Z1", part="nothing is changed through a foreign id")

@@ -12,10 +12,19 @@ from django.db import OperationalError
 
 from orchestrator.actions import opening
 from orchestrator.actions.hand import Hand
-from orchestrator.actions.opening import Learnt, Opened, headroom, read_opened, stop_for
+from orchestrator.actions.opening import (
+    Learnt,
+    Opened,
+    ScopesLost,
+    headroom,
+    read_opened,
+    still_allowed,
+    stop_for,
+)
 from orchestrator.actions.translate import translate
 from orchestrator.actions.writing import Committed, GrantVoid, LineRefused, Script, Written, write
 from orchestrator.core.desk import Desk
+from orchestrator.core.effects import CallTool
 from orchestrator.core.errors import ContentMissing, Corrupt
 from orchestrator.core.events import AnyEvent, BudgetExtended, Headroom, Started, StopAsked
 from orchestrator.core.machine import advance
@@ -67,6 +76,8 @@ def commit(
             raise CommitInDoubt(written) from error
         except LineRefused as refused:
             learnt.refusal(refused.refusal)
+        except ScopesLost as lost:
+            learnt.lost = lost.scopes
         except GrantVoid as void:
             learnt.void = {**(learnt.void or {}), void.request: void.reason}
         else:
@@ -87,6 +98,9 @@ def _once(
         if script.state.outcome is not None and event.kind in ("started", "timer_fired"):
             continue
         _play(script, event, room)
+    starting = hand.state.status is Status.QUEUED
+    if starting or any(isinstance(effect, CallTool) and effect.mutating for effect in script.effects):
+        still_allowed(hand, room.missing_scopes)
     return write(script, raw_cursor())
 
 

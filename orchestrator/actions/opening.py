@@ -13,6 +13,7 @@ import orjson
 from budgets.book import BOOK, Book, read_book
 from orchestrator.actions.hand import Hand
 from orchestrator.core.events import Headroom, Refusal
+from tenancy.queries import standing_of
 from traces.core.canonical import payload_digest
 
 # One statement in the shape of the book's, with a text more. The row is held first: whoever waits for it has
@@ -38,6 +39,14 @@ SELECT 'stop', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, scope,
  WHERE lifted_at IS NULL AND (tenant_id IS NULL OR tenant_id = %(tenant)s)
 UNION ALL
 SELECT b.*, NULL FROM ({BOOK}) b"""  # noqa: S608 - a statement of budgets' own
+
+
+class ScopesLost(Exception):
+    """The submitter may not do any more what it was admitted to do."""
+
+    def __init__(self, scopes: tuple[str, ...]) -> None:
+        super().__init__(", ".join(scopes))
+        self.scopes = scopes
 
 
 class LeaseLost(Exception):
@@ -79,6 +88,7 @@ class Learnt:
 
     refused: tuple[Refusal, ...] = ()
     void: dict[str, str] | None = None
+    lost: tuple[str, ...] = ()
 
     def refusal(self, refusal: Refusal) -> None:
         """A line refused a reservation."""
@@ -122,8 +132,20 @@ def headroom(
         void=learnt.void or {},
         open_circuits=open_circuits,
         stopped_tools=stopped,
+        missing_scopes=learnt.lost,
         slice_over=slice_over,
     )
+
+
+def still_allowed(hand: Hand, known: tuple[str, ...]) -> None:
+    """Ask again whether the submitter holds what it was admitted with: a role may be lost while a run waits
+    (Z5). Raises ScopesLost for what is not among the `known` losses.
+    """
+    standing = standing_of(hand.tenant, hand.manifest.principal)
+    held = () if standing is None else tuple(scope.value for scope in standing.scopes)
+    lost = tuple(scope for scope in hand.manifest.scopes if scope not in held)
+    if set(lost) - set(known):
+        raise ScopesLost(lost)
 
 
 def stop_for(hand: Hand, stops: tuple[StopRow, ...]) -> StopRow | None:

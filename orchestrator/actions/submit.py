@@ -18,6 +18,7 @@ from orchestrator.core.admission import limits_for, opening_move, opening_state
 from orchestrator.core.compiler import compile_graph
 from orchestrator.core.errors import GoalInvalid, Stopped, TierTooHigh, WorkflowUnknown
 from orchestrator.core.goal import Goal
+from orchestrator.core.graph import CompiledGraph
 from orchestrator.core.machine import CORE_VERSION
 from orchestrator.core.manifest import Manifest
 from orchestrator.core.parsing import fits
@@ -77,7 +78,7 @@ def submit_task(tenant_id: UUID, submitter: Submitter, asked: Submission) -> Sub
         version = _workflow(asked.workflow)
         graph = compile_graph(orjson.loads(bytes(version.body)))
         _admissible(tenant_id, version, at)
-        _goal_fits(graph.spec.input_schema, asked.goal)
+        _goal_fits(graph, asked.goal)
         pinned = pin(tenant_id, graph, asked.boundary)
         run_id = fresh_id()
         asked_limits = limits_for(graph, pinned.pins, asked.goal, asked.budget)
@@ -150,12 +151,22 @@ def _admissible(tenant_id: UUID, version: WorkflowVersion, at: datetime) -> None
     charge_tenant_check(tenant_id, at)
 
 
-def _goal_fits(schema: dict[str, Any], goal: Goal) -> None:
-    """Inputs of a wrong type are refused here; what is missing the run may still ask for."""
-    loose = {**schema, "required": []}
+def _goal_fits(graph: CompiledGraph, goal: Goal) -> None:
+    """Inputs of a wrong type are refused here; what is missing the run may still ask for. A review of the
+    answer can only be asked for where the workflow has a gate for it (R-GRAPH-15)."""
+    if goal.requires_human_approval and not _reviews(graph):
+        detail = "this workflow has no gate for a review of its answer"
+        raise GoalInvalid(detail=detail, pointer="/goal/requires_human_approval")
+    loose = {**graph.spec.input_schema, "required": []}
     fault = fits(loose, goal.inputs)
     if fault is not None:
         raise GoalInvalid(detail=fault.detail, pointer="/goal/inputs")
+
+
+def _reviews(graph: CompiledGraph) -> bool:
+    checks = [node for node in graph.nodes.values() if node.kind == "verify_output"]
+    targets = [edge.target for node in checks for edge in graph.edges_of(node.id, "needs_review")]
+    return any(graph.nodes[target].kind == "approval" for target in targets)
 
 
 def _task(tenant_id: UUID, submitter: Submitter, asked: Submission, at: datetime) -> Task:

@@ -51,6 +51,12 @@ def compile_graph(
     return freeze(drawing)
 
 
+def frozen(document: Mapping[str, Any]) -> CompiledGraph:
+    """The compiled graph of a published version, which had no faults when it was compiled. Raises
+    CompileFailed for what is no graph specification."""
+    return freeze(draw(_read(document), nodes.kinds()))
+
+
 def check(drawing: Drawing) -> tuple[Fault, ...]:
     """Every fault of every check, in the order of their numbers' checks."""
     found = [given for one in ALL for given in one(drawing)]

@@ -210,7 +210,9 @@ def _in_scope(chain: Chain) -> str | None:
     assert chain.spec is not None
     held = chain.view.manifest.scopes
     lost = chain.view.headroom.missing_scopes
-    lacking = [scope for scope in chain.spec.scopes if scope not in held or scope in lost]
+    # Whoever may not submit any more has nothing changed in its name either (Z5).
+    needed = (*chain.spec.scopes, "submit") if chain.spec.mutating else chain.spec.scopes
+    lacking = [scope for scope in needed if scope not in held or scope in lost]
     return f"the submitting principal lacks {', '.join(lacking)}" if lacking else None
 
 

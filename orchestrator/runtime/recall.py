@@ -8,7 +8,7 @@ from uuid import UUID
 import orjson
 
 from orchestrator.actions.hand import Hand
-from orchestrator.core.compiler import compile_graph
+from orchestrator.core.compiler import frozen
 from orchestrator.core.graph import CompiledGraph
 from orchestrator.core.manifest import Manifest, Pins
 from orchestrator.core.state import State
@@ -76,6 +76,10 @@ def pins_of(tenant_id: UUID, digest: str) -> Pins:
 
 @lru_cache(maxsize=64)
 def graph_of(tenant_id: UUID, version_id: UUID) -> CompiledGraph:
-    """A published version never changes, so a process compiles it once."""
+    """A published version never changes, so a process freezes it once.
+
+    It was compiled when it was published; later and stricter checks are no reason to drop a run that stands
+    on it.
+    """
     body = WorkflowVersion.objects.values_list("body", flat=True).get(id=version_id)
-    return compile_graph(orjson.loads(bytes(body)))
+    return frozen(orjson.loads(bytes(body)))

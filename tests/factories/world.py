@@ -8,6 +8,8 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+import orjson
+
 from approvals.actions import Word, decide
 from approvals.core.lifecycle import DecisionKind
 from approvals.models import Request
@@ -107,6 +109,12 @@ class World:
         """The kinds of the run's events, in order."""
         with tenant(self.id):
             return list(Event.objects.filter(run_id=run).order_by("seq").values_list("kind", flat=True))
+
+    def said(self, run: UUID, kind: str) -> list[dict[str, Any]]:
+        """What the run's events of one kind say, in order."""
+        with tenant(self.id):
+            events = Event.objects.filter(run_id=run, kind=kind).order_by("seq")
+            return [orjson.loads(bytes(event.body)) for event in events]
 
     def result(self, run: UUID) -> dict[str, Any]:
         """The run's result document."""

@@ -1,11 +1,12 @@
 """resolve_scope: who asks, what may they, is anything missing? (phases 2, 3 and 7)"""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from orchestrator.core.context import visible_tools
 from orchestrator.core.inputs import inputs
 from orchestrator.core.nodes.base import Plain
 from orchestrator.core.parsing import fits
+from orchestrator.core.state import State
 from orchestrator.core.step import Step, View, say
 from orchestrator.core.value import Value
 from traces.core.chain import Said
@@ -34,13 +35,21 @@ class ResolveScope(Plain):
         said = [self._scope_said(view), *(say(Phase.POLICY_CHECK, body) for body in policy)]
         if denied:
             return Step(state=view.state.evolve(reason=denied[0].rule), outcome="denied", said=tuple(said))
-        given = inputs(view.manifest.goal, view.state, view.desk)
+        given, state = self._settled(view)
         fault = fits(view.graph.spec.input_schema, given)
         if fault is not None:
-            state = view.state.evolve(asked=fault.missing, reason=fault.detail[:300])
-            return Step(state=state, outcome="missing_info", said=tuple(said))
+            missing = state.evolve(asked=fault.missing, reason=fault.detail[:300])
+            return Step(state=missing, outcome="missing_info", said=tuple(said))
         said.append(self._tools_said(view))
-        return Step(state=view.state.evolve(asked=(), reason=""), outcome="resolved", said=tuple(said))
+        return Step(state=state.evolve(asked=(), reason=""), outcome="resolved", said=tuple(said))
+
+    def _settled(self, view: View) -> tuple[dict[str, Any], State]:
+        """The inputs, and the state with the intent that the submitter chose when the goal named several."""
+        given, state = inputs(view.manifest.goal, view.state, view.desk), view.state
+        if state.intent or "intent" in view.graph.spec.input_schema.get("properties", {}):
+            return given, state
+        chosen = given.pop("intent", None)
+        return given, state.evolve(intent=chosen) if isinstance(chosen, str) else state
 
     def _policy(self, view: View) -> tuple[PolicyDecided, ...]:
         """The rules as data: each decision names its rule."""

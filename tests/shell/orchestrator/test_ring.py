@@ -10,7 +10,7 @@ from django.db import OperationalError, transaction
 from orchestrator.actions.commit import commit
 from orchestrator.actions.opening import LeaseLost
 from orchestrator.actions.signalling import cancel, pause, resume
-from orchestrator.core.errors import IllegalMove, RunOver
+from orchestrator.core.errors import GoalInvalid, IllegalMove, RunOver
 from orchestrator.core.events import TimerFired
 from orchestrator.core.lifecycle import path
 from orchestrator.core.terminal import Status
@@ -22,8 +22,10 @@ from orchestrator.runtime.process import make_worker
 from orchestrator.runtime.recall import take_in_hand
 from orchestrator.runtime.sweep import Sweep
 from tenancy.context import tenant
+from tenancy.models import Membership
 from tests.conftest import House
-from tests.factories.world import World, make_world
+from tests.doubles.company import Company
+from tests.factories.world import World, company_at, make_world
 from tests.proves import proves
 from traces.models import Payload, Record, Snapshot
 
@@ -258,3 +260,28 @@ def test_the_same_submission_under_the_same_key_is_the_same_run(world: World) ->
     assert world.submit("tool-loop", SUM, key="twice") != first
     other = world.submit("tool-loop", SUM, key="once", by=world.people.operator)
     assert other != first
+
+
+@proves("Z5", part="read in the commit")
+def test_a_role_that_is_lost_while_the_run_waits_is_missed_before_the_effect(
+    world: World, company: Company
+) -> None:
+    with company_at(company.url):
+        run = world.submit("support-refund", "Refund the order", inputs={"order_id": "A-1001"})
+        world.drive(run)
+        (request,) = world.open_requests(run)
+        with tenant(world.id):
+            Membership.objects.filter(person_id=world.people.submitter.person.id).delete()
+        world.decide(request, world.people.approver)
+        ended = world.drive(run)
+    assert (ended.status, ended.terminal_code) == ("failed", "PERMISSION_DENIED")
+    assert company.effects() == []
+    assert "lacks submit" in str(world.said(run, "call_not_run"))
+    world.sound(run)
+
+
+@proves("R-GRAPH-15", part="a review that nobody could give is refused at the door")
+def test_a_review_of_the_answer_needs_a_gate_for_it(world: World) -> None:
+    with pytest.raises(GoalInvalid) as refused:
+        world.submit("tool-loop", SUM, requires_human_approval=True)
+    assert refused.value.data["pointer"] == "/goal/requires_human_approval"

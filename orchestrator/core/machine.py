@@ -64,6 +64,7 @@ class _Walker:
         self.transitions: list[Transition] = []
         self.effects: list[Effect] = []
         self.settlements: list[Settlement] = []
+        self._entering = False
 
     # -- the event
     # -----------------------------------------------------------------------------------------------
@@ -74,13 +75,14 @@ class _Walker:
             self._stay(self.state, afterwards.heard(self.state, event))
         elif isinstance(event, Started):
             self._stay(self.state, signals.started())
-            self._enter()
+            self._entering = True
         elif isinstance(event, TimerFired) and not self._timely():
             return
         elif settles(event) and event.effect not in self.state.pending:
             self._stay(self.state, afterwards.late(event))
         else:
             self._hear(event)
+        self._enter_on()
 
     def _hear(self, event: AnyEvent) -> None:
         said: tuple[Said, ...] = ()
@@ -119,13 +121,20 @@ class _Walker:
         if self.state.halting is not None:
             self._interrupt(self.state.halting, ())
         elif reenter:
-            self._enter()
+            self._entering = True
 
     # -- walking
     # -------------------------------------------------------------------------------------------------
 
-    def _enter(self) -> None:
-        """Enter the node at the current position, unless the run is to be interrupted or held before it."""
+    def _enter_on(self) -> None:
+        """Enter the node at the current position, and the ones its edges lead to, until one waits or the
+        run ends."""
+        while self._entering:
+            self._entering = False
+            self._enter_one()
+
+    def _enter_one(self) -> None:
+        """Enter one node, unless the run is to be interrupted or held before it."""
         kind = self._kind()
         if kind.starts_work and self.state.interrupt is None and not self.state.pending:
             halting = self.state.halting or self._overdue()
@@ -140,7 +149,7 @@ class _Walker:
         self._follow(kind.enter(self._view(self.recorded.version)), (), entering=True)
 
     def _follow(self, step: Step, said: tuple[Said, ...], *, entering: bool) -> None:
-        """Carry out a step: a refusal, an interrupt, a wait, or an edge."""
+        """Carry out a step: a refusal, an interrupt, a wait, or an edge, whose target is entered next."""
         if self._blocked(step):
             return
         if step.interrupt is not None:
@@ -157,7 +166,7 @@ class _Walker:
         guard = edge.guard.name if edge.guard is not None else None
         phase = self._kind().phases[step.outcome]
         self._move(step, guard, edge.target, phase, said + step.said)
-        self._enter()
+        self._entering = True
 
     def _blocked(self, step: Step) -> bool:
         """Whether the step's effects may not be asked for: an emergency stop, or a budget whose rest does
@@ -211,7 +220,7 @@ class _Walker:
         outcome = f"!{halting.interrupt.value}"
         all_said = (*said, say(Phase.ESCALATION_CHECK, body))
         self._move(Step(state=state, outcome=outcome), None, target, Phase.ESCALATION_CHECK, all_said)
-        self._enter()
+        self._entering = True
 
     def _end_here(self, halting: Halting, said: tuple[Said, ...]) -> None:
         step = forced_end(self.state, halting, self._view(self.recorded.version + 1))

@@ -28,6 +28,7 @@ ALL: tuple[Check, ...] = (
     ends.explicit,
     ends.fitting,
     wiring.allowed,
+    wiring.queue_kept,
     wiring.verified_success,
     tools.permitted,
     tools.fitting_schema,

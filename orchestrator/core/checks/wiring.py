@@ -15,6 +15,7 @@ from orchestrator.core.terminal import ENDINGS, TerminalClass, TerminalCode
 
 Outcome = tuple[str, str]
 ENDS = ("terminate", "finalize")
+QUEUE_GUARD = "queue_left"
 
 TABLE: dict[Outcome, tuple[str, ...]] = {
     ("goal_intake", "accepted"): ("classify_intent",),
@@ -149,6 +150,34 @@ def allowed(drawing: Drawing) -> Iterator[Fault]:
         if target not in may:
             sentence = f"{source}.{edge.outcome} may lead to {', '.join(may) or 'nothing'}, not to {target}"
             yield fault(18, sentence, edge=edge)
+
+
+def queue_kept(drawing: Drawing) -> Iterator[Fault]:
+    """18: check_tool is entered anew only while a call waits, and no work begins while one does
+    (R-GRAPH-19)."""
+    several = any(node.kind == "act" for node in drawing.nodes.values())
+    kept: set[tuple[str, str]] = set()
+    for edge in drawing.edges:
+        outcome = (drawing.kind(edge.source), edge.outcome)
+        if outcome not in (*_ANSWERED_NOT, ("update_state", "committed")):
+            continue
+        target, place = drawing.kind(edge.target), (edge.source, edge.outcome)
+        goes_on = edge.guard is not None and edge.guard.name == QUEUE_GUARD
+        if target == "check_tool" and not goes_on:
+            yield fault(18, f"without the guard {QUEUE_GUARD} there may be no call to check", edge=edge)
+        elif target == "check_tool":
+            kept.add(place)
+        elif target not in ENDS and several and place not in kept and not _alone(drawing, edge):
+            sentence = f"a requested call may still wait: check_tool under {QUEUE_GUARD} must come first"
+            yield fault(18, sentence, edge=edge)
+
+
+def _alone(drawing: Drawing, edge: EdgeSpec) -> bool:
+    """Whether the edge is for a fixed call, which never has others behind it."""
+    if edge.guard is None or edge.guard.name != "asked_by":
+        return False
+    asker = str(edge.guard.parameters.get("node", ""))
+    return asker in drawing.nodes and drawing.kind(asker) == "tool"
 
 
 def verified_success(drawing: Drawing) -> Iterator[Fault]:

@@ -4,7 +4,10 @@ import pytest
 
 from orchestrator.core.checks.ends import BY_OUTCOME
 from orchestrator.core.checks.wiring import EXCEPTIONS, TABLE, targets_of
+from orchestrator.core.compiler import compile_graph
 from orchestrator.core.nodes import kinds
+from tests.core.orchestrator.faulty import before, numbers
+from tests.factories.graphs import document, edge
 from tests.proves import proves
 
 OUTCOMES = [(kind.kind, outcome) for kind in kinds().values() for outcome in kind.outcomes]
@@ -54,3 +57,14 @@ def test_every_outcome_has_its_phase_and_every_kind_its_artifact(name: str) -> N
     kind = kinds()[name]
     assert sorted(kind.phases) == sorted(kind.outcomes)
     assert kind.artifact
+
+
+@proves("R-GRAPH-19", part="no requested call is passed by")
+@pytest.mark.parametrize(
+    ("outcome", "guard", "target"),
+    [("denied", "queue_empty", "check"), ("denied", None, "act-1"), ("malformed", "edited", "act-1")],
+)
+def test_work_does_not_go_on_past_a_call_that_waits(outcome: str, guard: str | None, target: str) -> None:
+    compile_graph(document("act"))
+    unguarded = edge("check", outcome, target, guard)
+    assert 18 in numbers(before(document("act"), unguarded))

@@ -1,0 +1,70 @@
+"""A model of a test's own on loopback, and runs of the tool loop that it drives."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import sleep
+from typing import Any
+from uuid import UUID
+
+from pytest_django import Settings
+
+from orchestrator.core.terminal import TERMINAL_STATUSES, Status
+from orchestrator.models import Run
+from tests.doubles.http_server import Reply, Seen
+from tests.doubles.openai_server import Call, OpenAIServer, calls, said
+from tests.factories.world import World
+
+PATIENCE = 40
+A_MOMENT = 0.05
+
+
+class Obedient(OpenAIServer):
+    """A model that asks for exactly these calls, as often as it takes, and answers once it has results."""
+
+    def __init__(self, *asked: Call, answer: str = "Done.") -> None:
+        super().__init__()
+        self._asked, self._answer = asked, answer
+
+    def answer(self, seen: Seen) -> Reply:
+        """The calls to a conversation without results, the answer to one with them."""
+        messages = (seen.document or {}).get("messages", [])
+        told = any(message.get("role") == "tool" for message in messages)
+        self.play(said(self._answer) if told else calls(*self._asked))
+        return super().answer(seen)
+
+
+@contextmanager
+def foreign(settings: Settings, server: OpenAIServer) -> Iterator[OpenAIServer]:
+    """New runs are pinned to this server as their only model; nothing in it is known to us, nor its price."""
+    with server:
+        settings.OPENAI_BASE_URL = server.url
+        settings.OPENAI_API_KEY = settings.ANTHROPIC_API_KEY = settings.INTERLOCK_MODEL = None
+        settings.INTERLOCK_UNKNOWN_PRICE = "free"
+        yield server
+
+
+def onwards(world: World, run: UUID) -> Run:
+    """Drive until the run has ended or asks people something; short waits of its own are waited out."""
+    found = world.drive(run)
+    for _ in range(PATIENCE):
+        if Status(found.status) in TERMINAL_STATUSES or world.open_requests(run):
+            break
+        sleep(A_MOMENT)
+        found = world.drive(run)
+    return found
+
+
+def to_the_end(world: World, run: UUID, verdict: str = "happened") -> Run:
+    """Drive, agree to every action that is asked for, and say `verdict` where nobody knows what happened."""
+    found = onwards(world, run)
+    while requests := world.open_requests(run):
+        for request in requests:
+            kind = verdict if request.kind == "reconciliation" else "approve"
+            world.decide(request, world.people.approver, kind)
+        found = onwards(world, run)
+    return found
+
+
+def called(name: str, **arguments: Any) -> Call:
+    """A call of one of our tools under its name on the wire."""
+    return Call(name.replace(".", "_"), arguments)

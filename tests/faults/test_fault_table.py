@@ -1,0 +1,210 @@
+"""Every point at which a worker can die, for every kind of tool: the ends that the table of recovery names.
+
+The judge is the demo company's own log: an effect is there once, or nobody knows and a person is asked.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+from pytest_django import Settings
+
+from orchestrator.core.step import View
+from orchestrator.runtime.loop import FaultPoint
+from tenancy.ids import fresh_id
+from tests.conftest import House
+from tests.doubles.company import Company
+from tests.factories.foreign import Obedient, called, foreign, onwards, to_the_end
+from tests.factories.world import World, company_at, make_world
+from tests.journeys.interleaving.clock import Clock
+from tests.proves import proves
+
+READ, KEYED, FINDABLE, BLIND = "orders.lookup", "payments.refund", "mail.send", "ledger.post"
+ASKED: dict[str, tuple[str, dict[str, str]]] = {
+    READ: ("orders", {"order_id": "A-1001"}),
+    KEYED: ("payments", {"order_id": "A-1001", "amount": "10.00", "currency": "USD", "reason": "late"}),
+    FINDABLE: ("mail", {"to": "a@b.example", "subject": "Yours", "text": "Hello", "reference": "r-1"}),
+    BLIND: ("ledger", {"account": "refunds", "amount": "-10.00", "memo": ""}),
+}
+
+
+class Killed(BaseException):
+    """A worker dies: nothing is cleaned up."""
+
+
+@dataclass(kw_only=True)
+class Case:
+    """A run whose next effect is the call of one tool, agreed to where people must agree."""
+
+    world: World
+    company: Company
+    clock: Clock
+    server: Obedient
+    run: UUID
+    tool: str
+
+    def effects(self) -> int:
+        """How often the company did it; a look-up leaves no trace there and counts as none."""
+        return len(self.company.effects(ASKED[self.tool][0]))
+
+    def resolutions(self) -> list[str]:
+        """What recovery said of effects that were in flight."""
+        return [said["resolution"] for said in self.world.said(self.run, "call_recovered")]
+
+    def dies(self, point: str, times: int = 1) -> None:
+        """A worker takes the run and dies at a point, when it comes there for the nth time."""
+        dying = replace(self.world.worker, name=fresh_id().hex, fault=self._fault(point, times))
+        with pytest.raises(Killed):
+            dying.advance(self.run)
+        self.clock.lease_dies(self.run)
+
+    def _fault(self, wanted: str, times: int) -> FaultPoint:
+        left = [times]
+
+        def fault(point: str) -> None:
+            left[0] -= point == wanted
+            if left[0] == 0:
+                raise Killed(point)
+
+        return fault
+
+
+@pytest.fixture
+def case(
+    request: pytest.FixtureRequest,
+    house: House,
+    company: Company,
+    superuser: psycopg.Connection,
+    settings: Settings,
+) -> Iterator[Case]:
+    """The run of the tool that the test's parameter `tool` names."""
+    tool: str = request.node.callspec.params["tool"]
+    server = Obedient(called(tool, **ASKED[tool][1]))
+    with company_at(company.url), foreign(settings, server):
+        world = make_world(house)
+        run = world.submit("tool-loop", "Do what the model says.")
+        clock = Clock(superuser)
+        found = Case(world=world, company=company, clock=clock, server=server, run=run, tool=tool)
+        if tool == READ:
+            found.dies("performed")  # the reply is lost, asked for again, and the look-up comes next
+        else:
+            onwards(world, run)
+            (asked,) = world.open_requests(run)
+            world.decide(asked, world.people.approver)
+        yield found
+
+
+def judge(case: Case, verdict: str, effects: int, resolutions: list[str]) -> None:
+    """The run's end, what the company did, what recovery said, and a whole trace."""
+    found = to_the_end(case.world, case.run, verdict)
+    assert found.terminal_code == ("USER_CANCEL" if verdict == "cancel" else "SUCCESS"), found.reason
+    assert case.effects() == effects
+    assert [word for word in case.resolutions() if word != "lost"] == resolutions
+    assert case.server.violations == []
+    case.world.sound(case.run)
+
+
+SURELY_NOT_SENT = {KEYED: "repeated", FINDABLE: "abandoned", BLIND: "abandoned"}
+SENT = {KEYED: "repeated", FINDABLE: "found", BLIND: "in_doubt"}
+MUTATING = [KEYED, FINDABLE, BLIND]
+
+
+@proves("R-TOOL-9", part="killed before anything was sent")
+@proves("R-SESS-8", part="killed before anything was sent")
+@pytest.mark.parametrize("tool", MUTATING)
+@pytest.mark.parametrize("point", ["claimed", "before_commit", "committed", "before_dispatch"])
+def test_killed_before_the_send(case: Case, tool: str, point: str) -> None:
+    case.dies(point)
+    assert case.effects() == 0
+    begun = point in ("committed", "before_dispatch")
+    judge(case, "none", 1, [SURELY_NOT_SENT[tool]] if begun else [])
+
+
+@proves("R-TOOL-9", part="killed where nobody knows")
+@pytest.mark.parametrize("tool", MUTATING)
+@pytest.mark.parametrize("verdict", ["not_happened", "cancel"])
+def test_killed_between_the_row_and_the_send(case: Case, tool: str, verdict: str) -> None:
+    case.dies("dispatched")
+    assert case.effects() == 0
+    if tool == KEYED:
+        judge(case, "none", 1, ["repeated"])
+    else:
+        judge(case, verdict, 0, ["in_doubt"])
+
+
+@proves("R-TOOL-9", part="killed after the send")
+@pytest.mark.parametrize("tool", MUTATING)
+@pytest.mark.parametrize(("point", "times"), [("sent", 1), ("performed", 1), ("before_commit", 2)])
+def test_killed_after_the_send(case: Case, tool: str, point: str, times: int) -> None:
+    case.dies(point, times)
+    assert case.effects() == 1
+    judge(case, "happened", 1, [SENT[tool]])
+
+
+@proves("R-TOOL-9", part="cancelled in doubt")
+@pytest.mark.parametrize("tool", [BLIND])
+def test_what_happened_and_is_not_known_can_be_cancelled(case: Case, tool: str) -> None:
+    case.dies("sent")
+    judge(case, "cancel", 1, ["in_doubt"])
+
+
+@proves("R-TOOL-9", part="read-only")
+@pytest.mark.parametrize("tool", [READ])
+@pytest.mark.parametrize(
+    ("point", "times", "repeats"),
+    [
+        ("claimed", 1, 0),
+        ("before_commit", 2, 0),
+        ("committed", 2, 1),
+        ("performed", 2, 1),
+        ("before_commit", 3, 1),
+    ],
+)
+def test_a_look_up_is_repeated(case: Case, tool: str, point: str, times: int, repeats: int) -> None:
+    case.dies(point, times)
+    judge(case, "none", 0, ["repeated"] * repeats)
+
+
+@proves("R-TOOL-9", part="killed while recovering")
+@pytest.mark.parametrize("tool", [KEYED])
+@pytest.mark.parametrize("point", ["renewed", "sent"])
+def test_killed_again_while_it_repeats(case: Case, tool: str, point: str) -> None:
+    case.dies("sent")
+    case.dies(point)
+    judge(case, "none", 1, ["repeated"])
+    keys = {asked["key"] for asked in case.company.requests("payments") if asked["method"] == "POST"}
+    assert len(keys) == 1
+
+
+MODES: list[Any] = [
+    (READ, "fail", 0, []),
+    (READ, "hang", 0, []),
+    (KEYED, "fail", 0, []),
+    (KEYED, "commit_then_fail", 1, []),
+    (KEYED, "hang", 0, []),
+    (KEYED, "commit_then_hang", 1, []),
+    (FINDABLE, "fail", 0, ["in_doubt"]),
+    (FINDABLE, "commit_then_fail", 1, ["found"]),
+    (FINDABLE, "hang", 0, ["in_doubt"]),
+    (FINDABLE, "commit_then_hang", 1, ["found"]),
+    (BLIND, "fail", 0, ["in_doubt"]),
+    (BLIND, "commit_then_fail", 1, ["in_doubt"]),
+    (BLIND, "hang", 0, ["in_doubt"]),
+    (BLIND, "commit_then_hang", 1, ["in_doubt"]),
+]
+
+
+@proves("R-TOOL-11", part="every kind of failure")
+@proves("R-TOOL-10", part="every kind of failure")
+@pytest.mark.parametrize(("tool", "mode", "effects", "resolutions"), MODES)
+def test_the_company_fails(
+    case: Case, tool: str, mode: str, effects: int, resolutions: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(View, "deadline_ms", lambda view, wanted: min(wanted, 400))
+    case.company.faults(ASKED[tool][0], mode, times=1, on="all" if tool == READ else "writes")
+    judge(case, "happened" if effects else "not_happened", effects, resolutions)
+    sends = [asked for asked in case.company.requests(ASKED[tool][0]) if asked["method"] == "POST"]
+    assert len(sends) == (0 if tool == READ else 1), "a mutating call was sent twice"

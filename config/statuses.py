@@ -54,6 +54,7 @@ STATUS: dict[str, int] = {
     "compile-failed": 422,
     "goal-invalid": 422,
     "scenario-invalid": 500,
+    "replay-differs": 500,
     "workflow-unknown": 422,
     "run-over": 409,
     "tier-too-high": 403,

@@ -4,7 +4,7 @@ from typing import Any
 from uuid import UUID
 
 from celery import shared_task
-from celery.signals import worker_ready, worker_shutting_down
+from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
 
 from orchestrator.runtime.process import this_process
 
@@ -25,3 +25,9 @@ def a_worker_is_ready(**_: Any) -> None:
 def a_worker_is_to_stop(**_: Any) -> None:
     """Hold every run in hand before its next effect and give it back (R-SESS-13)."""
     this_process().stop()
+
+
+@worker_shutdown.connect
+def a_worker_has_stopped(**_: Any) -> None:
+    """No job is left: let go of everything."""
+    this_process().end()

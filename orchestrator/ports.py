@@ -1,9 +1,19 @@
 """What the orchestrator lends to the floors below."""
 
+from argparse import ArgumentParser
+
 from approvals.ports import register_edit_check
 from orchestrator.actions.editing import judge_edit
+from orchestrator.queries.replays import replay_lines
 from orchestrator.queries.traced import TracedRuns
 from traces.ports import register_runs
+from traces.verbs import Verb, register_verb
+
+
+def no_arguments(_: ArgumentParser) -> None:
+    """Replay takes the run alone."""
+
 
 register_edit_check(judge_edit)
 register_runs(TracedRuns())
+register_verb("replay", Verb("run the recorded events through the core again", no_arguments, replay_lines))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,6 +59,15 @@ def servers(django_db_blocker: DjangoDbBlocker) -> Iterator[TestServers]:
             connections["default"].close_pool()  # type: ignore[attr-defined]
     finally:
         found.release()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def effects() -> Iterator[None]:
+    """Closes what the workers of this process's tests held open."""
+    yield
+    world = sys.modules.get("tests.factories.world")
+    if world is not None:
+        world.LOOP.stop()
 
 
 @pytest.fixture(scope="session")

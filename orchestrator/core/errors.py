@@ -85,3 +85,9 @@ class DiskFull(OrchestratorError):
     """The store is full: new work is refused, accepted work is kept."""
 
     code = "store-full"
+
+
+class ReplayDiffers(OrchestratorError):
+    """The run {run} does not replay: record {record}: {detail}"""
+
+    code = "replay-differs"

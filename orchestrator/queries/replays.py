@@ -1,17 +1,30 @@
 """Replaying a stored run."""
 
+from collections.abc import Mapping
+from typing import Any
 from uuid import UUID
 
 import orjson
 
+from orchestrator.core.errors import ReplayDiffers
 from orchestrator.core.replay import Report, replayed
 from orchestrator.core.state import State
 from orchestrator.models import ManifestRow, Run
 from orchestrator.runtime.recall import graph_of, manifest_of, pins_of
-from tenancy.context import tenant
+from tenancy.context import current_tenant, tenant
 from traces.core.errors import Erased
 from traces.models import Payload
 from traces.queries import records, salt, snapshots
+
+
+def replay_lines(run_id: UUID, _: Mapping[str, Any]) -> list[str]:
+    """What `manage.py trace replay` prints, inside the run's tenant. Raises ReplayDiffers."""
+    house = current_tenant()
+    assert house is not None
+    report = replay(house, run_id)
+    if not report.matches:
+        raise ReplayDiffers(run=str(run_id), record=report.first_difference, detail=report.detail)
+    return [f"{run_id}: {report.records} records come out the same"]
 
 
 def replay(tenant_id: UUID, run_id: UUID) -> Report:

@@ -30,17 +30,21 @@ class Process:
 
     def stop(self) -> None:
         """Graceful stop (R-SESS-13): no new slice, each run in hand is held before its next effect and
-        given back."""
+        given back. Leases are renewed until the last effect has ended."""
         self.worker.stopping = True
         self.sweep.stop()
+
+    def end(self) -> None:
+        """Once no run is in hand: end the heartbeat and close what the gateways hold open."""
         self.heartbeat.stop()
+        self.worker.performer.loop.stop()
 
 
-def make_worker() -> Worker:
+def make_worker(loop: EffectLoop | None = None) -> Worker:
     """A worker with gateways of its own, under a name nobody had before."""
     name = f"{socket.gethostname()[:40]}:{os.getpid()}:{token_hex(4)}"
-    loop = EffectLoop()
-    return Worker(name=name, performer=Performer(loop=loop, models=ModelGateway(), tools=ToolGateway()))
+    performer = Performer(loop=loop or EffectLoop(), models=ModelGateway(), tools=ToolGateway())
+    return Worker(name=name, performer=performer)
 
 
 @cache

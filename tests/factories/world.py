@@ -16,6 +16,7 @@ from approvals.models import Request
 from orchestrator.actions.seed import furnish
 from orchestrator.actions.submit import Submission, Submitter, submit_task
 from orchestrator.core.goal import Goal
+from orchestrator.gateways.effects_loop import EffectLoop
 from orchestrator.models import Run
 from orchestrator.queries.replays import replay
 from orchestrator.queries.runs import result_of
@@ -27,6 +28,13 @@ from tests.factories.tenancy import Cast, Somebody
 from traces.core.chain import Head
 from traces.models import Event
 from traces.verify import Fault, verify_run
+
+LOOP = EffectLoop()
+
+
+def fresh_worker() -> Worker:
+    """A worker with gateways of its own on the loop that all workers of this test process share."""
+    return make_worker(LOOP)
 
 
 @contextmanager
@@ -48,7 +56,7 @@ class World:
     """A furnished house with one worker."""
 
     house: House
-    worker: Worker = field(default_factory=make_worker)
+    worker: Worker = field(default_factory=fresh_worker)
 
     @property
     def id(self) -> UUID:

@@ -18,14 +18,13 @@ from orchestrator.models import Dispatch, Intent, ManifestRow, Run, RunSignal, S
 from orchestrator.queries.progress import progress_of
 from orchestrator.queries.replays import replay
 from orchestrator.runtime.leases import claim, release
-from orchestrator.runtime.process import make_worker
 from orchestrator.runtime.recall import take_in_hand
 from orchestrator.runtime.sweep import Sweep
 from tenancy.context import tenant
 from tenancy.models import Membership
 from tests.conftest import House
 from tests.doubles.company import Company
-from tests.factories.world import World, company_at, make_world
+from tests.factories.world import World, company_at, fresh_worker, make_world
 from tests.proves import proves
 from traces.models import Payload, Record, Snapshot
 
@@ -111,7 +110,7 @@ def test_every_performed_effect_was_an_intent_before(world: World) -> None:
 @pytest.mark.parametrize("point", ["claimed", "before_commit", "committed", "performed"])
 def test_a_killed_worker_changes_nothing(world: World, superuser: psycopg.Connection, point: str) -> None:
     run = world.submit("tool-loop", SUM)
-    dying = make_worker()
+    dying = fresh_worker()
     dying.fault = dies_at(point, 2 if point in ("before_commit", "committed", "performed") else 1)
     with pytest.raises(Killed):
         dying.advance(run)
@@ -126,7 +125,7 @@ def test_a_killed_worker_changes_nothing(world: World, superuser: psycopg.Connec
 def test_a_run_that_kills_three_workers_is_parked(world: World, superuser: psycopg.Connection) -> None:
     run = world.submit("tool-loop", SUM)
     for _ in range(3):
-        dying = make_worker()
+        dying = fresh_worker()
         dying.fault = dies_at("claimed")
         with pytest.raises(Killed):
             dying.advance(run)
@@ -151,7 +150,7 @@ def test_the_sweep_finds_what_no_message_told_of(world: World) -> None:
 @proves("R-SESS-13")
 def test_a_worker_that_is_to_stop_gives_its_run_back_unharmed(world: World) -> None:
     run = world.submit("tool-loop", SUM)
-    stopping = make_worker()
+    stopping = fresh_worker()
 
     def fault(point: str) -> None:
         stopping.stopping = stopping.stopping or point == "performed"
@@ -237,7 +236,7 @@ def test_recall_needs_no_core_logic(world: World) -> None:
 @proves("R-SESS-2", part="one writer")
 def test_of_two_workers_one_has_the_run(world: World) -> None:
     run = world.submit("tool-loop", SUM)
-    workers = [make_worker() for _ in range(2)]
+    workers = [fresh_worker() for _ in range(2)]
     threads = [threading.Thread(target=worker.advance, args=(run,)) for worker in workers]
     for thread in threads:
         thread.start()

@@ -1,0 +1,71 @@
+"""`manage.py stop set|list|lift`: the emergency stop (R-SEC-9)."""
+
+from argparse import ArgumentParser
+from typing import Any
+from uuid import UUID
+
+from django.core.management.base import BaseCommand, CommandError
+
+from orchestrator.actions.stopping import lift, stop_everything
+from orchestrator.models import EmergencyStop
+from tenancy.models import Tenant
+from tenancy.queries import tenant_by_slug
+
+SCOPES = ("global", "tenant", "workflow", "tool")
+NAMED = ("workflow", "tool")
+
+
+class Command(BaseCommand):
+    """Puts a stop in force, before the next effect of any run; shows those in force; lifts one."""
+
+    help = "Stop everything, a tenant, a workflow or a tool at once, and let it go on again."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Three verbs."""
+        verbs = parser.add_subparsers(dest="verb", required=True)
+        put = verbs.add_parser("set", help="`stop set tool payments.refund --tenant demo --reason …`")
+        put.add_argument("scope", choices=SCOPES)
+        put.add_argument("target", nargs="?", default="", help="the workflow's or tool's name")
+        put.add_argument("--tenant", metavar="SLUG", help="whose; every scope but global needs it")
+        put.add_argument("--reason", required=True)
+        verbs.add_parser("list")
+        gone = verbs.add_parser("lift")
+        gone.add_argument("stop", type=UUID)
+        gone.add_argument("--reason", required=True)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Do it; the id of a new stop is printed alone."""
+        getattr(self, f"_{options['verb']}")(options)
+
+    def _set(self, options: dict[str, Any]) -> None:
+        scope, target = options["scope"], options["target"]
+        if (scope in NAMED) != bool(target):
+            said = "names its target" if scope in NAMED else "has no target"
+            raise CommandError(f"a stop of scope {scope} {said}")
+        house = None if scope == "global" else _house(options["tenant"]).id
+        if scope == "global" and options["tenant"]:
+            raise CommandError("a global stop is nobody's own")
+        stop = stop_everything(scope, tenant_id=house, target=target, by=None, reason=options["reason"])
+        self.stdout.write(str(stop.id))
+
+    def _list(self, options: dict[str, Any]) -> None:
+        names = dict(Tenant.objects.values_list("id", "slug"))
+        for stop in EmergencyStop.objects.filter(lifted_at=None).order_by("at", "id"):
+            whose = names.get(stop.tenant_id, "") if stop.tenant_id else "everybody"
+            what = f"{stop.scope} {stop.target}".strip()
+            self.stdout.write(
+                f"{stop.id}  {whose}  {what}  since {stop.at:%Y-%m-%d %H:%M:%S%z}  {stop.reason}"
+            )
+
+    def _lift(self, options: dict[str, Any]) -> None:
+        found = EmergencyStop.objects.filter(id=options["stop"]).first()
+        if found is None or not lift(found.id, tenant_id=found.tenant_id, by=None, reason=options["reason"]):
+            raise CommandError("no such stop is in force")
+        self.stdout.write("lifted")
+
+
+def _house(slug: str | None) -> Tenant:
+    found = tenant_by_slug(slug) if slug else None
+    if found is None:
+        raise CommandError(f"there is no tenant {slug!r}" if slug else "whose? say --tenant")
+    return found

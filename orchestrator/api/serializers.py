@@ -135,6 +135,28 @@ class PinsField(serializers.Serializer[Any]):
     code_version = serializers.CharField()
 
 
+class LeftField(serializers.Serializer[Any]):
+    """What is left: tokens, calls, whole cents, milliseconds. Null: no limit."""
+
+    tokens = serializers.IntegerField(allow_null=True)
+    tool_calls = serializers.IntegerField(allow_null=True)
+    cost_cents = serializers.IntegerField(allow_null=True)
+    wall_clock_ms = serializers.IntegerField(allow_null=True)
+
+
+class ProgressField(serializers.Serializer[Any]):
+    """The envelope of the newest committed step (R-SESS-11). `progress_id` is a cursor into the events."""
+
+    session_id = serializers.UUIDField()
+    progress_id = serializers.IntegerField()
+    emitted_at = serializers.DateTimeField()
+    current_step = serializers.CharField()
+    completed_step_count = serializers.IntegerField()
+    total_step_count = serializers.IntegerField(allow_null=True)
+    budget_remaining = LeftField()
+    awaiting_gate = serializers.BooleanField()
+
+
 class RunField(RunRow):
     """A run as it stands. Amounts are decimal text by dimension; a limit that is null is none.
 
@@ -146,6 +168,7 @@ class RunField(RunRow):
     mode = serializers.ChoiceField(choices=MODES)
     reason = serializers.CharField(allow_blank=True)
     sentence = serializers.CharField()
+    progress = ProgressField()
     usage = serializers.DictField(child=serializers.CharField())
     limits = serializers.DictField(child=serializers.CharField(allow_null=True))
     reserved = serializers.DictField(child=serializers.CharField())

@@ -7,6 +7,7 @@ import orjson
 from budgets.queries import usage
 from orchestrator.api.serializers import stamp
 from orchestrator.models import ManifestRow, Run
+from orchestrator.queries.progress import progress_of
 from orchestrator.queries.runs import result_of, sentence_of
 from traces.core.canonical import plain
 from traces.core.phases import Phase
@@ -42,6 +43,7 @@ def whole(run: Run) -> dict[str, Any]:
         "workflow_version": run.workflow_version.version,
         "reason": run.reason,
         "sentence": sentence_of(run),
+        "progress": progress_of(run).model_dump(mode="json"),
         "mode": run.mode,
         **amounts(run),
         "estimate": None,

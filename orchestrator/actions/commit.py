@@ -5,7 +5,8 @@ made again with what was learnt, so the trace never speaks of an intent that was
 reservation thereby leaves the grant unused.
 """
 
-from collections.abc import Sequence
+from collections import ChainMap
+from collections.abc import MutableMapping, Sequence
 from typing import Literal, cast
 
 from django.db import OperationalError
@@ -127,9 +128,10 @@ def _play(script: Script, event: AnyEvent, room: Headroom) -> None:
     """Walk one event and link its transitions to the chain; content not at hand is fetched and the walk
     made again."""
     hand = script.hand
-    hand.shelf.keep(script.bodies)
+    # What this commit will store lies before the shelf, not on it: a commit that fails must make it again.
+    held = ChainMap(script.bodies, cast("MutableMapping[str, bytes]", hand.shelf))
     while True:
-        desk = Desk(hand.salt, hand.shelf)
+        desk = Desk(hand.salt, held)
         try:
             walk = advance(hand.graph, hand.manifest, script.state, event, room, desk)
             break

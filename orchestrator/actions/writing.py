@@ -106,7 +106,6 @@ class Script:
         self.effects.extend(walk.effects)
         self.settlements.extend(walk.settlements)
         self.bodies.update(made)
-        self.hand.shelf.keep(made)
 
     def performed(self) -> tuple[CallModel | CallTool, ...]:
         """The effects that a worker performs and that are still wanted at the end of the commit."""
@@ -147,6 +146,7 @@ class Written:
     """A commit that was sent: what holds once it has landed."""
 
     committed: Committed
+    bodies: Mapping[str, bytes]
     state: State
     head: Head
     snapshot_number: int
@@ -156,6 +156,7 @@ class Written:
     def taken_over(self, hand: Hand) -> Committed:
         """Bring the hand up to date with what landed."""
         hand.version += 1
+        hand.shelf.keep(self.bodies)
         hand.state, hand.head, hand.patch_bytes = self.state, self.head, self.patch_bytes
         hand.snapshot_number, hand.snapshot_bytes = self.snapshot_number, self.snapshot_bytes
         return self.committed
@@ -171,6 +172,7 @@ def _written(
     committed = Committed(at=script.opened.at, effects=effects, finished=finish, seq=head.event_seq)
     return Written(
         committed=committed,
+        bodies=script.bodies,
         state=script.state,
         head=head,
         snapshot_number=snapshot[0],

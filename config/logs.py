@@ -33,7 +33,11 @@ def renderer(style: str, *, tty: bool) -> structlog.typing.Processor:
     """The last step of a line: `console` for eyes, `json` for machines, `auto` by where it goes."""
     if style == "json":
         return structlog.processors.JSONRenderer()
-    return structlog.dev.ConsoleRenderer(colors=tty and style != "plain", pad_event_to=0)
+    # The library's own way of showing an exception prints every local of every frame: seconds of work each
+    # time, and whatever secret was at hand.
+    return structlog.dev.ConsoleRenderer(
+        colors=tty and style != "plain", pad_event_to=0, exception_formatter=structlog.dev.plain_traceback
+    )
 
 
 def configure(*, style: str, level: str) -> None:

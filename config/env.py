@@ -73,6 +73,8 @@ class Environment(BaseSettings):
     slice_seconds: float = Field(10, gt=0, le=600, validation_alias="INTERLOCK_SLICE_SECONDS")
     drain_seconds: int = Field(20, ge=1, le=600, validation_alias="INTERLOCK_DRAIN_SECONDS")
 
+    rate_per_minute: int = Field(1_200, ge=1, le=1_000_000, validation_alias="INTERLOCK_RATE_PER_MINUTE")
+
     model: str | None = Field(None, validation_alias="INTERLOCK_MODEL")
     unknown_price: str = Field("worst", pattern="^(worst|free)$", validation_alias="INTERLOCK_UNKNOWN_PRICE")
     worst_case_usd_per_mtok: Decimal = Field(

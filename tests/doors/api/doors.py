@@ -17,6 +17,7 @@ METHODS = ("get", "post", "put", "patch", "delete")
 # Who may: the scope a key must hold; None where no key is asked for.
 DOORS: dict[tuple[str, str], Scope | None] = {
     ("get", "livez"): None,
+    ("get", "metrics"): None,
     ("get", "readyz"): None,
     ("get", "api/schema"): None,
     ("post", "api/v1/tasks"): Scope.SUBMIT,

@@ -50,7 +50,7 @@ class Program:
 
 def whole(path: str) -> str:
     """The whole path."""
-    return path if path.startswith(("/api/", "/livez", "/readyz")) else API + path
+    return path if path.startswith(("/api/", "/livez", "/readyz", "/metrics")) else API + path
 
 
 def program(tenant_id: UUID, role: Role, *, owner: Person | None = None) -> Program:

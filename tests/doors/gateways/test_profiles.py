@@ -35,6 +35,7 @@ def test_a_key_is_used_at_once() -> None:
     assert profile.price.source == "genai-prices"
 
 
+@proves("R-TOOL-22", part="profiles by role, failover in order")
 def test_the_named_model_comes_first_and_others_stand_by() -> None:
     environment = ModelEnvironment(
         model="anthropic:claude-sonnet-4-5", openai_api_key="a", anthropic_api_key="b"

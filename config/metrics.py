@@ -1,0 +1,66 @@
+"""What this process did, for Prometheus (R-API-1): requests by route, calls by gateway, and the process.
+
+Each process tells its own numbers. Nothing in them names a tenant, a run or a person.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from time import perf_counter
+
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, Counter, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily
+from prometheus_client.registry import Collector
+
+from orchestrator.gateways.tally import TALLY
+
+REQUESTS = Counter("interlock_requests", "Answered requests.", ("method", "route", "status"))
+SECONDS = Histogram("interlock_request_seconds", "How long an answer took.", ("method", "route"))
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+
+
+class Calls(Collector):
+    """The gateways' own books."""
+
+    def collect(self) -> Iterator[CounterMetricFamily]:
+        """One counter by gateway, subject and outcome."""
+        counted = CounterMetricFamily(
+            "interlock_calls",
+            "Calls that gateways made or refused.",
+            labels=("gateway", "subject", "outcome"),
+        )
+        for labels, count in sorted(TALLY.read().items()):
+            counted.add_metric(labels, count)
+        yield counted
+
+
+REGISTRY.register(Calls())
+
+
+class Measured:
+    """Counts and times every request by its route, never by its address, which a stranger chooses."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        """The response."""
+        started = perf_counter()
+        response = self.get_response(request)
+        match = request.resolver_match
+        route = match.route if match is not None else "(none)"
+        method = request.method if request.method in METHODS else "(other)"
+        REQUESTS.labels(method, route, response.status_code).inc()
+        SECONDS.labels(method, route).observe(perf_counter() - started)
+        return response
+
+
+@never_cache
+@require_safe
+def metrics(request: HttpRequest) -> HttpResponse:
+    """The text format of Prometheus."""
+    return HttpResponse(generate_latest(), content_type=CONTENT_TYPE_LATEST)

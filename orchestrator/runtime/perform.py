@@ -97,12 +97,9 @@ class Performer:
         performed = self._one(hand, effect).result()
         fault("sent")
         event = performed.event(at)
-        if (
-            isinstance(event, ToolFailed)
-            and event.sent
-            and event.error in UNCERTAIN
-            and not effect.honours_keys
-        ):
+        if isinstance(event, ToolFailed) and event.sent and event.error in UNCERTAIN:
+            # A key would make a repetition safe, but payments and sends are not repeated by themselves
+            # (R-TOOL-10).
             return self.resolve(hand, effect, at)
         if held_back(event):
             # Nobody else can know it, so it is said: recovery would have to ask what a `started` row means.

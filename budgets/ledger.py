@@ -16,29 +16,29 @@ from budgets.core.entry import COLUMNS, EntryRow, amounts_text, seal
 from budgets.core.errors import LedgerMoved
 from budgets.core.posting import Draft, LineState
 from budgets.core.vector import ZERO
-from tenancy.batch import Batch
+from tenancy.batch import Batch, Touched
 from tenancy.ids import fresh_id
 
 Cursor = psycopg.Cursor[Any]
 
-# Three plain statements instead of one with CTEs: together they take half its time, most of which was
-# starting it up. The lines travel as one JSON text, because a list per column costs three times as much to
-# write down.
+# The lines travel as one JSON text, because a list per column costs three times as much to write down.
 MOVE_LINES: Final = """
 UPDATE budgets_line l SET used = l.used + w.used, reserved = l.reserved + w.reserved
-  FROM json_to_recordset(%(lines)s::json)
+  FROM json_to_recordset(%s::json)
        AS w(account_id uuid, dimension text, used numeric, reserved numeric, asked numeric)
- WHERE l.tenant_id = %(tenant)s AND l.account_id = ANY(%(accounts)s::uuid[])
+ WHERE l.tenant_id = %s AND l.account_id = ANY(%s::uuid[])
    AND l.account_id = w.account_id AND l.dimension = w.dimension
    AND (w.asked IS NULL OR l."limit" IS NULL OR l.used + l.reserved + w.asked <= l."limit")
-RETURNING l.account_id, l.dimension"""
+RETURNING l.account_id || ':' || l.dimension AS key"""
 
 MOVE_TRANCHE: Final = """
 UPDATE budgets_tranche t
-   SET held = t.held + %(held)s, used = t.used + %(used)s, reserved = t.reserved + %(reserved)s,
-       booked = t.booked + %(booked)s, closed_at = %(closed_at)s
- WHERE t.id = %(id)s AND t.closed_at IS NULL
-   AND t.held + %(held)s >= t.used + %(used)s + t.reserved + %(reserved)s"""
+   SET held = t.held + w.held, used = t.used + w.used, reserved = t.reserved + w.reserved,
+       booked = t.booked + w.booked, closed_at = %s::timestamptz
+  FROM (SELECT %s::numeric AS held, %s::numeric AS used, %s::numeric AS reserved, %s::numeric AS booked) w
+ WHERE t.id = %s AND t.closed_at IS NULL
+   AND t.held + w.held >= t.used + w.used + t.reserved + w.reserved
+RETURNING t.id::text AS key"""
 
 _ENTRY_COLUMNS: Final = (*COLUMNS, "digest", "marks")
 ENTRIES: Final = f"INSERT INTO budgets_entry ({', '.join(_ENTRY_COLUMNS)}) VALUES "  # noqa: S608 - our own columns
@@ -72,7 +72,7 @@ class Sheet:
     run: UUID | None
     at: datetime
     lines: dict[tuple[UUID, str], tuple[Decimal, Decimal, Decimal | None]] = field(default_factory=dict)
-    tranches: list[dict[str, object]] = field(default_factory=list)
+    tranches: list[tuple[object, ...]] = field(default_factory=list)
     rows: list[tuple[EntryRow, str, bytes]] = field(default_factory=list)
 
     def line(
@@ -108,16 +108,8 @@ class Sheet:
         closes: bool = False,
     ) -> None:
         """Change a tranche."""
-        self.tranches.append(
-            {
-                "id": tranche,
-                "held": held,
-                "used": used,
-                "reserved": reserved,
-                "booked": booked,
-                "closed_at": self.at if closes else None,
-            }
-        )
+        amounts = (str(amount) for amount in (held, used, reserved, booked))
+        self.tranches.append((self.at if closes else None, *amounts, tranche))
 
     def entry(
         self, draft: Draft, account: UUID, *, month: UUID | None = None, tranche: UUID | None = None
@@ -145,23 +137,17 @@ class Sheet:
         return {f"entry:{row.id}": digest for row, digest, _ in self.rows}
 
     def send(self, cursor: Cursor, batch: Batch | None = None) -> "Sent":
-        """Execute the sheet; inside a pipeline this only queues it. Its entries ride in `batch`, if given."""
-        new = type(cursor)
-        lines = new(cursor.connection)
-        tranches = [new(cursor.connection) for _ in self.tranches]
-        if self.lines:
-            lines.execute(MOVE_LINES, self._lines(), prepare=True)
-        for own, tranche in zip(tranches, self.tranches, strict=True):
-            own.execute(MOVE_TRANCHE, tranche, prepare=True)
+        """Write the sheet; with a `batch` it rides in that, which the caller sends."""
         riding = batch or Batch(cursor)
-        riding.insert(
-            ENTRIES, [(*columns(row), bytes.fromhex(digest), marks) for row, digest, marks in self.rows]
-        )
+        lines = riding.touch(MOVE_LINES, self._lines(), len(self.lines)) if self.lines else Touched()
+        tranches = [riding.touch(MOVE_TRANCHE, tranche, 1) for tranche in self.tranches]
+        rows = [(*columns(row), bytes.fromhex(digest), marks) for row, digest, marks in self.rows]
+        riding.insert(ENTRIES, rows)
         if batch is None:
             riding.send()
-        return Sent(sheet=self, lines=lines, tranches=tranches)
+        return Sent(sheet=self, cursor=cursor, lines=lines, tranches=tranches)
 
-    def _lines(self) -> dict[str, object]:
+    def _lines(self) -> tuple[object, ...]:
         rows = [
             {
                 "account_id": str(account),
@@ -173,34 +159,42 @@ class Sheet:
             for (account, dimension), (used, reserved, asked) in self.lines.items()
         ]
         accounts = "{" + ",".join(dict.fromkeys(str(account) for account, _ in self.lines)) + "}"
-        return {"lines": orjson.dumps(rows).decode(), "tenant": self.tenant, "accounts": accounts}
+        return orjson.dumps(rows).decode(), self.tenant, accounts
 
 
 @dataclass(slots=True)
 class Sent:
-    """A sheet that was sent."""
+    """A sheet that was sent; what came of it is known once its batch was."""
 
     sheet: Sheet
-    lines: Cursor
-    tranches: list[Cursor]
+    cursor: Cursor
+    lines: Touched
+    tranches: list[Touched]
 
     def missing(self) -> list[tuple[UUID, str]]:
         """The lines that did not take their change, in the sheet's order. Raises LedgerMoved for a
         tranche.
         """
-        taken = {(row[0], row[1]) for row in self.lines.fetchall()} if self.sheet.lines else set()
-        missing = [key for key in self.sheet.lines if key not in taken]
-        if not missing and any(tranche.rowcount != 1 for tranche in self.tranches):
+        taken = self.lines.keys
+        missing = (
+            [key for key in self.sheet.lines if f"{key[0]}:{key[1]}" not in taken]
+            if len(taken) != len(self.sheet.lines)
+            else []
+        )
+        if not missing and any(len(tranche.keys) != 1 for tranche in self.tranches):
             raise LedgerMoved(run=str(self.sheet.run), detail="a tranche no longer covers it")
         return missing
 
-    def standing(self, missing: Iterable[tuple[UUID, str]]) -> dict[tuple[UUID, str], LineState]:
+    def standing(
+        self, missing: Iterable[tuple[UUID, str]], cursor: Cursor | None = None
+    ) -> dict[tuple[UUID, str], LineState]:
         """Lines as they stand, to say why they refused."""
+        asking = cursor or self.cursor
         accounts = list(dict.fromkeys(account for account, _ in missing))
-        self.lines.execute(STANDING, {"tenant": self.sheet.tenant, "accounts": accounts})
+        asking.execute(STANDING, {"tenant": self.sheet.tenant, "accounts": accounts})
         return {
             (account, dimension): LineState(limit=limit, used=used, reserved=reserved)
-            for account, dimension, limit, used, reserved in self.lines.fetchall()
+            for account, dimension, limit, used, reserved in asking.fetchall()
         }
 
     def landed(self) -> None:

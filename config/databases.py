@@ -32,4 +32,7 @@ def database(url: str, *, pool_size: int | None, application: str = "interlock")
         options["pool"] = {"min_size": 1, "max_size": pool_size, "timeout": 10}
         # Django's default of None switches prepared statements off, even where a cursor asks for one.
         options["prepare_threshold"] = 5
+        # What is prepared is found by key, whatever its values: planning it anew each time costs more than
+        # running it.
+        options["options"] = f"{options.get('options', '')} -c plan_cache_mode=force_generic_plan".strip()
     return entry

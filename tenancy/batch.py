@@ -1,35 +1,63 @@
 """Many rows for many tables in one statement (SPEED.md).
 
 Each statement costs the client as much as all the values in it, so a commit gathers what it writes and
-sends it at once: `WITH … AS (INSERT …), … AS (INSERT …) UPDATE …`. The parts see nothing of one another and
+sends it at once: `WITH … AS (INSERT …), … AS (UPDATE …) SELECT …`. The parts see nothing of one another and
 share their fate.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import psycopg
+from psycopg.pq import TransactionStatus
 
 # Statements of more values are rare, and each of them differs: they are not worth preparing.
 OFTEN = 400
 # PostgreSQL takes 65 535 values in a statement.
 AT_ONCE = 30_000
-# Text, shared values, rows, columns of its own, ending.
-Part = tuple[str, int, int, int, str]
+# The SQLSTATE of `interlock_refuse_unless`.
+REFUSED = "IL001"
+
+
+class Part(NamedTuple):
+    """The shape of one part: `rows` of `columns` values each after the `shared` ones, or (no rows) a
+    statement with `columns` places. `touches`: how many rows it must change, None where any number will do.
+    """
+
+    text: str
+    shared: int
+    rows: int
+    columns: int
+    then: str
+    touches: int | None
+
+
+class RowRefused(Exception):
+    """A row did not take its change, so nothing was written."""
+
+
+@dataclass(slots=True)
+class Touched:
+    """Which rows a part touched: the `key` of each, once the batch was sent."""
+
+    keys: frozenset[str] = frozenset()
 
 
 class Batch:
     """Parts of one statement, under psycopg's `%s`; sent at the end of the `with` unless it failed.
 
-    The values of a part are bound by the server. A part's text is ours, never a user's.
+    The values of a part are bound by the server. A part's text is ours, never a user's. Not for use inside a
+    pipeline.
     """
 
     def __init__(self, cursor: "psycopg.Cursor[Any]") -> None:
         self._connection = cursor.connection
         self._parts: list[Part] = []
         self._values: list[object] = []
+        self._waiting: list[Touched] = []
 
     def __enter__(self) -> Self:
         return self
@@ -49,24 +77,58 @@ class Batch:
             return
         if len(self._values) + len(rows) * len(rows[0]) > AT_ONCE:
             self.send()
-        self._parts.append((into, len(shared), len(rows), len(rows[0]), then))
+        self._parts.append(Part(into, len(shared), len(rows), len(rows[0]), then, None))
         self._values.extend(shared)
         self._values.extend(chain.from_iterable(rows))
 
     def add(self, statement: str, values: Sequence[object]) -> None:
         """Add a statement of its own, with one `%s` for each value."""
-        self._parts.append((statement, 0, 0, len(values), ""))
+        self._parts.append(Part(statement, 0, 0, len(values), "", None))
         self._values.extend(values)
 
+    def touch(self, statement: str, values: Sequence[object], rows: int) -> Touched:
+        """`add` one that must change `rows` rows and ends with `RETURNING … AS key`. After `send` the caller
+        looks which came back; `land` refuses where one did not."""
+        touched = Touched()
+        self._parts.append(Part(statement, 0, 0, len(values), "", rows))
+        self._values.extend(values)
+        self._waiting.append(touched)
+        return touched
+
     def send(self) -> None:
-        """Execute what was gathered; inside a pipeline this only queues it."""
+        """Execute what was gathered."""
         if not self._parts:
             return
-        statement = _statement(tuple(self._parts))
-        psycopg.RawCursor(self._connection).execute(
-            statement, self._values, prepare=len(self._values) <= OFTEN
-        )
-        self._parts, self._values = [], []
+        cursor = psycopg.RawCursor(self._connection)
+        self._execute(cursor, _told)
+        if self._waiting:
+            for touched, keys in zip(self._waiting, cursor.fetchone() or (), strict=True):
+                touched.keys = frozenset(keys.split(" ")) if keys else frozenset()
+        self._parts, self._values, self._waiting = [], [], []
+
+    def land(self, question: bytes, values: Sequence[object]) -> list[tuple[Any, ...]] | None:
+        """Execute what was gathered, COMMIT, and ask `question` of what then holds: all in one trip.
+
+        The rows of the answer; None where the commit landed and the question failed. Raises RowRefused when a
+        touched row did not take its change, and what else the database says; nothing is committed then.
+        """
+        writing, committing, asking = (psycopg.RawCursor(self._connection) for _ in range(3))
+        try:
+            with self._connection.pipeline():
+                self._execute(writing, _guarded)
+                committing.execute(b"COMMIT", prepare=False)
+                asking.execute(question, values, prepare=True)
+        except psycopg.Error as error:
+            if error.sqlstate == REFUSED:
+                raise RowRefused from None
+            if self._connection.info.transaction_status != TransactionStatus.IDLE:
+                raise
+            return None
+        return asking.fetchall()
+
+    def _execute(self, cursor: "psycopg.RawCursor[Any]", ending: "Ending") -> None:
+        statement = _statement(tuple(self._parts), ending)
+        cursor.execute(statement, self._values, prepare=len(self._values) <= OFTEN)
 
 
 def _row(first: int, shared: int, own: int, columns: int) -> str:
@@ -75,31 +137,45 @@ def _row(first: int, shared: int, own: int, columns: int) -> str:
 
 
 def _text(part: Part, first: int) -> str:
-    text, shared, rows, columns, then = part
-    if rows:
-        own = first + shared
-        return (
-            text + ", ".join(_row(first, shared, own + row * columns, columns) for row in range(rows)) + then
-        )
-    pieces = text.split("%s")
+    if part.rows:
+        own = first + part.shared
+        starts = range(own, own + part.rows * part.columns, part.columns)
+        rows = (_row(first, part.shared, start, part.columns) for start in starts)
+        return part.text + ", ".join(rows) + part.then
+    pieces = part.text.split("%s")
     numbered = chain.from_iterable((piece, f"${first + n}") for n, piece in enumerate(pieces[:-1]))
     return "".join(numbered) + pieces[-1]
 
 
-_KNOWN: dict[tuple[Part, ...], bytes] = {}
+def _told(parts: Sequence[Part]) -> str:
+    """The keys of the rows that each touching part changed, as one text each."""
+    touching = [n for n, part in enumerate(parts) if part.touches is not None]
+    wanted = (f"(SELECT string_agg(key, ' ') FROM part{n})" for n in touching)  # noqa: S608 - numbers
+    return f"SELECT {', '.join(wanted)}" if touching else ""
 
 
-def _statement(parts: tuple[Part, ...]) -> bytes:
-    known = _KNOWN.get(parts)
+def _guarded(parts: Sequence[Part]) -> str:
+    """An error where a touching part changed another number of rows than it must."""
+    touching = [(n, part.touches) for n, part in enumerate(parts) if part.touches is not None]
+    right = " AND ".join(f"(SELECT count(*) FROM part{n}) = {rows}" for n, rows in touching)  # noqa: S608 - numbers
+    return f"SELECT interlock_refuse_unless({right})" if touching else ""
+
+
+Ending = Callable[[Sequence[Part]], str]
+_KNOWN: dict[tuple[Ending, tuple[Part, ...]], bytes] = {}
+
+
+def _statement(parts: tuple[Part, ...], ending: Ending) -> bytes:
+    known = _KNOWN.get((ending, parts))
     if known is not None:
         return known
     texts, first = [], 1
     for part in parts:
         texts.append(_text(part, first))
-        first += part[1] + max(part[2], 1) * part[3]
-    *others, last = texts
-    ahead = ", ".join(f"part{n} AS ({text})" for n, text in enumerate(others))
-    statement = (f"WITH {ahead} {last}" if others else last).encode()
+        first += part.shared + max(part.rows, 1) * part.columns
+    main = ending(parts) or texts.pop()
+    ahead = ", ".join(f"part{n} AS ({text})" for n, text in enumerate(texts))
+    statement = (f"WITH {ahead} {main}" if ahead else main).encode()
     if first <= OFTEN and len(_KNOWN) < OFTEN:
-        _KNOWN[parts] = statement
+        _KNOWN[ending, parts] = statement
     return statement

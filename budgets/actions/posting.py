@@ -1,9 +1,9 @@
 """`queue_post`: settle the last effect and reserve the next in one trip to the database (R-BUDGET-2, THE-
 RING).
 
-With a `Book` at hand a posting is two statements, three where money moves, all sent before any answer is
-awaited, so that they ride in the caller's psycopg pipeline. Its entries and their digests are known at
-once, for the trace's binds; `PostHandle.result()` reads the answers after the sync. Where the run's tranche
+With a `Book` at hand a posting is parts of one statement, which ride in the caller's batch. Its entries and
+their digests are known at once, for the trace's binds. A batch that lands has taken them all; of one that
+was undone `PostHandle.why` says which line refused. Where the run's tranche
 is short or has to be squared (about one model call in eight), `queue_post` itself first locks the tenant's
 lines and waits for that answer.
 """
@@ -91,8 +91,17 @@ class PostHandle:
             return Posting(refused=self._refusal(self.sent, missing))
         return Posting(entries=self.sent.sheet.digests, overrun=self.plan.overrun)
 
-    def _refusal(self, sent: Sent, missing: list[tuple[UUID, str]]) -> Refusal:
-        run, standing = self.run, sent.standing(missing)
+    def why(self, cursor: Cursor) -> Refusal:
+        """The line that refused a posting which was undone whole: asked of the lines as they stand now.
+
+        Raises LedgerMoved when there is none: another writer was at the account.
+        """
+        if self.sent is None:
+            raise LedgerMoved(run=str(self.run), detail="nothing was sent")
+        return self._refusal(self.sent, list(self.sent.sheet.lines), cursor)
+
+    def _refusal(self, sent: Sent, missing: list[tuple[UUID, str]], cursor: Cursor | None = None) -> Refusal:
+        run, standing = self.run, sent.standing(missing, cursor)
         for dimension in Dimension:
             if (run, dimension.value) in missing and (
                 line := standing.get((run, dimension.value))
@@ -100,7 +109,7 @@ class PostHandle:
                 said = refused_by(dimension, line, self.plan.changes[dimension])
                 if said is not None:
                     return said
-        raise LedgerMoved(run=str(run), detail=f"{missing[0][1]} refused")
+        raise LedgerMoved(run=str(run), detail="a line or tranche did not take its change")
 
 
 def post(

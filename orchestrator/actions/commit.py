@@ -23,20 +23,23 @@ from orchestrator.actions.opening import (
     stop_for,
 )
 from orchestrator.actions.translate import translate
-from orchestrator.actions.writing import Committed, GrantVoid, LineRefused, Script, Written, write
+from orchestrator.actions.writing import Committed, Draft, GrantVoid, LineRefused, Script, Written, write
 from orchestrator.core.desk import Desk
 from orchestrator.core.effects import CallTool
 from orchestrator.core.errors import ContentMissing, Corrupt
 from orchestrator.core.events import AnyEvent, BudgetExtended, Headroom, Started, StopAsked
 from orchestrator.core.machine import advance
 from orchestrator.core.terminal import Status
-from tenancy.context import raw_cursor, tenant_reading
+from tenancy.batch import RowRefused
+from tenancy.context import raw_cursor, tenant, tenant_reading
 from traces.core.canonical import canonical_model
 from traces.core.chain import Move
 from traces.core.patch import diff
 from traces.queries import payloads
 
 TRIES = 12
+# SQLSTATE classes of connections that were lost, and of servers that go away.
+LOST = ("08", "57")
 
 
 class CommitInDoubt(Exception):
@@ -66,15 +69,22 @@ def commit(
     learnt = Learnt()
     for _ in range(TRIES):
         written: Written | None = None
+        draft: Draft | None = None
         try:
             with tenant_reading(hand.tenant, opening.OPEN, hand.keys) as rows:
                 opened = read_opened(hand, rows)
                 room = headroom(hand, opened, learnt, open_circuits=open_circuits, slice_over=slice_over)
-                written = _once(hand, outcomes, bodies, opened, room)
+                draft = _once(hand, outcomes, bodies, opened, room)
+                written = draft.written
+                draft.land(hand)
         except OperationalError as error:
-            if written is None:
+            if written is None or _surely_undone(error):
                 raise
             raise CommitInDoubt(written) from error
+        except RowRefused:
+            assert draft is not None
+            with tenant(hand.tenant):
+                learnt.refusal(draft.refusal(raw_cursor()))
         except LineRefused as refused:
             learnt.refusal(refused.refusal)
         except ScopesLost as lost:
@@ -87,13 +97,20 @@ def commit(
     raise Corrupt(rule="a commit settles within its tries")
 
 
+def _surely_undone(error: OperationalError) -> bool:
+    """Whether the server itself refused, and still stood: a connection that was lost or ended says nothing
+    about its COMMIT."""
+    state: str = getattr(error.__cause__, "sqlstate", None) or ""
+    return bool(state) and not state.startswith(LOST)
+
+
 def _once(
     hand: Hand,
     outcomes: Sequence[AnyEvent],
     bodies: dict[str, bytes],
     opened: Opened,
     room: Headroom,
-) -> Written:
+) -> Draft:
     script = Script(hand=hand, opened=opened, bodies=dict(bodies))
     for event in _events(hand, opened, outcomes, script):
         if script.state.outcome is not None and event.kind in ("started", "timer_fired"):

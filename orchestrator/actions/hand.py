@@ -8,6 +8,7 @@ from uuid import UUID
 from orchestrator.core.graph import CompiledGraph
 from orchestrator.core.manifest import Manifest
 from orchestrator.core.state import State
+from orchestrator.gateways.permits import Known
 from traces.core.chain import Head
 
 KEPT_BYTES = 16_000_000
@@ -61,6 +62,7 @@ class Hand:
     patch_bytes: int
     snapshot_bytes: int = 0
     shelf: Shelf = field(default_factory=Shelf)
+    permits: dict[str, Known] = field(default_factory=dict)
 
     @property
     def keys(self) -> dict[str, object]:

@@ -21,6 +21,8 @@ from orchestrator.core.events import Headroom, Refusal
 from orchestrator.core.machine import CORE_VERSION
 from orchestrator.core.state import State
 from orchestrator.core.step import Settlement, Walk
+from orchestrator.gateways.clock import steady
+from orchestrator.gateways.permits import ASK_ALL, Known
 from tenancy.batch import Batch
 from traces.actions import append, save_snapshot, store_payloads
 from traces.core.canonical import canonical_model, digest
@@ -113,8 +115,9 @@ class Script:
         return tuple(e for e in self.effects if isinstance(e, CallModel | CallTool) and e.id in pending)
 
 
-def write(script: Script, cursor: "psycopg.Cursor[Any]") -> "Written":
-    """Write all of it. Raises LineRefused or GrantVoid, after which the caller rolls back."""
+def write(script: Script, cursor: "psycopg.Cursor[Any]") -> "Draft":
+    """Gather all of it, and write what cannot wait. Raises LineRefused or GrantVoid, after which the caller
+    rolls back."""
     hand, at = script.hand, script.opened.at
     effects = script.performed()
     binds = _consumed(hand, effects, at, cursor)
@@ -125,20 +128,48 @@ def write(script: Script, cursor: "psycopg.Cursor[Any]") -> "Written":
         binds |= extend(hand.tenant, hand.run, amounts, by=by, at=at, cursor=cursor)
     if finish is not None:
         binds |= close(hand, at, finish, _settles(script))
-    with cursor.connection.pipeline(), Batch(cursor) as batch:
-        money = _money(script, effects, cursor, batch) if finish is None else None
-        binds |= money.entries if money is not None else {}
-        state, snapshot = _snapshot(script, binds)
-        head = _records(script, binds, batch)
-        store_payloads(hand.tenant, hand.run, script.bodies, batch=batch)
-        if state is not None:
-            save_snapshot(hand.tenant, hand.run, head.record_number, state, batch=batch)
-        batch.insert(INTENTS, [_intent(hand, effect, head.record_number, at) for effect in effects])
-        batch.insert(RECEIPTS, _receipts(script, head.record_number))
-        batch.add(UPDATE, _update(script, head, snapshot, keep=bool(effects)))
-    if money is not None and (refused := money.result().refused) is not None:
-        raise LineRefused(_refusal(refused))
-    return _written(script, head, effects, finish, snapshot)
+    batch = Batch(cursor)
+    money = _money(script, effects, cursor, batch) if finish is None else None
+    if money is not None and money.refused is not None:
+        raise LineRefused(_refusal(money.refused))
+    binds |= money.entries if money is not None else {}
+    state, snapshot = _snapshot(script, binds)
+    head = _records(script, binds, batch)
+    store_payloads(hand.tenant, hand.run, script.bodies, batch=batch)
+    if state is not None:
+        save_snapshot(hand.tenant, hand.run, head.record_number, state, batch=batch)
+    batch.insert(INTENTS, [_intent(hand, effect, head.record_number, at) for effect in effects])
+    batch.insert(RECEIPTS, _receipts(script, head.record_number))
+    batch.add(UPDATE, _update(script, head, snapshot, keep=bool(effects)))
+    return Draft(written=_written(script, head, effects, finish, snapshot), batch=batch, money=money)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A commit that is worked out and not yet sent: what would then hold, and the statement that makes it
+    so."""
+
+    written: "Written"
+    batch: Batch
+    money: PostHandle | None
+
+    def land(self, hand: Hand) -> None:
+        """Write and commit, and ask in the same trip whether what it decided may be sent. Raises RowRefused
+        where a line did not take its change."""
+        asked = tuple(e.id for e in self.written.committed.effects if may_be_known(e))
+        at = steady()
+        answers = self.batch.land(ASK_ALL, (hand.tenant, hand.run, hand.fence, list(asked)))
+        hand.permits = {effect: Known(reason, at) for effect, reason in answers or ()}
+
+    def refusal(self, cursor: "psycopg.Cursor[Any]") -> Refusal:
+        """Why it did not land: the line that refused. Raises LedgerMoved when none does."""
+        assert self.money is not None
+        return _refusal(self.money.why(cursor))
+
+
+def may_be_known(effect: CallModel | CallTool) -> bool:
+    """Whether the commit's own answer will do at the second wall. What changes something asks again."""
+    return isinstance(effect, CallModel) or not effect.mutating
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,28 +4,52 @@ A call goes out only for a committed, unexpired intent with an open reservation 
 fence, and under no emergency stop. Nothing in the process can vouch for that.
 """
 
+from typing import NamedTuple
 from uuid import UUID
 
 import psycopg
 from django.db import connection
 
+from orchestrator.gateways.clock import steady
 from orchestrator.gateways.wall import PermitRefused
 
 ASK = "SELECT interlock_permit(%s, %s, %s, %s)"
+# What a commit asks in the trip in which it lands, of every effect that only reads or thinks.
+ASK_ALL = b"SELECT e, interlock_permit($1, $2, e, $3) FROM unnest($4::text[]) AS e"
+# How long the database's answer holds. A process that slept longer asks again.
+FRESH_SECONDS = 0.25
+
+
+class Known(NamedTuple):
+    """An answer of the database, asked for at the steady second `at`."""
+
+    reason: str
+    at: float
 
 
 class DatabasePermit:
-    """The right to perform one effect, asked for at the moment of sending."""
+    """The right to perform one effect, asked for at the moment of sending.
 
-    def __init__(self, tenant_id: UUID, run_id: UUID, effect: str, fence: int) -> None:
+    `known` is the answer that came with the commit; it is used once, and only while it is fresh.
+    """
+
+    def __init__(
+        self, tenant_id: UUID, run_id: UUID, effect: str, fence: int, known: Known | None = None
+    ) -> None:
         self._keys = (tenant_id, run_id, effect, fence)
+        self._known = known
 
     def check(self) -> PermitRefused | None:
-        """None when the effect may be sent now, else why not. One statement, one round trip."""
+        """None when the effect may be sent now, else why not. One statement, one round trip, or none."""
+        known, self._known = self._known, None
+        fresh = known is not None and steady() - known.at <= FRESH_SECONDS
+        reason = known.reason if known is not None and fresh else self._asked()
+        return None if reason == "ok" else PermitRefused(reason=reason)
+
+    def _asked(self) -> str:
         connection.ensure_connection()
         with connection.wrap_database_errors:
             # psycopg's own cursor prepares; the guard has nothing to see here, for the function names no
             # table.
             row = psycopg.Cursor(connection.connection).execute(ASK, self._keys, prepare=True).fetchone()
-        reason = str(row[0]) if row is not None else "unknown"
-        return None if reason == "ok" else PermitRefused(reason=reason)
+        return str(row[0]) if row is not None else "unknown"

@@ -75,7 +75,8 @@ class Performer:
 
     def _one(self, hand: Hand, effect: CallModel | CallTool) -> "Future[Performed]":
         """Start one effect; a future of its outcome. Gateways never raise: what goes wrong is an outcome."""
-        permit = DatabasePermit(hand.tenant, hand.run, effect.id, hand.fence)
+        known = hand.permits.pop(effect.id, None)
+        permit = DatabasePermit(hand.tenant, hand.run, effect.id, hand.fence, known)
         if isinstance(effect, CallModel):
             profile = next(p for p in hand.manifest.pins.profiles if p.name == effect.profile)
             request = body_of(hand, effect.request)

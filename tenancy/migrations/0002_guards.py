@@ -12,11 +12,25 @@ PERSON = "id, email, name, is_active, created_at"
 KEY = "tenant_id, id, principal_id, label, role, scopes, created_at, expires_at, revoked_at, last_used_at"
 
 
+REFUSE = """
+CREATE FUNCTION interlock_refuse_unless(took boolean) RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog AS $$
+BEGIN
+  IF took IS NOT TRUE THEN
+    RAISE EXCEPTION 'a row did not take its change' USING ERRCODE = 'IL001';
+  END IF;
+END $$;
+REVOKE ALL ON FUNCTION interlock_refuse_unless(boolean) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION interlock_refuse_unless(boolean) TO interlock_app;
+"""
+
+
 class Migration(migrations.Migration):
     """Guards after the tables."""
 
     dependencies = [("tenancy", "0001_initial")]
     operations = [
+        migrations.RunSQL(REFUSE, "DROP FUNCTION interlock_refuse_unless(boolean);"),
         *(row_security(table) for table in OWNED),
         append_only("tenancy_auditentry"),
         grant("tenancy_tenant", "SELECT, INSERT, UPDATE"),

@@ -166,8 +166,8 @@ def _decided(hand: Hand, outcomes: Outcomes) -> Any:
         with tenant_reading(hand.tenant, opening.OPEN, hand.keys) as rows:
             opened = opening.read_opened(hand, rows)
             room = opening.headroom(hand, opened, Learnt(), open_circuits=(), slice_over=False)
-            written = committing._once(hand, outcomes.events, dict(outcomes.bodies), opened, room)
-            effects = written.committed.effects
+            draft = committing._once(hand, outcomes.events, dict(outcomes.bodies), opened, room)
+            effects = draft.written.committed.effects
             raise _Undo
     except (_Undo, LeaseLost):
         return effects

@@ -10,13 +10,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from budgets.actions import Reserve, Settle, post, queue_post
+from budgets.actions import PostHandle, Reserve, Settle, post, queue_post
 from budgets.core.dimension import Dimension
 from budgets.core.errors import AccountClosed, AccountMissing, DimensionUnknown, ReservationUnknown
 from budgets.core.posting import LineState, applied, planned, refusal
 from budgets.queries import book, headroom, ledger, usage
 from budgets.verify import verify_ledger
 from budgets.walls import open_reservation
+from tenancy.batch import Batch, RowRefused
 from tenancy.context import tenant
 from tenancy.ids import fresh_id
 from tests.conftest import House
@@ -40,7 +41,7 @@ TOOK: Figures = {
 }
 
 
-class Counting(psycopg.Cursor[Any]):
+class Counting(psycopg.RawCursor[Any]):
     """A cursor that counts what it sends."""
 
     sent = 0
@@ -188,12 +189,12 @@ def test_a_gateway_sees_whether_a_reservation_is_open(house: House) -> None:
         assert not open_reservation(effect)
 
 
-def test_a_posting_rides_in_a_pipeline_and_its_digests_are_known_before(house: House) -> None:
+def test_a_posting_rides_in_a_batch_and_its_digests_are_known_before(house: House) -> None:
     purse = open_purse(house.tenant.id)
     effect, _ = purse.reserve(CALL)
     with inside(purse.tenant) as cursor:
         known = book(purse.run)
-        with cursor.connection.pipeline() as pipeline:
+        with Batch(cursor) as batch:
             handle = queue_post(
                 purse.tenant,
                 purse.run,
@@ -202,53 +203,64 @@ def test_a_posting_rides_in_a_pipeline_and_its_digests_are_known_before(house: H
                 at=NOON,
                 cursor=cursor,
                 book=known,
+                batch=batch,
             )
             binds = dict(handle.entries)
-            pipeline.sync()
-            posting = handle.result()
+        posting = handle.result()
     assert posting.refused is None
     assert posting.entries == binds
     assert len(binds) == 2
 
 
-def test_a_refusal_in_a_pipeline_names_its_line(house: House) -> None:
+def test_a_refusal_undoes_the_batch_it_rides_in_and_names_its_line(house: House) -> None:
     purse = open_purse(house.tenant.id, {"tool_calls": 0})
-    with inside(purse.tenant) as cursor:
-        known = book(purse.run)
-        with cursor.connection.pipeline():
-            handle = queue_post(
-                purse.tenant,
-                purse.run,
-                settles=(),
-                reserves=(Reserve(effect_id="e", amounts=amounts({"tool_calls": 1})),),
-                at=NOON,
-                cursor=cursor,
-                book=known,
+
+    def landing() -> None:
+        with inside(purse.tenant) as cursor:
+            batch = Batch(cursor)
+            handles.append(
+                queue_post(
+                    purse.tenant,
+                    purse.run,
+                    settles=(),
+                    reserves=(Reserve(effect_id="e", amounts=amounts({"tool_calls": 1})),),
+                    at=NOON,
+                    cursor=cursor,
+                    book=book(purse.run),
+                    batch=batch,
+                )
             )
-            refused = handle.result().refused
-    assert refused is not None
-    assert refused.dimension == "tool_calls"
+            batch.land(b"SELECT 1", ())
+
+    handles: list[PostHandle] = []
+    with pytest.raises(RowRefused):
+        landing()
+    with inside(purse.tenant) as cursor:
+        refused = handles[0].why(cursor)
+        assert not open_reservation("e")
+    assert refused.dimension is Dimension.TOOL_CALLS
+    assert (refused.limit, refused.left) == (0, 0)
 
 
 @proves("SPEED", part="statements of a posting")
-def test_a_posting_without_refill_is_two_statements_and_its_entries_in_one_trip(house: House) -> None:
+def test_a_posting_without_refill_is_one_statement(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     purse = open_purse(house.tenant.id)
     effect, _ = purse.reserve(CALL)
     with inside(purse.tenant) as cursor:
         known = book(purse.run)
         Counting.sent = 0
-        with cursor.connection.pipeline():
-            handle = queue_post(
-                purse.tenant,
-                purse.run,
-                settles=(purse.settlement(effect, TOOK),),
-                reserves=(Reserve(effect_id=fresh_id().hex, amounts=amounts(CALL)),),
-                at=NOON,
-                cursor=Counting(cursor.connection),
-                book=known,
-            )
+        monkeypatch.setattr("tenancy.batch.psycopg.RawCursor", Counting)
+        handle = queue_post(
+            purse.tenant,
+            purse.run,
+            settles=(purse.settlement(effect, TOOK),),
+            reserves=(Reserve(effect_id=fresh_id().hex, amounts=amounts(CALL)),),
+            at=NOON,
+            cursor=cursor,
+            book=known,
+        )
         assert handle.result().refused is None
-    assert Counting.sent == 2
+    assert Counting.sent == 1
 
 
 def test_headroom_tells_what_is_left_of_every_line(house: House) -> None:

@@ -1,12 +1,13 @@
 """Many rows for many tables in one statement: what is sent, in which order, and what a failure leaves."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import psycopg
 import pytest
-from django.db import connection
+from django.db import IntegrityError, connection
 
-from tenancy.batch import Batch
+from tenancy.batch import Batch, RowRefused
 from tenancy.context import raw_cursor, tenant
 from tests.conftest import House
 
@@ -73,3 +74,64 @@ def test_nothing_is_sent_for_nothing_or_after_a_failure(cursor: "psycopg.Cursor[
     with Batch(cursor):
         pass
     assert rows(cursor, "one") == []
+
+
+@pytest.fixture
+def kept(house: House, superuser: "psycopg.Connection[tuple[int, str]]") -> Iterator[str]:
+    """A table that outlives a transaction, with one row."""
+    name = f"batch_{house.tenant.slug.replace('-', '_')}"
+    for words in (
+        f"CREATE TABLE {name} (a int PRIMARY KEY, b text)",
+        f"INSERT INTO {name} VALUES (1, 'one')",
+        f"GRANT SELECT, INSERT, UPDATE ON {name} TO interlock_app",
+    ):
+        superuser.execute(words.encode())
+    yield name
+    superuser.execute(f"DROP TABLE {name}".encode())
+
+
+def land(house: House, table: str, *, wanted: int, question: bytes = b"SELECT $1::int") -> Any:
+    """Change the row 1 and add another, in one trip with the commit; what the question answers."""
+    with tenant(house.tenant.id):
+        batch = Batch(raw_cursor())
+        batch.touch(f"UPDATE {table} SET b = %s WHERE a = %s RETURNING a::text AS key", ["uno", 1], wanted)
+        batch.insert(f"INSERT INTO {table} (a, b) VALUES ", [(2, "two")])
+        return batch.land(question, (7,))
+
+
+def all_of(superuser: "psycopg.Connection[tuple[int, str]]", table: str) -> list[tuple[int, str]]:
+    """What stands in the table, seen from another connection."""
+    return superuser.execute(f"SELECT a, b FROM {table} ORDER BY a".encode()).fetchall()
+
+
+def test_what_lands_is_committed_and_the_question_is_answered_after_it(
+    house: House, superuser: "psycopg.Connection[tuple[int, str]]", kept: str
+) -> None:
+    counting = f"SELECT (SELECT count(*) FROM {kept}), $1::int".encode()
+    assert land(house, kept, wanted=1, question=counting) == [(2, 7)]
+    assert all_of(superuser, kept) == [(1, "uno"), (2, "two")]
+
+
+def test_a_row_that_did_not_take_its_change_undoes_all_of_it(
+    house: House, superuser: "psycopg.Connection[tuple[int, str]]", kept: str
+) -> None:
+    with pytest.raises(RowRefused):
+        land(house, kept, wanted=2)
+    assert all_of(superuser, kept) == [(1, "one")]
+    assert land(house, kept, wanted=1) == [(7,)]
+
+
+def test_a_question_that_fails_leaves_the_commit_standing(
+    house: House, superuser: "psycopg.Connection[tuple[int, str]]", kept: str
+) -> None:
+    assert land(house, kept, wanted=1, question=b"SELECT 1 / ($1::int - 7)") is None
+    assert all_of(superuser, kept) == [(1, "uno"), (2, "two")]
+
+
+def test_an_error_of_the_batch_is_an_error_and_commits_nothing(
+    house: House, superuser: "psycopg.Connection[tuple[int, str]]", kept: str
+) -> None:
+    superuser.execute(f"INSERT INTO {kept} VALUES (2, 'there')".encode())
+    with pytest.raises(IntegrityError):
+        land(house, kept, wanted=1)
+    assert all_of(superuser, kept) == [(1, "one"), (2, "there")]

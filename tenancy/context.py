@@ -22,6 +22,7 @@ from tenancy.core.errors import OtherTenant, OutsideTenant
 from tenancy.models import TenantOwned
 
 _CURRENT: ContextVar[UUID | None] = ContextVar("interlock_tenant", default=None)
+_PLACE = re.compile(r"%\((\w+)\)s")
 _NAME = "SELECT set_config('interlock.tenant', %s, true)"
 
 
@@ -51,11 +52,21 @@ def tenant_reading(
     For the hot path (SPEED.md). Raises RuntimeError inside another transaction.
     """
     with _outermost(tenant_id):
-        naming, reading = raw_cursor(), raw_cursor()
+        naming = raw_cursor()
+        reading = psycopg.RawCursor(naming.connection)
+        statement, names = _numbered(query)
         with reading.connection.pipeline():
             naming.execute(_NAME, (str(tenant_id),), prepare=True)
-            reading.execute(query, values, prepare=True, binary=True)
+            reading.execute(statement, [values[name] for name in names], prepare=True, binary=True)
         yield reading.fetchall()
+
+
+@cache
+def _numbered(query: str) -> tuple[bytes, tuple[str, ...]]:
+    """A statement under PostgreSQL's own placeholders, and which value each stands for: psycopg parses its
+    own anew in every long statement."""
+    names = tuple(dict.fromkeys(_PLACE.findall(query)))
+    return _PLACE.sub(lambda found: f"${names.index(found[1]) + 1}", query).encode(), names
 
 
 @contextmanager

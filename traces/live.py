@@ -6,6 +6,7 @@ loop that opened them. Hints of one run that wait are one hint.
 
 import asyncio
 import threading
+from time import sleep
 from uuid import UUID
 
 import structlog
@@ -15,6 +16,9 @@ from traces.signals import appended
 
 log = structlog.get_logger(__name__)
 PATIENCE_SECONDS = 2.0
+# A viewer sees four frames a second; a hint for each commit of a busy run would cost as much as the commit.
+PACE_SECONDS = 0.02
+AWAY_SECONDS = 0.5
 
 
 def group_of(run_id: UUID) -> str:
@@ -46,9 +50,13 @@ class Publisher(threading.Thread):
                     while not self._hints:
                         self._some.wait()
                     hints, self._hints = self._hints, {}
-                runner.run(self._send(hints))
+                away = not runner.run(self._send(hints))
+                # The first hint goes at once; those that come while the next may not go yet become one.
+                sleep(AWAY_SECONDS if away else PACE_SECONDS)
 
-    async def _send(self, hints: dict[UUID, int]) -> None:
+    async def _send(self, hints: dict[UUID, int]) -> bool:
+        """Whether the broker took them all."""
+        before = self.dropped
         for run_id, seq in hints.items():
             try:
                 layer = get_channel_layer()
@@ -60,6 +68,7 @@ class Publisher(threading.Thread):
                 log.debug("hint.dropped", run_id=str(run_id), error=type(error).__name__)
             else:
                 self.sent += 1
+        return self.dropped == before
 
 
 _lock = threading.Lock()

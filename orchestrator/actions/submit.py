@@ -27,10 +27,11 @@ from orchestrator.models import EmergencyStop, ManifestRow, Run, Task, WorkflowV
 from tenancy.batch import Batch
 from tenancy.clock import database_now
 from tenancy.context import raw_cursor, tenant
+from tenancy.idempotency import KeyReused
 from tenancy.ids import fresh_id
 from tenancy.models import Tenant
 from traces.actions import append, open_salt, save_snapshot, store_payloads
-from traces.core.canonical import canonical_model, canonical_outside, digest
+from traces.core.canonical import canonical_model, canonical_outside, digest, plain
 from traces.core.chain import Head, link
 
 KEY_LIFE = timedelta(hours=24)
@@ -69,16 +70,16 @@ class Submitted:
 def submit_task(tenant_id: UUID, submitter: Submitter, asked: Submission) -> Submitted:
     """Admit a task: durable when this returns, whatever becomes of the broker.
 
-    Raises WorkflowUnknown, GoalInvalid, TierTooHigh, Stopped, NoModel, CeilingReached.
+    Raises WorkflowUnknown, GoalInvalid, TierTooHigh, Stopped, NoModel, CeilingReached, KeyReused.
     """
     with tenant(tenant_id):
         at = database_now()
-        if (known := _submitted_before(submitter, asked.idempotency_key, at)) is not None:
+        if (known := _submitted_before(submitter, asked, at)) is not None:
             return known
         version = _workflow(asked.workflow)
         graph = compile_graph(orjson.loads(bytes(version.body)))
         _admissible(tenant_id, version, at)
-        _goal_fits(graph, asked.goal)
+        _goal_fits(graph, asked.goal, at)
         pinned = pin(tenant_id, graph, asked.boundary)
         run_id = fresh_id()
         asked_limits = limits_for(graph, pinned.pins, asked.goal, asked.budget)
@@ -114,21 +115,41 @@ def submit_task(tenant_id: UUID, submitter: Submitter, asked: Submission) -> Sub
         return Submitted(task=task.id, run=run, status="queued")
 
 
-def _submitted_before(submitter: Submitter, key: str, at: datetime) -> Submitted | None:
+def _submitted_before(submitter: Submitter, asked: Submission, at: datetime) -> Submitted | None:
     """The run of the same submission: a process that died after its commit had no chance to say so (W6,
-    R-GRAPH-14)."""
-    if not key:
+    R-GRAPH-14).
+
+    Raises KeyReused where the key was used for anything else.
+    """
+    if not asked.idempotency_key:
         return None
     run = (
-        Run.objects.filter(
+        Run.objects.select_related("task")
+        .filter(
             task__submitted_by=submitter.principal,
-            task__idempotency_key=key,
+            task__idempotency_key=asked.idempotency_key,
             task__created_at__gt=at - KEY_LIFE,
         )
         .order_by("created_at")
         .first()
     )
-    return None if run is None else Submitted(task=run.task_id, run=run.id, status=run.status)
+    if run is None:
+        return None
+    if run.task.asked_digest != _asked_digest(asked):
+        raise KeyReused
+    return Submitted(task=run.task_id, run=run.id, status=run.status)
+
+
+def _asked_digest(asked: Submission) -> str:
+    """One digest of everything in a submission but its key; amounts by value, 0.5 is 0.50."""
+    body = {
+        "workflow": asked.workflow,
+        "goal": asked.goal.model_dump(mode="json"),
+        "boundary": asked.boundary,
+        "budget": {name: plain(amount) for name, amount in asked.budget.items()},
+        "metadata": dict(asked.metadata),
+    }
+    return digest("submission", canonical_outside(body))
 
 
 def _workflow(slug: str) -> WorkflowVersion:
@@ -151,9 +172,11 @@ def _admissible(tenant_id: UUID, version: WorkflowVersion, at: datetime) -> None
     charge_tenant_check(tenant_id, at)
 
 
-def _goal_fits(graph: CompiledGraph, goal: Goal) -> None:
+def _goal_fits(graph: CompiledGraph, goal: Goal, at: datetime) -> None:
     """Inputs of a wrong type are refused here; what is missing the run may still ask for. A review of the
     answer can only be asked for where the workflow has a gate for it (R-GRAPH-15)."""
+    if goal.deadline is not None and goal.deadline <= at:
+        raise GoalInvalid(detail="the deadline has passed", pointer="/goal/deadline")
     if goal.requires_human_approval and not _reviews(graph):
         detail = "this workflow has no gate for a review of its answer"
         raise GoalInvalid(detail=detail, pointer="/goal/requires_human_approval")
@@ -181,6 +204,7 @@ def _task(tenant_id: UUID, submitter: Submitter, asked: Submission, at: datetime
         submitted_by=submitter.principal,
         owner=submitter.owner,
         idempotency_key=asked.idempotency_key,
+        asked_digest=_asked_digest(asked),
         created_at=at,
     )
 

@@ -6,7 +6,8 @@ from tenancy.models import TenantOwned
 
 
 class Task(TenantOwned):
-    """A task; its runs are executions of it. `goal` is the canonical goal object as it was accepted."""
+    """A task; its runs are executions of it. `goal` is the canonical goal object as it was accepted,
+    `asked_digest` names all that was asked for, so that a key used again is held against it."""
 
     workflow = models.CharField(max_length=64)
     goal = models.BinaryField()
@@ -14,6 +15,7 @@ class Task(TenantOwned):
     mode = models.CharField(max_length=16)
     metadata = models.JSONField(default=dict)
     idempotency_key = models.CharField(max_length=255, blank=True)
+    asked_digest = models.CharField(max_length=64, blank=True, default="")
     submitted_by = models.UUIDField()
     owner = models.UUIDField()
     created_at = models.DateTimeField()

@@ -9,6 +9,7 @@ from django.db import connections
 
 from orchestrator.models import Run, Task
 from tenancy.context import tenant
+from tenancy.models import IdempotencyKey
 from tests.doors.api.program import Program, pointers, refusal
 from tests.factories.world import World
 from tests.proves import proves
@@ -184,6 +185,32 @@ def test_the_same_key_with_another_body_is_422(world: World, client_program: Pro
     client_program.post("/tasks", BODY, once="k-1")
     answer = client_program.post("/tasks", FULL, once="k-1")
     assert refusal(answer) == (422, "idempotency-key-reused")
+    assert counted(world) == (1, 1)
+
+
+OTHERS: dict[str, dict[str, Any]] = {
+    "objective": changed(goal_objective="How much is 1 + 1?"),
+    "workflow": changed(workflow="support-refund"),
+    "boundary": changed(boundary="support"),
+    "budget": changed(budget={"cost_usd": "0.4"}),
+    "metadata": changed(metadata={"ticket": 8}),
+    "mode": changed(mode="interactive"),
+}
+
+
+@proves("R-GRAPH-14", part="another body after a death")
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_key_whose_answer_was_never_kept_still_stands_for_its_body(
+    world: World, client_program: Program, name: str
+) -> None:
+    body = BODY | {"budget": {"cost_usd": "0.5"}}
+    first = client_program.post("/tasks", body, once="k-1")
+    with tenant(world.id):
+        IdempotencyKey.objects.all().delete()
+    answer = client_program.post("/tasks", body | OTHERS[name], once="k-1")
+    assert refusal(answer) == (422, "idempotency-key-reused")
+    again = client_program.post("/tasks", BODY | {"budget": {"cost_usd": "0.50"}}, once="k-1")
+    assert again.json()["id"] == first.json()["id"]
     assert counted(world) == (1, 1)
 
 

@@ -43,4 +43,6 @@ def judge_edit(tenant_id: UUID, run_id: UUID, call_id: str, arguments: Any) -> J
         boundary=pins.boundary_digest,
     )
     amount = amount_of(spec, parsed.value)
-    return Judged(parsed.body, quorum=approvers(spec, amount), action_digest=action, amount=amount)
+    return Judged(
+        parsed.body, quorum=approvers(spec, amount, parsed.value), action_digest=action, amount=amount
+    )

@@ -58,8 +58,12 @@ def whole(run: Run) -> dict[str, Any]:
 def amounts(run: Run) -> dict[str, dict[str, str | None]]:
     """usage, limits and reserved, each by dimension, as decimal text; a limit that is None is none."""
     lines = usage(run.id)
+    used: dict[str, str | None] = {name.value: plain(line.used) for name, line in lines.items()}
+    if "transitions" in used:
+        # No effect reserves them: the records count themselves.
+        used["transitions"] = str(run.record_number)
     return {
-        "usage": {name.value: plain(line.used) for name, line in lines.items()},
+        "usage": used,
         "limits": {n.value: None if line.limit is None else plain(line.limit) for n, line in lines.items()},
         "reserved": {name.value: plain(line.reserved) for name, line in lines.items()},
     }

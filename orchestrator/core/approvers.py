@@ -19,11 +19,14 @@ def amount_of(spec: ToolSpec, arguments: Any) -> Decimal | None:
     return abs(amount) if amount is not None and amount.is_finite() else None
 
 
-def approvers(spec: ToolSpec, amount: Decimal | None) -> int:
-    """How many people; an amount that cannot be read asks for the most."""
+def approvers(spec: ToolSpec, amount: Decimal | None, arguments: Any) -> int:
+    """How many people; an amount that cannot be read, or that no step's currency is made for, asks for the
+    most."""
     most = max(step.approvers for step in spec.quorum)
     if spec.amount is None:
         return spec.quorum[0].approvers
     if amount is None:
         return most
-    return next((s.approvers for s in spec.quorum if s.up_to is None or amount <= s.up_to), most)
+    currency = pointed(arguments, spec.currency) if spec.currency is not None else None
+    fitting = (step for step in spec.quorum if step.currency is None or step.currency == currency)
+    return next((step.approvers for step in fitting if step.up_to is None or amount <= step.up_to), most)

@@ -1,6 +1,8 @@
 """What the client gave: the goal's inputs with the answers to questions laid over them, and JSON pointers
 into values."""
 
+import re
+from decimal import Decimal
 from typing import Any
 
 from orchestrator.core.desk import Desk
@@ -10,6 +12,7 @@ from orchestrator.core.value import Small
 
 MISSING = object()
 SMALL_TEXT = 200
+AMOUNT = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,12})?", re.ASCII)
 
 
 def inputs(goal: Goal, state: State, desk: Desk) -> dict[str, Any]:
@@ -35,6 +38,16 @@ def pointed(value: Any, pointer: str) -> Any:
         else:
             return MISSING
     return value
+
+
+def same(found: Any, wanted: Any) -> bool:
+    """Whether two values are equal, or equal as amounts: a service may write 129.9 as 129.90."""
+    if found == wanted:
+        return True
+    if not isinstance(found, str) or not isinstance(wanted, str):
+        return False
+    amounts = AMOUNT.fullmatch(found) is not None and AMOUNT.fullmatch(wanted) is not None
+    return amounts and Decimal(found) == Decimal(wanted)
 
 
 def small(value: Any) -> Small:

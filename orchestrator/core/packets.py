@@ -28,8 +28,9 @@ SHOWN_FACTS = 20
 
 def approvers_for(view: View, call: Call, spec: ToolSpec) -> tuple[Decimal | None, int]:
     """The amount at stake and how many distinct people must say yes."""
-    amount = amount_of(spec, view.desk.json(call.arguments or ""))
-    return amount, approvers(spec, amount)
+    arguments = view.desk.json(call.arguments or "")
+    amount = amount_of(spec, arguments)
+    return amount, approvers(spec, amount, arguments)
 
 
 def action_packet(

@@ -2,7 +2,7 @@
 
 from orchestrator.core.calling import replaced
 from orchestrator.core.effects import CallTool, idempotency_key
-from orchestrator.core.inputs import MISSING, pointed
+from orchestrator.core.inputs import MISSING, pointed, same
 from orchestrator.core.spending import call_reserve
 from orchestrator.core.state import Call, Pending, State
 from orchestrator.core.step import Step, View, say
@@ -77,13 +77,17 @@ def agrees(view: View, call: Call, observation: str) -> tuple[str, str]:
     """The verdict of the comparison: verified, or failed with the field that differs."""
     reader = _reader(view, call)
     view.desk.require((observation,))
-    seen = view.desk.json(observation)
+    try:
+        seen = view.desk.json(observation)
+    except ValueError:
+        # It was cut at its bound, or is no document at all: it proves nothing either way.
+        return "low_confidence", f"{reader.tool} answered what cannot be read"
     document = {
         "arguments": view.desk.json(call.arguments or ""),
         "result": view.desk.json(call.observation or ""),
     }
     for pointer, expected in reader.equal.items():
         found, wanted = pointed(seen, pointer), pointed(document, expected)
-        if found is MISSING or found != wanted:
+        if found is MISSING or not same(found, wanted):
             return "failed", f"read back differs at {pointer}"
     return "verified", f"read back by {reader.tool}"

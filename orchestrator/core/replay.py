@@ -3,6 +3,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import orjson
@@ -14,9 +15,10 @@ from orchestrator.core.graph import CompiledGraph
 from orchestrator.core.machine import CORE_VERSION, advance
 from orchestrator.core.manifest import Manifest
 from orchestrator.core.state import State
+from orchestrator.core.step import Transition, Walk
 from orchestrator.core.value import Value
 from traces.core.canonical import canonical
-from traces.core.chain import Move
+from traces.core.chain import Head, Linked, Move, link
 from traces.core.patch import diff
 
 
@@ -39,6 +41,7 @@ class _Group:
 
     first: dict[str, Any]
     records: list[dict[str, Any]] = field(default_factory=list)
+    bodies: list[bytes] = field(default_factory=list)
 
 
 def replayed(
@@ -48,8 +51,13 @@ def replayed(
     records: Sequence[bytes],
     salt: bytes,
     contents: Mapping[str, bytes],
+    head: Head,
 ) -> Report:
-    """Replay records (canonical bytes, in order, without record 0's submission) from the opening state."""
+    """Replay records (canonical bytes, in order, without record 0's submission) from the opening state.
+
+    `head` is where the chains stood after record 0: every record is linked anew, with all that was said, and
+    must come out byte for byte.
+    """
     number = 0
     for group in _groups(records):
         other = group.first["core"] != CORE_VERSION
@@ -70,7 +78,11 @@ def replayed(
             return _report(
                 False, number, group.first["number"], "another number of transitions", what_if=other
             )
-        state = walk.state
+        linked = _linked(head, walk, group)
+        for row, held_bytes in zip(linked.records, group.bodies, strict=True):
+            if row.body != held_bytes:
+                return _report(False, number, row.number, "what was said differs", what_if=other)
+        state, head = walk.state, linked.head
     return Report(matches=True, records=number)
 
 
@@ -86,12 +98,25 @@ def _groups(records: Sequence[bytes]) -> list[_Group]:
             groups.append(_Group(record))
         if groups:
             groups[-1].records.append(record)
+            groups[-1].bodies.append(body)
     return groups
 
 
-def _difference(made: Any, held: Mapping[str, Any]) -> str:
-    """Which part of the record came out otherwise; empty where all is the same."""
-    move = Move(
+def _linked(head: Head, walk: Walk, group: _Group) -> Linked:
+    """The walk linked as the commit linked it; what else the commit wrote is taken as recorded."""
+    return link(
+        head,
+        [_move(made) for made in walk.transitions],
+        core_version=group.first["core"],
+        event_digest=group.first["event"],
+        headroom=group.first["headroom"],
+        binds=group.records[-1]["binds"],
+        at=datetime.fromisoformat(group.first["at"]),
+    )
+
+
+def _move(made: Transition) -> Move:
+    return Move(
         source=made.source,
         outcome=made.outcome,
         guard=made.guard,
@@ -101,6 +126,11 @@ def _difference(made: Any, held: Mapping[str, Any]) -> str:
         said=made.said,
         effects=made.effects,
     )
+
+
+def _difference(made: Transition, held: Mapping[str, Any]) -> str:
+    """Which part of the record came out otherwise; empty where all is the same."""
+    move = _move(made)
     parts = {
         "source": move.source,
         "outcome": move.outcome,

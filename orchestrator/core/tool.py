@@ -39,9 +39,13 @@ class Reversibility(StrEnum):
 
 
 class QuorumStep(Value):
-    """`approvers` distinct people decide while the amount is at most `up_to` (None: any amount)."""
+    """`approvers` distinct people decide while the amount is at most `up_to` (None: any amount).
+
+    With a `currency` the step holds for amounts in it alone; any other asks for the most.
+    """
 
     up_to: Decimal | None = None
+    currency: str | None = None
     approvers: int = Field(ge=1, le=5)
 
 
@@ -111,6 +115,7 @@ class ToolSpec(Value):
     claims: tuple[str, ...] = ()
     facts: dict[str, str] = Field(default_factory=dict)
     amount: str | None = None
+    currency: str | None = None
     quorum: tuple[QuorumStep, ...] = (QuorumStep(approvers=1),)
     queue: str = "operations"
 

@@ -1,7 +1,8 @@
 """The second wall: a gateway asks the database before it sends (R-BUDGET-17).
 
 A call goes out only for a committed, unexpired intent with an open reservation under the run's current
-fence, and under no emergency stop. Nothing in the process can vouch for that.
+fence, and under no emergency stop. For a call that changes something the database is asked as it is sent;
+for one that only reads or thinks its answer to the commit will do, for a quarter of a second.
 """
 
 from typing import NamedTuple
@@ -38,6 +39,11 @@ class DatabasePermit:
     ) -> None:
         self._keys = (tenant_id, run_id, effect, fence)
         self._known = known
+
+    @property
+    def run(self) -> UUID:
+        """The run that asks."""
+        return self._keys[1]
 
     def check(self) -> PermitRefused | None:
         """None when the effect may be sent now, else why not. One statement, one round trip, or none."""

@@ -18,15 +18,18 @@ _lock = threading.Lock()
 _quiet_until = 0.0
 
 
-def wake(run_id: UUID) -> bool:
-    """Post the job that drives a run; whether it was posted. Never raises: a dead broker is counted and
-    logged.
+def wake(run_id: UUID, *, after: float = 0.0) -> bool:
+    """Post the job that drives a run, to be taken after `after` seconds; whether it was posted.
+
+    Never raises: a dead broker is counted and logged.
     """
     if _quiet():
         TALLY.add("queue", ADVANCE, "dropped")
         return False
     try:
-        current_app.send_task(ADVANCE, kwargs={"run_id": str(run_id)}, ignore_result=True, retry=False)
+        current_app.send_task(
+            ADVANCE, kwargs={"run_id": str(run_id)}, countdown=after or None, ignore_result=True, retry=False
+        )
     except Exception as error:  # noqa: BLE001 - kombu, redis and the socket each have their own; the sweep repairs all
         _be_quiet()
         TALLY.add("queue", ADVANCE, "failed")

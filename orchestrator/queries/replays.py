@@ -12,6 +12,7 @@ from orchestrator.core.state import State
 from orchestrator.models import ManifestRow, Run
 from orchestrator.runtime.recall import graph_of, manifest_of, pins_of
 from tenancy.context import current_tenant, tenant
+from traces.core.chain import START, Head
 from traces.core.errors import Erased
 from traces.models import Payload
 from traces.queries import records, salt, snapshots
@@ -36,11 +37,20 @@ def replay(tenant_id: UUID, run_id: UUID) -> Report:
         manifest = manifest_of(bytes(row.body), pins_of(tenant_id, row.pins_digest))
         graph = graph_of(tenant_id, run.workflow_version_id)
         opening = State.model_validate(orjson.loads(bytes(snapshots(run_id)[0].state)))
-        bodies = [bytes(record.body) for record in records(run_id)[1:]]
+        first, *others = records(run_id)
+        bodies = [bytes(record.body) for record in others]
+        said = orjson.loads(bytes(first.body))["said"]
+        head = Head(
+            run=run_id,
+            record_number=first.number,
+            record_hash=bytes(first.hash),
+            event_seq=len(said),
+            event_hash=bytes.fromhex(said[-1]) if said else START,
+        )
         try:
             run_salt = salt(run_id)
         except Erased:
             return Report(matches=False, records=0, first_difference=1, detail="content was erased")
         held = Payload.objects.filter(run_id=run_id).exclude(body=None).values_list("digest", "body")
         contents = {bytes(digest).hex(): bytes(body) for digest, body in held if body is not None}
-    return replayed(graph, manifest, opening, bodies, run_salt, contents)
+    return replayed(graph, manifest, opening, bodies, run_salt, contents, head)

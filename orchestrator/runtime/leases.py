@@ -21,6 +21,16 @@ RETURNING fence, version, takeovers, status, workflow_version_id, record_number,
 RELEASE = """
 UPDATE orchestrator_run SET lease_owner = NULL, lease_until = NULL
 WHERE id = %(run)s AND fence = %(fence)s AND lease_owner = %(worker)s"""
+# Dropped as if its holder had died: nobody renews it, and whoever takes it counts a takeover.
+DROP = """
+UPDATE orchestrator_run SET lease_owner = 'dropped', lease_until = clock_timestamp()
+WHERE id = %(run)s AND fence = %(fence)s AND lease_owner = %(worker)s"""
+PARK = """
+UPDATE orchestrator_run SET status = 'paused', reason = %(reason)s, lease_owner = NULL, lease_until = NULL,
+  takeovers = 0
+WHERE id = %(run)s AND fence = %(fence)s
+  AND status IN ('queued', 'in_progress', 'awaiting_gate', 'awaiting_input')
+RETURNING id"""
 RENEW = """
 UPDATE orchestrator_run SET lease_until = clock_timestamp() + make_interval(secs => %(seconds)s)
 WHERE id = %(run)s AND fence = %(fence)s AND lease_owner = %(worker)s
@@ -75,6 +85,21 @@ def release(tenant_id: UUID, run_id: UUID, worker: str, fence: int) -> None:
     """Give the lease back; nothing happens where it was lost before."""
     with tenant(tenant_id):
         raw_cursor().execute(RELEASE, {"run": run_id, "fence": fence, "worker": worker})
+
+
+def drop(tenant_id: UUID, run_id: UUID, worker: str, fence: int) -> None:
+    """Let the lease die at once: the next holder resolves what is in flight, and is counted."""
+    with tenant(tenant_id):
+        raw_cursor().execute(DROP, {"run": run_id, "fence": fence, "worker": worker})
+
+
+def park(tenant_id: UUID, run_id: UUID, fence: int, reason: str) -> bool:
+    """Pause a run that cannot even be read, on its row alone: a transition would have to be computed from
+    what cannot be read. Whether it was parked."""
+    with tenant(tenant_id):
+        cursor = raw_cursor()
+        cursor.execute(PARK, {"run": run_id, "fence": fence, "reason": reason[:500]})
+        return cursor.fetchone() is not None
 
 
 def renew(tenant_id: UUID, run_id: UUID, worker: str, fence: int) -> bool:

@@ -6,8 +6,9 @@ from time import monotonic
 from typing import Protocol
 from uuid import UUID
 
+import structlog
 from django.conf import settings
-from django.db import OperationalError
+from django.db import Error, OperationalError
 
 from orchestrator.actions.commit import CommitInDoubt, commit
 from orchestrator.actions.hand import Hand
@@ -20,13 +21,16 @@ from orchestrator.gateways.queue import wake
 from orchestrator.queries.crossing import tenant_of_run
 from orchestrator.runtime.held import HELD
 from orchestrator.runtime.landing import Landing, backoff, where_it_landed
-from orchestrator.runtime.leases import claim
+from orchestrator.runtime.leases import Claimed, claim, drop, park
 from orchestrator.runtime.perform import Outcomes, Performer
 from orchestrator.runtime.recall import take_in_hand
 from orchestrator.runtime.recovery import given_up, recover
 from traces.live import announce
 
 POISONED = 3
+# A timer further off is the sweep's: the broker would have to keep it.
+HINTED_SECONDS = 60.0
+log = structlog.get_logger(__name__)
 
 
 class FaultPoint(Protocol):
@@ -62,13 +66,35 @@ class Worker:
         if claimed is None:
             return False
         self.fault("claimed")
+        try:
+            given_back = self._worked(tenant_id, run_id, claimed)
+        except Error:
+            # The store is away or refuses: the lease dies with time, for it cannot be given back now.
+            raise
+        except Exception as error:
+            # Whatever is wrong with one run must not take its worker, or the runs behind it, along.
+            log.exception("run.unworkable", run_id=str(run_id), takeovers=claimed.takeovers)
+            self._put_down(tenant_id, run_id, claimed, f"unworkable: {type(error).__name__}: {error}")
+            return False
+        if not given_back:
+            drop(tenant_id, run_id, self.name, claimed.fence)
+        return given_back and has_untaken_signals(tenant_id, run_id)
+
+    def _worked(self, tenant_id: UUID, run_id: UUID, claimed: Claimed) -> bool:
+        """Take the run in hand and drive it; whether a commit gave the lease back."""
         hand = take_in_hand(tenant_id, run_id, self.name, claimed)
         poisoned = claimed.takeovers >= POISONED and Status(claimed.status) not in TERMINAL_STATUSES
         if poisoned:
             poison(tenant_id, run_id, claimed.takeovers)
         with HELD.holding(hand):
-            given_back = self._drive(hand, poisoned=poisoned)
-        return given_back and has_untaken_signals(tenant_id, run_id)
+            return self._drive(hand, poisoned=poisoned)
+
+    def _put_down(self, tenant_id: UUID, run_id: UUID, claimed: Claimed, reason: str) -> None:
+        """Leave a run that could not be worked on: for another try, or parked after as many as kill a
+        run."""
+        if claimed.takeovers >= POISONED and park(tenant_id, run_id, claimed.fence, reason):
+            return
+        drop(tenant_id, run_id, self.name, claimed.fence)
 
     def _drive(self, hand: Hand, *, poisoned: bool) -> bool:
         """Commit and perform in turn. True when a commit gave the lease back, False when it was lost."""
@@ -83,12 +109,20 @@ class Worker:
                 return False
             self.fault("committed")
             if not committed.effects:
-                if hand.state.held and not hand.state.paused:
-                    wake(hand.run)
+                self._hint(hand, committed)
                 return True
             outcomes = self.performer.perform(hand, committed.effects, self.fault)
             self.fault("performed")
         return False
+
+    def _hint(self, hand: Hand, committed: Committed) -> None:
+        """Wake the run again where it waits for nobody: at once, or when its timer is due."""
+        if hand.state.held and not hand.state.paused:
+            wake(hand.run)
+        elif hand.state.timer is not None and hand.state.outcome is None:
+            seconds = (hand.state.timer - committed.at).total_seconds()
+            if seconds <= HINTED_SECONDS:
+                wake(hand.run, after=max(0.0, seconds))
 
     def _commit(self, hand: Hand, outcomes: Outcomes, *, slice_over: bool) -> Committed | None:
         """Commit, through a lost connection or a full store if need be.

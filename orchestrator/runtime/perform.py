@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import datetime
+from time import sleep
 from typing import Protocol
 
 from django.db import connection
@@ -25,6 +26,7 @@ from orchestrator.gateways.permits import DatabasePermit
 from orchestrator.gateways.tools.dispatcher import ToolGateway
 from orchestrator.runtime.contents import body_of
 
+LOOK_AGAIN_SECONDS = 2.0
 UNCERTAIN = ("timeout", "crashed", "malformed", "unreachable")
 
 
@@ -107,7 +109,7 @@ class Performer:
             return Outcomes(events=(Recovered(at=at, effect=effect.id, resolution="abandoned"),))
         return joined([performed], at)
 
-    def resolve(self, hand: Hand, effect: CallTool, at: datetime) -> Outcomes:
+    def resolve(self, hand: Hand, effect: CallTool, at: datetime, *, late: bool = False) -> Outcomes:
         """What became of a call that was sent and not answered: found, surely not, or in doubt (R-TOOL-9)."""
         if not effect.lookup:
             return Outcomes(events=(Recovered(at=at, effect=effect.id, resolution="in_doubt"),))
@@ -119,6 +121,10 @@ class Performer:
                 at=at, effect=effect.id, resolution="found", observation=found.observation, size=found.size
             )
             return Outcomes(events=(event,), bodies=found.bodies)
+        if found.answered and not effect.conclusive and not late:
+            # It may still be under way: what was sent is given the time that its intent allows for.
+            sleep(LOOK_AGAIN_SECONDS)
+            return self.resolve(hand, effect, at, late=True)
         sure = found.answered and effect.conclusive
         return Outcomes(
             events=(Recovered(at=at, effect=effect.id, resolution="abandoned" if sure else "in_doubt"),)

@@ -43,7 +43,7 @@ def _resolve(hand: Hand, performer: Performer, intent: IntentRow, fault: Fault) 
     ):
         return Outcomes(events=(Recovered(at=at, effect=effect.id, resolution="abandoned"),))
     _wait_out(intent)
-    return performer.resolve(hand, effect, at)
+    return performer.resolve(hand, effect, at, late=True)
 
 
 def _repeated(hand: Hand, performer: Performer, effect: CallTool, at: datetime, fault: Fault) -> Outcomes:

@@ -7,6 +7,7 @@ It does not ride on the broker it repairs, and it drives what it finds itself, a
 import threading
 from random import uniform
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 import structlog
 from django.conf import settings
@@ -44,13 +45,23 @@ class Sweep(threading.Thread):
                 if self._stop_asked.is_set():
                     break
                 expire_gates_of(run_id)
-                self._worker.advance(run_id)
-                driven += 1
+                driven += self._driven(run_id)
         except Error as error:
             log.warning("sweep.failed", error=type(error).__name__)
         finally:
             connection.close()
         return driven
+
+    def _driven(self, run_id: UUID) -> bool:
+        """Drive one run; whatever goes wrong with it, the others behind it still have their turn."""
+        try:
+            self._worker.advance(run_id)
+        except Error:
+            raise
+        except Exception:
+            log.exception("sweep.run_failed", run_id=str(run_id))
+            return False
+        return True
 
     def stop(self) -> None:
         """Stop sweeping."""

@@ -13,7 +13,7 @@ import orjson
 from orchestrator.core.calling import replaced
 from orchestrator.core.errors import Misfit
 from orchestrator.core.events import AnyEvent, TimerFired, ToolAnswered, ToolFailed
-from orchestrator.core.inputs import MISSING, pointed
+from orchestrator.core.inputs import MISSING, pointed, same
 from orchestrator.core.nodes.base import Plain
 from orchestrator.core.parsing import fits
 from orchestrator.core.reading_back import agrees, read_back, reader_of
@@ -146,7 +146,7 @@ class VerifyObservation(Plain):
 
 def _equal(document: Any, left: str, right: str) -> bool:
     a, b = pointed(document, left), pointed(document, right)
-    return a is not MISSING and a == b
+    return a is not MISSING and same(a, b)
 
 
 KIND = VerifyObservation()

@@ -85,6 +85,7 @@ class Declaration(TypedDict, total=False):
     claims: tuple[str, ...]
     facts: dict[str, str]
     amount: str
+    currency: str
     quorum: tuple[QuorumStep, ...]
     queue: str
 

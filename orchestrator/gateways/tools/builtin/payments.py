@@ -45,16 +45,21 @@ class Refund(Told):
     conflict_keys=("order:{order_id}",),
     claims=("has been refunded", "have been refunded", "have refunded", "was refunded"),
     amount="/amount",
-    quorum=(QuorumStep(up_to=Decimal(200), approvers=1), QuorumStep(approvers=2)),
+    currency="/currency",
+    quorum=(QuorumStep(up_to=Decimal(200), currency="USD", approvers=1), QuorumStep(approvers=2)),
     queue="finance",
     facts=FACTS,
     verifier=Verifier(
         name="read_back",
-        equal={"/result/order_id": "/arguments/order_id", "/result/currency": "/arguments/currency"},
+        equal={
+            "/result/order_id": "/arguments/order_id",
+            "/result/amount": "/arguments/amount",
+            "/result/currency": "/arguments/currency",
+        },
         read_back=ReadBack(
             tool="payments.find_refund",
             arguments={"refund_id": "/result/id"},
-            equal={"/amount": "/result/amount", "/order_id": "/arguments/order_id", "/id": "/result/id"},
+            equal={"/amount": "/arguments/amount", "/order_id": "/arguments/order_id", "/id": "/result/id"},
         ),
     ),
 )
@@ -68,7 +73,6 @@ async def refund(
     """Refund an amount of an order to the customer. Needs a person's approval; cannot be taken back."""
     # The very bytes that were approved are sent: they are the service's own document (G2).
     made = await context.post("/payments/refunds", context.arguments)
-    # The verifier compares texts, and the service writes 129.9 as 129.90: here it is compared as a number.
     if not _is_amount(made, amount):
         made.contradicts("another amount was refunded")
     return made

@@ -1,0 +1,122 @@
+"""Runs that go wrong in themselves: they harm no other, park in the end, and are found out."""
+
+from uuid import UUID
+
+import orjson
+import psycopg
+import pytest
+
+from orchestrator.core.errors import GoalInvalid
+from orchestrator.gateways.permits import FRESH_SECONDS, DatabasePermit, Known
+from orchestrator.models import Run
+from orchestrator.queries.replays import replay
+from orchestrator.runtime.held import HELD, Heartbeat
+from orchestrator.runtime.leases import claim
+from orchestrator.runtime.recall import take_in_hand
+from orchestrator.runtime.sweep import Sweep
+from tenancy.clock import database_now
+from tenancy.context import tenant
+from tenancy.ids import fresh_id
+from tests.conftest import House
+from tests.factories.world import World, fresh_worker, make_world
+from tests.proves import proves
+
+SUM = "How much is (12 + 30) * 2?"
+
+
+@pytest.fixture
+def world(house: House) -> World:
+    return make_world(house)
+
+
+def damage(superuser: psycopg.Connection, run: UUID) -> None:
+    """Make a run's snapshot unreadable."""
+    superuser.execute("ALTER TABLE traces_snapshot DISABLE TRIGGER append_only")
+    superuser.execute("UPDATE traces_snapshot SET state = 'not a state' WHERE run_id = %s", (run,))
+    superuser.execute("ALTER TABLE traces_snapshot ENABLE TRIGGER append_only")
+
+
+@proves("R-SESS-1", part="one bad run")
+def test_a_run_that_cannot_be_read_keeps_no_other_waiting_and_is_parked(
+    world: World, superuser: psycopg.Connection
+) -> None:
+    broken, healthy = world.submit("tool-loop", SUM), world.submit("tool-loop", SUM)
+    damage(superuser, broken)
+    sweep = Sweep(world.worker)
+    for _ in range(6):
+        sweep.tick()
+    assert world.run(healthy).terminal_code == "SUCCESS"
+    parked = world.run(broken)
+    assert (parked.status, parked.lease_owner) == ("paused", None)
+    assert parked.reason.startswith("unworkable: JSONDecodeError")
+
+
+@proves("R-SESS-2", part="a run that was put down")
+def test_the_heartbeat_does_not_keep_a_run_that_its_worker_put_down(
+    world: World, superuser: psycopg.Connection
+) -> None:
+    broken, other = world.submit("tool-loop", SUM), world.submit("tool-loop", SUM)
+    damage(superuser, broken)
+    worker = fresh_worker()
+    claimed = claim(world.id, other, worker.name)
+    assert claimed is not None
+    with HELD.holding(take_in_hand(world.id, other, worker.name, claimed)):
+        worker.advance(broken)
+        Heartbeat().beat()
+        until = world.run(broken).lease_until
+        assert until is not None
+        assert until <= database_now()
+    again = claim(world.id, broken, "another")
+    assert again is not None
+    assert again.takeovers == 1
+
+
+@proves("R-TRACE-6", part="what was said")
+def test_replay_compares_what_was_said_and_not_only_the_moves(
+    world: World, superuser: psycopg.Connection
+) -> None:
+    run = world.submit("tool-loop", SUM)
+    world.drive(run)
+    assert replay(world.id, run).matches
+    superuser.execute("ALTER TABLE traces_record DISABLE TRIGGER append_only")
+    query = "SELECT number, body FROM traces_record WHERE run_id = %s AND number > 2 ORDER BY number LIMIT 1"
+    row = superuser.execute(query, (run,)).fetchone()
+    assert row is not None
+    record = orjson.loads(row[1])
+    record["said"] = ["00" * 32 for _ in record["said"]]
+    superuser.execute(
+        "UPDATE traces_record SET body = %s WHERE run_id = %s AND number = %s",
+        (orjson.dumps(record, option=orjson.OPT_SORT_KEYS), run, row[0]),
+    )
+    superuser.execute("ALTER TABLE traces_record ENABLE TRIGGER append_only")
+    report = replay(world.id, run)
+    assert not report.matches
+    assert (report.first_difference, report.detail) == (row[0], "what was said differs")
+
+
+@proves("R-BUDGET-17", part="an answer that came with the commit is good for a moment")
+def test_a_known_answer_is_used_once_and_only_while_it_is_fresh(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr("orchestrator.gateways.permits.steady", lambda: now[0])
+
+    def permit() -> DatabasePermit:
+        return DatabasePermit(world.id, fresh_id(), "no-such-effect", 1, Known("ok", 100.0))
+
+    held = permit()
+    assert held.check() is None
+    assert held.check() is not None
+    late = permit()
+    now[0] += FRESH_SECONDS + 0.01
+    refused = late.check()
+    assert refused is not None
+    assert refused.reason == "fence"
+
+
+def test_a_deadline_that_has_passed_is_refused_at_the_door(world: World) -> None:
+    with pytest.raises(GoalInvalid) as refused:
+        world.submit("tool-loop", SUM, deadline=database_now())
+    assert refused.value.data["pointer"] == "/goal/deadline"
+    with tenant(world.id):
+        assert not Run.objects.exists()

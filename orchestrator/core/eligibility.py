@@ -11,6 +11,7 @@ from typing import Literal
 
 from orchestrator.core.events import Headroom
 from orchestrator.core.parsing import Arguments, Malformed, fits, parse
+from orchestrator.core.rates import free_at
 from orchestrator.core.spending import call_reserve, shortfall
 from orchestrator.core.state import Call
 from orchestrator.core.step import Refused, View, say
@@ -97,17 +98,29 @@ class Chain:
         return None
 
     def budget(self) -> Examined | None:
-        """Is enough left of every dimension?"""
+        """Is enough left of every dimension, and may the tool be called again so soon?"""
         assert self.spec is not None
         reserve = call_reserve(
             self.spec, granted=self.call.grant is not None or self.gated(), step=self.first
         )
         refused = shortfall(self.view.state, (reserve,), self.view.headroom)
         if refused is None:
-            self._note("budget", "allow", "vector")
-            return None
+            return self._rate(self.spec)
         self._note("budget", "deny", refused.dimension, f"wanted {refused.wanted}, left {refused.left}")
         return self._end("over_budget", f"the budget for {refused.dimension} is used up", refused=refused)
+
+    def _rate(self, spec: ToolSpec) -> Examined | None:
+        """The other half of `budget`: the tool's calls in the last minute of this run."""
+        again = free_at(self.view.state.rates, spec.name, spec.rate_per_minute, self.view.at)
+        if again is None:
+            self._note("budget", "allow", "vector")
+            return None
+        detail = (
+            f"{spec.name} takes {spec.rate_per_minute} calls a minute; "
+            f"it may be called again at {again.isoformat()}"
+        )
+        self._note("budget", "deny", "rate_limit", detail)
+        return self._end("denied", detail)
 
     def risk(self) -> Examined | None:
         """Does its class ask for a person, and has one said yes to exactly this?"""

@@ -6,9 +6,11 @@ nodes; an interrupt asked for while an effect is in flight is noted and taken on
 so that no result is thrown away.
 """
 
+from dataclasses import replace
+
 from orchestrator.core import afterwards, signals
 from orchestrator.core.desk import Desk
-from orchestrator.core.effects import Effect
+from orchestrator.core.effects import CallTool, Effect
 from orchestrator.core.errors import Corrupt, Misfit
 from orchestrator.core.events import AnyEvent, Headroom, Started, TimerFired
 from orchestrator.core.graph import CompiledGraph, Edge, Interrupt, Node
@@ -17,6 +19,7 @@ from orchestrator.core.interrupts import forced_end, halting_for, overdue, refus
 from orchestrator.core.invariants import check
 from orchestrator.core.manifest import Manifest
 from orchestrator.core.nodes import kind_of
+from orchestrator.core.rates import with_call
 from orchestrator.core.settling import settle, settles, wall_clock
 from orchestrator.core.spending import shortfall
 from orchestrator.core.state import Halting, State
@@ -158,6 +161,7 @@ class _Walker:
             return
         if not entering and self._held_back(step, said):
             return
+        step = self._rated(step)
         self.effects.extend(step.effects)
         if step.outcome is None:
             self._wait(step, said, entering=entering)
@@ -183,6 +187,14 @@ class _Walker:
             return False
         self._interrupt(halting_for(refused), refusal_said(refused))
         return True
+
+    def _rated(self, step: Step) -> Step:
+        """The step with its tool calls counted against their rates, whatever node asks for them."""
+        rates = step.state.rates
+        for effect in step.effects:
+            if isinstance(effect, CallTool):
+                rates = with_call(rates, effect.tool, self.at)
+        return step if rates is step.state.rates else replace(step, state=step.state.evolve(rates=rates))
 
     def _held_back(self, step: Step, said: tuple[Said, ...]) -> bool:
         """Whether a waiting node wants to start work anew although the run is paused, halting or to be given

@@ -159,6 +159,7 @@ class State(Value):
     confirmed: Mapping[str, int] = {}
     refused: Mapping[str, int] = {}
     visits: Mapping[str, int] = {}
+    rates: Mapping[str, Mapping[str, int]] = {}
     counters: Counters = Counters()
     draft: Hex | None = None
     best: Hex | None = None

@@ -6,6 +6,7 @@ the moment of sending, and each gateway enforces output limit, deadline and egre
 
 from dataclasses import dataclass
 from typing import Protocol
+from uuid import UUID
 
 import structlog
 from django.db import Error
@@ -32,6 +33,11 @@ class PermitRefused:
 
 class Permit(Protocol):
     """The right to perform one effect once."""
+
+    @property
+    def run(self) -> UUID:
+        """The run that asks: rates are counted by it."""
+        ...
 
     def check(self) -> PermitRefused | None:
         """None when the effect may be sent now: its intent is committed, unexpired, reserved, under the

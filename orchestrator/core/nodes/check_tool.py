@@ -5,12 +5,14 @@ eligible call goes alone (R-GRAPH-19). A call that may not run gets its one stru
 the queue.
 """
 
+from datetime import datetime
 from typing import ClassVar
 
 from orchestrator.core.eligibility import Chain, Examined, action_key
 from orchestrator.core.interrupts import refusal_said
 from orchestrator.core.nodes.act import not_run
 from orchestrator.core.nodes.base import Plain
+from orchestrator.core.rates import with_call
 from orchestrator.core.state import Counters, State
 from orchestrator.core.step import Step, View
 from orchestrator.core.tool import ToolSpec
@@ -62,7 +64,7 @@ class CheckTool(Plain):
         seen = {action_key(front.call)}
         held = view.state
         for call in view.state.queue[1 : room + 1]:
-            held = _with_room_taken(held)
+            held = _with_room_taken(held, found[-1] if found else front, view.at)
             examined = Chain(_with_state(view, held), call, first=False).ask()
             key = action_key(examined.call)
             if examined.verdict != "eligible" or not _harmless(examined.spec) or key in seen:
@@ -107,13 +109,13 @@ def _counted(counters: Counters, verdict: str) -> Counters:
     return counters.evolve(denials=counters.denials + 1, unchanged=counters.unchanged + 1)
 
 
-def _with_room_taken(state: State) -> State:
-    """The state as if one more call were in flight, so that a batch cannot pass a limit together."""
+def _with_room_taken(state: State, taken: Examined, at: datetime) -> State:
+    """The state as if `taken` were in flight too, so that a batch cannot pass a limit or a rate together."""
     limits = dict(state.limits)
     for dimension in ("tool_calls", "external_calls"):
         if dimension in limits:
             limits[dimension] = limits[dimension] - 1
-    return state.evolve(limits=limits)
+    return state.evolve(limits=limits, rates=with_call(state.rates, taken.call.tool, at))
 
 
 def _with_state(view: View, state: State) -> View:

@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any
+from uuid import UUID
 
 import orjson
 import structlog
@@ -18,6 +19,7 @@ from orchestrator.gateways.breaker import Breakers
 from orchestrator.gateways.clock import steady
 from orchestrator.gateways.effects_loop import EffectLoop
 from orchestrator.gateways.outcome import BeforeWait, Found, Keeper, Performed, done, nothing
+from orchestrator.gateways.pace import Pace
 from orchestrator.gateways.tally import TALLY
 from orchestrator.gateways.tools.http import KEPT, Answer, CallFailed, Environment, ToolContext, origin_of
 from orchestrator.gateways.tools.registry import LookUp, Tool, shipped_tools
@@ -44,9 +46,11 @@ class ToolGateway:
         *,
         tools: Callable[[], Mapping[str, AnyTool]] = shipped_tools,
         env: Environment = from_environment,
+        pace: Pace | None = None,
     ) -> None:
         self._tools, self._env = tools, env
         self._breakers = Breakers()
+        self._pace = pace or Pace()
 
     def start(
         self,
@@ -73,7 +77,7 @@ class ToolGateway:
                 CallFailed("refused_by_wall", sent=False, transient=refused.transient, detail=detail),
             )
         try:
-            declared, values = self._prepared(effect, arguments, spec)
+            declared, values = self._prepared(effect, arguments, spec, permit.run)
             if not declared.waits:
                 return done(self._local(effect, declared, values, salt))
             context = self._context(loop, effect, arguments, declared, mutating=spec.mutating)
@@ -109,11 +113,19 @@ class ToolGateway:
     # -- one call
     # ------------------------------------------------------------------------------------------------
 
-    def _prepared(self, effect: CallTool, arguments: bytes, spec: ToolSpec) -> tuple[AnyTool, BaseModel]:
+    def _prepared(
+        self, effect: CallTool, arguments: bytes, spec: ToolSpec, run: UUID
+    ) -> tuple[AnyTool, BaseModel]:
         declared = self._tools().get(spec.name)
         if declared is None or effect.tool != spec.name:
             raise CallFailed("refused", sent=False, detail=f"there is no tool {spec.name} here".encode())
         values = _read_arguments(declared, arguments)
+        wait = self._pace.take((run, spec.name), spec.rate_per_minute)
+        if wait:
+            detail = f"{spec.name} takes {spec.rate_per_minute} calls a minute; again in {wait} s".encode()
+            raise CallFailed(
+                "rate_limited", sent=False, transient=True, detail=detail, retry_after_ms=wait * 1_000
+            )
         if not self._breakers.admit(spec.name):
             raise CallFailed("circuit_open", sent=False, transient=True, detail=spec.name.encode())
         return declared, values

@@ -218,6 +218,7 @@ def test_a_no_ends_it_before_the_money_moves() -> None:
         ({"policy.evaluate": POLICY | {"refundable": False}}, TerminalCode.IMPOSSIBLE),
         ({"orders.lookup": "refused"}, TerminalCode.IMPOSSIBLE),
         ({"orders.lookup": "unreachable"}, TerminalCode.UNAVAILABLE_DEP),
+        ({"orders.lookup": "rate_limited"}, TerminalCode.UNAVAILABLE_DEP),
         ({"policy.evaluate": "malformed"}, TerminalCode.VALIDATION_FAIL),
     ],
 )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 import orjson
 
@@ -23,6 +24,7 @@ from orchestrator.gateways.wall import PermitRefused
 from traces.core.canonical import canonical_outside, digest, payload_digest
 
 SALT = b"s" * 32
+RUN = UUID(int=7)
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 RESERVE = {"input_tokens": Decimal(5_000), "output_tokens": Decimal(500), "model_turns": Decimal(1)}
 
@@ -33,6 +35,7 @@ class ScriptedPermit:
 
     reason: str | None = None
     asked: int = 0
+    run: UUID = RUN
 
     def check(self) -> PermitRefused | None:
         """As told."""

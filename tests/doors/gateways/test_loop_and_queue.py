@@ -167,6 +167,8 @@ def test_a_success_between_failures_keeps_the_circuit_closed() -> None:
 
 
 class _NoDatabase:
+    run = UUID(int=7)
+
     def check(self) -> PermitRefused | None:
         raise OperationalError
 

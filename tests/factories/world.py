@@ -69,16 +69,18 @@ class World:
         return self.house.people
 
     def submit(self, workflow: str, objective: str, *, by: Somebody | None = None, **more: Any) -> UUID:
-        """Submit a task; the run's id. `inputs`, `budget`, `acceptance` … as keywords."""
+        """Submit a task; the run's id. `inputs`, `budget`, `boundary` … as keywords."""
         who = by or self.people.submitter
         key: str = more.pop("key", "")
+        boundary: str | None = more.pop("boundary", None)
         budget: dict[str, Decimal] = {name: Decimal(v) for name, v in more.pop("budget", {}).items()}
         submitter = Submitter(
             principal=who.principal.id, owner=who.person.id, scopes=("submit", "read", "operate")
         )
         asked = Submission(
-            workflow=workflow, goal=Goal(objective=objective, **more), budget=budget, idempotency_key=key
-        )
+            workflow=workflow, goal=Goal(objective=objective, **more), budget=budget, idempotency_key=key,
+            boundary=boundary,
+        )  # fmt: skip
         return submit_task(self.id, submitter, asked).run
 
     def drive(self, run: UUID, worker: Worker | None = None) -> Run:

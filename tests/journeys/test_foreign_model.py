@@ -20,7 +20,7 @@ from traces.queries import payloads
 REFUND = {"order_id": "A-1001", "amount": "10.00", "currency": "USD", "reason": "late"}
 SEVERAL: tuple[tuple[str, str, dict[str, str] | str], ...] = (
     ("call_a", "orders_lookup", {"order_id": "A-1001"}),
-    ("call_b", "shell_run", {"command": "rm -rf /"}),
+    ("call_b", "ledger.post", {"account": "sundry", "amount": "10.00"}),
     ("call_c", "orders_lookup", '{"order_id": '),
     ("call_d", "payments_refund", REFUND),
     ("call_e", "orders_lookup", {"order_id": "A-1002"}),
@@ -35,20 +35,26 @@ def results(server: OpenAIServer) -> list[tuple[str, Any]]:
 
 @proves("R-GRAPH-19", part="a server that is not ours")
 @proves("R-LOOP-3", part="every call has one result")
+@proves("R-GRAPH-10", part="a registered tool outside the boundary")
 def test_every_call_of_a_reply_has_one_result(house: House, company: Company, settings: Settings) -> None:
     script = [Call(name, arguments, call_id) for call_id, name, arguments in SEVERAL]
     server = OpenAIServer(calls(*script), said("The refund is done."), strict_arguments=True)
     with company_at(company.url), foreign(settings, server):
         world = make_world(house)
-        run = world.submit("tool-loop", "Refund 10.00 of order A-1001.")
+        # The ledger is registered and the workflow names it; the boundary of support does not allow it.
+        run = world.submit("tool-loop", "Refund 10.00 of order A-1001.", boundary="support")
         found = to_the_end(world, run)
         told = results(server)
     assert (found.terminal_code, found.scripted) == ("SUCCESS", False)
     assert [call for call, _ in told] == [call for call, _, _ in SEVERAL]
+    assert "the boundary does not allow this tool" in told[1][1]
     assert "A-1001" in told[0][1]
     assert "A-1002" in told[4][1]
     refusals = [refused["status"] for refused in world.said(run, "call_not_run")]
-    assert refusals == ["unregistered", "malformed"]
+    assert refusals == ["denied", "malformed"]
+    rules = {one["rule"] for one in world.said(run, "call_checked") if one["decision"] == "deny"}
+    assert rules == {"boundary_allow_list", "schema"}
+    assert len(world.said(run, "approval_requested")) == 1
     assert [effect["body"]["amount"] for effect in company.effects()] == ["10.00"]
     assert (server.violations, server.unscripted) == ([], [])
     world.sound(run)

@@ -51,6 +51,7 @@ class Boundary(Value):
     unchanged_limit: int = Field(default=5, ge=1)
     tool_error_limit: int = Field(default=5, ge=1)
     refusal_limit: int = Field(default=3, ge=1)
+    denial_limit: int = Field(default=3, ge=1)
     max_parallel_tool_calls: int = Field(default=4, ge=1, le=32)
     max_calls_per_reply: int = Field(default=16, ge=1, le=64)
 

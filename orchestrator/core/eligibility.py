@@ -37,6 +37,7 @@ class Examined:
     spec: ToolSpec | None = None
     refused: Refused | None = None
     missing: tuple[str, ...] = ()
+    unauthorized: bool = False
 
 
 class Chain:
@@ -93,7 +94,7 @@ class Chain:
             detail = test(self)
             if detail is not None:
                 self._note("permitted", "deny", rule, detail)
-                return self._end("denied", detail)
+                return self._end("denied", detail, unauthorized=rule in UNAUTHORIZED)
         self._note("permitted", "allow", "boundary_allow_list")
         return None
 
@@ -179,7 +180,13 @@ class Chain:
         self.said.append(say(Phase.TOOL_ELIGIBILITY, body))
 
     def _end(
-        self, verdict: Verdict, detail: str, *, refused: Refused | None = None, missing: tuple[str, ...] = ()
+        self,
+        verdict: Verdict,
+        detail: str,
+        *,
+        refused: Refused | None = None,
+        missing: tuple[str, ...] = (),
+        unauthorized: bool = False,
     ) -> Examined:
         return Examined(
             call=self.call,
@@ -189,6 +196,7 @@ class Chain:
             spec=self.spec,
             refused=refused,
             missing=missing,
+            unauthorized=unauthorized,
         )
 
 
@@ -270,6 +278,8 @@ _RULES: tuple[tuple[str, Callable[[Chain], str | None]], ...] = (
     ("unresolved_intent", _not_in_doubt),
     ("refused_before", _not_refused_often),
 )
+# Asking for what is not this run's to do; the other rules say that an allowed call comes at the wrong moment.
+UNAUTHORIZED = ("boundary_allow_list", "principal_scopes")
 
 
 def action_digest(view: View, call: Call, spec: ToolSpec) -> str:

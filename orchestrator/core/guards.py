@@ -165,6 +165,13 @@ _ALL = (
         asks=lambda state, given: state.counters.repairs < _count(given["limit"]),
     ),
     Guard(
+        name="malformed_spent", parameters=Limit,
+        sentence="The arguments of one tool came malformed in this many turns running.",
+        asks=lambda state, given: any(
+            one.turns >= _count(given["limit"]) for one in state.malformed.values()
+        ),
+    ),
+    Guard(
         name="refusals_left", parameters=Limit, sentence="People have refused fewer calls than this.",
         asks=lambda state, given: state.counters.refusals < _count(given["limit"]),
     ),

@@ -119,11 +119,17 @@ class Halting(Value):
     stop: bool = False
 
 
+class Repairing(Value):
+    """A tool whose arguments came malformed in `turns` turns running, the last of them number `last`."""
+
+    turns: int
+    last: int
+
+
 class Counters(Value):
     """How often; gauges and bounds read them."""
 
     denials: int = 0
-    malformed: int = 0
     refusals: int = 0
     repairs: int = 0
     empty: int = 0
@@ -160,6 +166,7 @@ class State(Value):
     refused: Mapping[str, int] = {}
     visits: Mapping[str, int] = {}
     rates: Mapping[str, Mapping[str, int]] = {}
+    malformed: Mapping[str, Repairing] = {}
     counters: Counters = Counters()
     draft: Hex | None = None
     best: Hex | None = None

@@ -286,7 +286,7 @@ def compiles(plain: Document) -> bool:
 
 _GUARDS: st.SearchStrategy[tuple[str, Document]] = st.one_of(
     st.sampled_from(["queue_left", "queue_empty", "step_failed", "edited"]).map(lambda name: (name, {})),
-    st.sampled_from(["repairs_left", "refusals_left", "refusals_spent"]).flatmap(
+    st.sampled_from(["repairs_left", "malformed_spent", "refusals_left", "refusals_spent"]).flatmap(
         lambda name: st.integers(1, 4).map(lambda limit: (name, {"limit": limit}))
     ),
     st.sampled_from(["task", "other"]).map(lambda intent: ("intent_is", {"intent": intent})),

@@ -5,19 +5,23 @@ eligible call goes alone (R-GRAPH-19). A call that may not run gets its one stru
 the queue.
 """
 
+from collections.abc import Mapping
 from datetime import datetime
+from decimal import Decimal
 from typing import ClassVar
 
 from orchestrator.core.eligibility import Chain, Examined, action_key
+from orchestrator.core.graph import Interrupt
 from orchestrator.core.interrupts import refusal_said
 from orchestrator.core.nodes.act import not_run
 from orchestrator.core.nodes.base import Plain
 from orchestrator.core.rates import with_call
-from orchestrator.core.state import Counters, State
-from orchestrator.core.step import Step, View
+from orchestrator.core.state import Counters, Repairing, State
+from orchestrator.core.step import Step, View, interrupted, say
 from orchestrator.core.tool import ToolSpec
-from orchestrator.core.value import Value
+from orchestrator.core.value import Value, with_entry, without
 from traces.core.chain import Said
+from traces.core.events import BreakerTripped
 from traces.core.phases import Phase
 
 
@@ -54,7 +58,11 @@ class CheckTool(Plain):
             batch.extend(self._companions(view, limit - 1, front))
             said.extend(word for examined in batch[1:] for word in examined.said)
         calls = tuple(examined.call for examined in batch)
-        state = view.state.evolve(batch=calls, queue=view.state.queue[len(calls) :])
+        state = view.state.evolve(
+            batch=calls,
+            queue=view.state.queue[len(calls) :],
+            malformed=_repaired(view.state, tuple(call.tool for call in calls)),
+        )
         return Step(state=state, outcome="eligible", said=tuple(said))
 
     def _companions(self, view: View, room: int, front: Examined) -> list[Examined]:
@@ -82,7 +90,9 @@ class CheckTool(Plain):
             return Step(state=state.evolve(reason=reason), outcome="over_budget", said=said)
         if examined.verdict == "needs_approval":
             queue = (examined.call, *state.queue[1:])
-            return Step(state=state.evolve(queue=queue), outcome="needs_approval", said=said)
+            repaired = _repaired(state, (examined.call.tool,))
+            asking = state.evolve(queue=queue, malformed=repaired)
+            return Step(state=asking, outcome="needs_approval", said=said)
         return self._answered(view, examined, said)
 
     def _answered(self, view: View, examined: Examined, said: tuple[Said, ...]) -> Step:
@@ -91,22 +101,55 @@ class CheckTool(Plain):
         state = view.state.evolve(
             queue=view.state.queue[1:],
             results=(*view.state.results, result),
-            counters=_counted(view.state.counters, examined.verdict),
+            counters=_counted(view.state.counters, unauthorized=examined.unauthorized),
+            malformed=_misshapen(view.state, examined),
             reason=f"{examined.verdict}:{examined.call.tool}",
             asked=examined.missing,
             last_askers=(examined.call.by,),
         )
-        return Step(state=state, outcome=examined.verdict, said=(*said, why))
+        said = (*said, why)
+        if examined.unauthorized and state.counters.denials >= view.pins.boundary.denial_limit:
+            return _escalated(view, state, examined, said)
+        return Step(state=state, outcome=examined.verdict, said=said)
 
 
 def _harmless(spec: ToolSpec | None) -> bool:
     return spec is not None and spec.parallel_safe and not spec.mutating
 
 
-def _counted(counters: Counters, verdict: str) -> Counters:
-    if verdict in ("malformed", "missing_info"):
-        return counters.evolve(malformed=counters.malformed + 1, unchanged=counters.unchanged + 1)
-    return counters.evolve(denials=counters.denials + 1, unchanged=counters.unchanged + 1)
+def _counted(counters: Counters, *, unauthorized: bool) -> Counters:
+    return counters.evolve(
+        denials=counters.denials + 1 if unauthorized else counters.denials, unchanged=counters.unchanged + 1
+    )
+
+
+def _escalated(view: View, state: State, examined: Examined, said: tuple[Said, ...]) -> Step:
+    """A run that goes on asking for what it may not do is over, whatever its graph says (R-TOOL-5)."""
+    tripped = BreakerTripped(
+        breaker="safety",
+        reason="repeated_denials",
+        subject=examined.call.tool[:200],
+        limit=Decimal(view.pins.boundary.denial_limit),
+        actual=Decimal(state.counters.denials),
+    )
+    told = (*said, say(Phase.ESCALATION_CHECK, tripped))
+    return interrupted(state, Interrupt.PERMISSION_DENIED, "repeated_denials", told)
+
+
+def _misshapen(state: State, examined: Examined) -> Mapping[str, Repairing]:
+    """One more turn with malformed arguments of this tool. Several calls of one reply are one turn: the model
+    has not been told of the first before it wrote the last."""
+    if examined.verdict != "malformed":
+        return state.malformed
+    before, turn = state.malformed.get(examined.call.tool), state.linked
+    turns = 1 if before is None else before.turns + (before.last != turn)
+    return with_entry(state.malformed, examined.call.tool, Repairing(turns=turns, last=turn))
+
+
+def _repaired(state: State, tools: tuple[str, ...]) -> Mapping[str, Repairing]:
+    """Without the tools whose arguments are right again in a later turn."""
+    right = [tool for tool in tools if tool in state.malformed and state.malformed[tool].last != state.linked]
+    return without(state.malformed, *right) if right else state.malformed
 
 
 def _with_room_taken(state: State, taken: Examined, at: datetime) -> State:

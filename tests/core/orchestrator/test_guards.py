@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator.core.graph import GuardSpec
 from orchestrator.core.guards import GUARDS, check, holds
-from orchestrator.core.state import Call, Counters, Fact, Failure, State
+from orchestrator.core.state import Call, Counters, Fact, Failure, Repairing, State
 from orchestrator.core.value import Small
 from tests.proves import proves
 
@@ -135,3 +135,10 @@ def test_a_wrong_guard_is_told_what_is_wrong(name: str, parameters: dict[str, Sm
 
 def test_every_guard_has_a_sentence() -> None:
     assert all(guard.sentence.endswith(".") and guard.name == name for name, guard in GUARDS.items())
+
+
+def test_repairs_of_arguments_are_counted_tool_by_tool() -> None:
+    twice_each = {tool: Repairing(turns=2, last=4) for tool in ("t.read", "t.bare")}
+    assert asks("malformed_spent", state(malformed=twice_each), limit=2)
+    assert not asks("malformed_spent", state(malformed=twice_each), limit=3)
+    assert not asks("malformed_spent", state(), limit=1)

@@ -56,6 +56,9 @@ def _known(view: View) -> dict[str, None]:
     texts = [
         goal.objective,
         *goal.constraints,
+        goal.done_condition,
+        goal.validation_method,
+        *goal.stop_rules,
         canonical_outside(inputs(goal, view.state, view.desk)).decode(),
     ]
     texts.extend(view.desk.text(fact.digest, READ) for fact in view.state.facts.values())

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from orchestrator.core import afterwards, signals
 from orchestrator.core.desk import Desk
-from orchestrator.core.effects import CallTool, Effect
+from orchestrator.core.effects import CallModel, CallTool, Effect
 from orchestrator.core.errors import Corrupt, Misfit
 from orchestrator.core.events import AnyEvent, Headroom, Started, TimerFired
 from orchestrator.core.graph import CompiledGraph, Edge, Interrupt, Node
@@ -153,7 +153,7 @@ class _Walker:
 
     def _follow(self, step: Step, said: tuple[Said, ...], *, entering: bool) -> None:
         """Carry out a step: a refusal, an interrupt, a wait, or an edge, whose target is entered next."""
-        if self._blocked(step):
+        if self._blocked(step, said):
             return
         if step.interrupt is not None:
             self.state = step.state
@@ -172,20 +172,23 @@ class _Walker:
         self._move(step, guard, edge.target, phase, said + step.said)
         self._entering = True
 
-    def _blocked(self, step: Step) -> bool:
-        """Whether the step's effects may not be asked for: an emergency stop, or a budget whose rest does
-        not do."""
+    def _blocked(self, step: Step, said: tuple[Said, ...]) -> bool:
+        """Whether the step's effects may not be asked for: an emergency stop, a model whose provider took
+        more than was reserved, or a budget whose rest does not do."""
         spending = [effect.reserve for effect in step.effects if effect.kind in ("call_model", "call_tool")]
         if not spending:
             return False
         halting = self.state.halting
         if halting is not None and halting.stop and not self.state.pending:
-            self._interrupt(halting, ())
+            self._interrupt(halting, said)
+            return True
+        if any(isinstance(e, CallModel) and e.profile in self.state.flagged for e in step.effects):
+            self._interrupt(Halting(interrupt=Interrupt.DEPENDENCY_UNAVAILABLE, reason="overrun"), said)
             return True
         refused = shortfall(self.state, spending, self.headroom)
         if refused is None:
             return False
-        self._interrupt(halting_for(refused), refusal_said(refused))
+        self._interrupt(halting_for(refused), said + refusal_said(refused))
         return True
 
     def _rated(self, step: Step) -> Step:

@@ -13,7 +13,7 @@ from orchestrator.core.state import Pending, State
 from orchestrator.core.step import Settlement, clock_ms, say
 from orchestrator.core.value import without
 from traces.core.chain import Said
-from traces.core.events import BudgetSettled
+from traces.core.events import BreakerTripped, BudgetSettled
 from traces.core.phases import Phase
 
 Outcome = ModelReplied | ModelFailed | ToolAnswered | ToolFailed | Recovered
@@ -33,12 +33,17 @@ def settle(manifest: Manifest, state: State, event: Outcome) -> tuple[State, Set
     actual, unknown = _actual(manifest, pending, event)
     over = _overrun(pending.reserve, actual)
     next_state = state.evolve(pending=without(state.pending, event.effect), usage=add(state.usage, actual))
-    said = say(
-        Phase.BUDGET_ASSIGNMENT,
-        BudgetSettled(effect=event.effect, amounts=actual, unknown=unknown, overrun=over),
+    said: tuple[Said, ...] = (
+        say(
+            Phase.BUDGET_ASSIGNMENT,
+            BudgetSettled(effect=event.effect, amounts=actual, unknown=unknown, overrun=over),
+        ),
     )
+    if over:
+        next_state = next_state.evolve(flagged=tuple(dict.fromkeys((*state.flagged, pending.profile))))
+        said += (say(Phase.BUDGET_ASSIGNMENT, _flagged(pending, over)),)
     settlement = Settlement(effect=event.effect, reserved=pending.reserve, actual=actual, unknown=unknown)
-    return next_state, settlement, (said,)
+    return next_state, settlement, said
 
 
 def _actual(manifest: Manifest, pending: Pending, event: Outcome) -> tuple[Amounts, bool]:
@@ -76,6 +81,15 @@ def _overrun(reserved: Amounts, actual: Amounts) -> Amounts:
         for name, amount in actual.items()
         if amount > reserved.get(name, ZERO)
     }
+
+
+def _flagged(pending: Pending, over: Amounts) -> BreakerTripped:
+    """The flag on a profile whose provider took more than was reserved: the first dimension of it."""
+    dimension, excess = next(iter(over.items()))
+    reserved = pending.reserve.get(dimension, ZERO)
+    return BreakerTripped(
+        breaker="circuit", reason="overrun", subject=pending.profile, limit=reserved, actual=reserved + excess
+    )
 
 
 def _profile(manifest: Manifest, pending: Pending) -> ModelProfile:

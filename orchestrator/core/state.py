@@ -173,6 +173,7 @@ class State(Value):
     feedback: Hex | None = None
     linked: int = 0
     stopped_tools: tuple[str, ...] = ()
+    flagged: tuple[str, ...] = ()
     paused: bool = False
     held: bool = False
     last_askers: tuple[str, ...] = ()

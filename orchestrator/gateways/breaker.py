@@ -17,6 +17,7 @@ class _Circuit:
     failures: int = 0
     open_until: float | None = None
     probing: bool = False
+    tripped: bool = False
 
 
 class Breakers:
@@ -50,7 +51,7 @@ class Breakers:
         """What became of an admitted call."""
         with self._lock:
             if healthy:
-                self._circuits.pop(subject, None)
+                self._close(subject)
                 return
             circuit = self._circuits.setdefault(subject, _Circuit())
             circuit.failures += 1
@@ -58,12 +59,26 @@ class Breakers:
                 circuit.open_until = self._clock() + self._cooldown
             circuit.probing = False
 
+    def trip(self, subject: str) -> None:
+        """Open the circuit at once, whatever came before, and hold it for the whole cooldown."""
+        with self._lock:
+            circuit = self._circuits.setdefault(subject, _Circuit())
+            circuit.failures = self._threshold
+            circuit.open_until = self._clock() + self._cooldown
+            circuit.probing, circuit.tripped = False, True
+
     def release(self, subject: str) -> None:
         """An admitted call ended without a word on the other side's health (it was cancelled)."""
         with self._lock:
             circuit = self._circuits.get(subject)
             if circuit is not None:
                 circuit.probing = False
+
+    def _close(self, subject: str) -> None:
+        """A good answer closes a circuit, but not one that was tripped after the call went out."""
+        circuit = self._circuits.get(subject)
+        if circuit is not None and not (circuit.tripped and self._blocked(circuit) and not circuit.probing):
+            del self._circuits[subject]
 
     def _blocked(self, circuit: _Circuit) -> bool:
         if circuit.open_until is None:

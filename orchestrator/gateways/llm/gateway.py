@@ -2,11 +2,14 @@
 R-BUDGET-17).
 """
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
+from decimal import Decimal
 from functools import cache
 from importlib import import_module
 from typing import Any, Protocol
+
+import structlog
 
 from orchestrator.core.effects import CallModel
 from orchestrator.core.profile import ModelProfile
@@ -20,6 +23,7 @@ from orchestrator.gateways.outcome import BeforeWait, Performed, done, nothing
 from orchestrator.gateways.tally import TALLY
 from orchestrator.gateways.wall import Permit, ask
 
+log = structlog.get_logger(__name__)
 UNHEALTHY = ("timeout", "server_error", "unreachable", "malformed")
 
 
@@ -88,6 +92,10 @@ class ModelGateway:
             self._breakers.release(subject)
             raise
         self._breakers.report(subject, healthy=performed.fields.get("error") not in UNHEALTHY)
+        if over := _over(call.effect, performed):
+            log.warning("model.overrun", profile=call.effect.profile, subject=subject, over=over)
+            TALLY.add("model", call.effect.profile, "overrun")
+            self._breakers.trip(subject)
         self._count(call.effect, performed)
         return performed
 
@@ -97,6 +105,16 @@ class ModelGateway:
 
     def _count(self, effect: CallModel, performed: Performed) -> None:
         TALLY.add("model", effect.profile, str(performed.fields.get("error", "replied")))
+
+
+def _over(effect: CallModel, performed: Performed) -> dict[str, str]:
+    """What the provider says it took beyond the reservation, by dimension (R-BUDGET-2)."""
+    usage: Mapping[str, Decimal] = performed.fields.get("usage") or {}
+    return {
+        name: str(usage[name] - effect.reserve[name])
+        for name in ("input_tokens", "output_tokens")
+        if name in usage and name in effect.reserve and usage[name] > effect.reserve[name]
+    }
 
 
 def _subject(profile: ModelProfile) -> str:

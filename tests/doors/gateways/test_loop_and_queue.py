@@ -166,6 +166,18 @@ def test_a_success_between_failures_keeps_the_circuit_closed() -> None:
     assert not breakers.is_open("x")
 
 
+def test_a_tripped_circuit_outlasts_the_answers_that_were_under_way() -> None:
+    now = [0.0]
+    breakers = Breakers(cooldown=30, clock=lambda: now[0])
+    breakers.trip("x")
+    breakers.report("x", healthy=True)
+    assert breakers.is_open("x")
+    now[0] = 31
+    assert breakers.admit("x")
+    breakers.report("x", healthy=True)
+    assert not breakers.is_open("x")
+
+
 class _NoDatabase:
     run = UUID(int=7)
 

@@ -340,3 +340,20 @@ def test_a_provider_that_keeps_failing_is_left_alone_for_a_while(
     assert words == ["server_error"] * 5 + ["circuit_open"]
     assert gateway.open_circuits((profile,)) == ("p",)
     assert len(openai_server.seen) == 5
+
+
+@proves("R-BUDGET-2", part="the provider is tripped")
+def test_a_provider_that_takes_more_than_was_reserved_is_left_alone_for_a_while(
+    loop: EffectLoop, openai_server: OpenAIServer
+) -> None:
+    openai_server.play(said("hello", usage=usage(6_000, 10)), said("hello"))
+    environment, profile = openai_at(openai_server.url)
+    gateway, body = ModelGateway(lambda: environment), prompt()
+    first, second = (
+        read(gateway.start(loop, call_model(body), body, profile, SALT, ScriptedPermit()).result(10)).event
+        for _ in range(2)
+    )
+    assert first.usage["input_tokens"] == 6_000
+    assert second.error == "circuit_open"
+    assert gateway.open_circuits((profile,)) == ("p",)
+    assert len(openai_server.seen) == 1

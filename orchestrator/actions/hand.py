@@ -36,6 +36,10 @@ class Shelf(Mapping[str, bytes]):
         self._bodies.move_to_end(digest)
         return self._bodies[digest]
 
+    def __contains__(self, digest: object) -> bool:
+        # The default asks for the item and catches what is raised: most digests are new.
+        return digest in self._bodies
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._bodies)
 

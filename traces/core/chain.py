@@ -108,7 +108,7 @@ def link(
     What the machine was fed (`event_digest`, `headroom`) stands in the first record, the digests of what else
     the commit wrote (`binds`) in the last.
     """
-    time, last = stamp(at), len(moves) - 1
+    time, last, run = stamp(at), len(moves) - 1, str(head.run)
     fed = dict(headroom) if headroom else None
     canonical(fed)  # it comes as plain values, so a float is refused here; all else is typed
     records: list[RecordRow] = []
@@ -118,13 +118,13 @@ def link(
         said: list[str] = []
         for word in move.said:
             seq += 1
-            event = _event(head.run, seq, word, at, time, said_before)
+            event = _event(head.run, run, seq, word, at, time, said_before)
             events.append(event)
             said_before = event.hash
             said.append(said_before.hex())
         number += 1
         body = canonical_typed({
-            "run": str(head.run), "number": number, "core": core_version, "at": time,
+            "run": run, "number": number, "core": core_version, "at": time,
             "event": event_digest if index == 0 else "", "headroom": fed if index == 0 else None,
             "source": move.source, "outcome": move.outcome, "guard": move.guard, "target": move.target,
             "phase": move.phase, "patch": move.patch, "said": said, "effects": move.effects,
@@ -153,24 +153,26 @@ def event_hash(previous: bytes, content: bytes) -> bytes:
     return sha256(EVENT_FORMAT + previous + content).digest()
 
 
-def envelope(*, run: UUID, seq: int, time: str, phase: int, kind: str, actor: str, body: bytes) -> bytes:
+def envelope(*, run: str, seq: int, time: str, phase: int, kind: str, actor: str, body: bytes) -> bytes:
     """What an event's hash covers besides the previous hash: every column, then the body as it is stored."""
-    columns = {"run": str(run), "seq": seq, "at": time, "phase": phase, "kind": kind, "actor": actor}
+    columns = {"run": run, "seq": seq, "at": time, "phase": phase, "kind": kind, "actor": actor}
     return canonical_typed(columns) + b"\0" + body
 
 
 def hash_of(event: EventRow, previous: bytes) -> bytes:
     """The hash that an event's columns and body have after `previous`."""
     content = envelope(
-        run=event.run, seq=event.seq, time=stamp(event.at), phase=event.phase, kind=event.kind,
+        run=str(event.run), seq=event.seq, time=stamp(event.at), phase=event.phase, kind=event.kind,
         actor=event.actor, body=event.body,
     )  # fmt: skip
     return event_hash(previous, content)
 
 
-def _event(run: UUID, seq: int, word: Said, at: datetime, time: str, previous: bytes) -> EventRow:
+def _event(
+    run_id: UUID, run: str, seq: int, word: Said, at: datetime, time: str, previous: bytes
+) -> EventRow:
     body = canonical_model(word.body)
     kind: str = word.body.kind  # type: ignore[attr-defined]  # every concrete body names its kind
     content = envelope(run=run, seq=seq, time=time, phase=word.phase, kind=kind, actor=word.actor, body=body)
     hashed = event_hash(previous, content)
-    return EventRow(run, seq, at, word.phase, kind, word.actor, body, previous, hashed)
+    return EventRow(run_id, seq, at, word.phase, kind, word.actor, body, previous, hashed)

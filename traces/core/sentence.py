@@ -101,7 +101,9 @@ def _listed(names: Sequence[str], none: str) -> str:
 
 
 def _ending(facts: SentenceFacts) -> str:
-    because = f": {facts.reason}" if facts.reason else ""
+    # A reason is often a sentence of its own; the full stop comes once, at the end of the whole.
+    reason = facts.reason.rstrip(". ")
+    because = f": {reason}" if reason else ""
     if facts.terminal_code is not None:
         return f"ended {facts.status} with {facts.terminal_code}{because}"
     if facts.waiting_for:

@@ -1,7 +1,9 @@
 """The one sentence a run answers."""
 
 from decimal import Decimal
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -37,6 +39,15 @@ def test_a_run_that_waits_says_for_what() -> None:
         }
     )
     assert sentence(waiting).endswith("committed no fact, and waits for a decision of finance.")
+
+
+@proves("R-GRAPH-18", part="one full stop")
+@pytest.mark.parametrize("more", [{}, {"terminal_code": None}, {"terminal_code": None, "waiting_for": "you"}])
+@pytest.mark.parametrize("reason", ["All was verified.", "Nobody knows …", "Nobody knows...", " . "])
+def test_a_reason_that_is_a_sentence_ends_it_once(reason: str, more: dict[str, Any]) -> None:
+    told = sentence(REFUND.model_copy(update={"reason": reason, **more}))
+    assert told.endswith(".")
+    assert not told.endswith(("..", " .", ":."))
 
 
 def test_a_run_that_never_moved_says_so() -> None:

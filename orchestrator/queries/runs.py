@@ -1,5 +1,6 @@
 """Reads of runs for doors and pages. All inside the tenant's context unless they say otherwise."""
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
@@ -16,7 +17,7 @@ from orchestrator.core.state import State
 from orchestrator.models import ManifestRow, Run
 from orchestrator.runtime.recall import state_of
 from traces.core.sentence import SentenceFacts, sentence
-from traces.models import Record
+from traces.models import Event, Record
 from traces.queries import payloads, recall
 
 FILTERS = ("status", "workflow", "terminal_code")
@@ -73,15 +74,16 @@ def path_of(run_id: UUID) -> tuple[str, ...]:
     return tuple(path)
 
 
+def calls_of(run_id: UUID) -> Counter[str]:
+    """How often each tool was called, as the trace has it: attempts, and reading back what was changed."""
+    bodies = Event.objects.filter(run_id=run_id, kind="call_attempted").values_list("body", flat=True)
+    return Counter(orjson.loads(bytes(body))["tool"] for body in bodies)
+
+
 def sentence_of(run: Run) -> str:
     """The run in one sentence (R-GRAPH-18)."""
     state = state_now(run.id)
     manifest = orjson.loads(bytes(ManifestRow.objects.values_list("body", flat=True).get(id=run.id)))
-    calls: dict[str, int] = {}
-    for fact in state.facts.values():
-        calls[fact.tool] = calls.get(fact.tool, 0) + fact.version
-    for failure in state.failures:
-        calls[failure.tool] = calls.get(failure.tool, 0) + 1
     spent = usage(run.id)
     return sentence(
         SentenceFacts(
@@ -89,7 +91,7 @@ def sentence_of(run: Run) -> str:
             tools_allowed=tools_of(run),
             ceiling=manifest["limits"].get("cost_usd"),
             path=path_of(run.id),
-            calls=calls,
+            calls=calls_of(run.id),
             spent=spent[Dimension.COST_USD].used if Dimension.COST_USD in spent else ZERO,
             facts=tuple(name for name, _ in state.facts_in_order()),
             status=run.status,

@@ -11,6 +11,8 @@ import pytest
 
 from approvals.core.errors import AlreadyDecided, Expired, NotYours
 from approvals.models import Request
+from budgets.core.dimension import Dimension
+from budgets.queries import usage
 from orchestrator.actions.expiring import expire_gates_of
 from orchestrator.actions.signalling import cancel, pause, resume
 from orchestrator.actions.stopping import Scope, lift, stop_everything
@@ -80,7 +82,14 @@ def test_an_order_is_refunded_once_and_the_customer_told_once(
     assert mail["body"]["text"] in orjson.loads(orjson.dumps(world.result(run)))["output"]["message"]
     with tenant(world.id):
         told = sentence_of(Run.objects.select_related("workflow_version").get(id=run))
-    assert "payments.refund" in told
+        lines = usage(run)
+    # Six calls: what changed something was read back.
+    assert (
+        "called mail.find, mail.send, orders.lookup, payments.find_refund, payments.refund, policy.evaluate, "
+        in told
+    )
+    assert lines[Dimension.TOOL_CALLS].used == 6
+    assert told.endswith("was verified.")
     world.sound(run)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import orjson
 import pytest
 
-from orchestrator.core.effects import AskApproval
+from orchestrator.core.effects import AskApproval, Effect
 from orchestrator.core.goal import Goal
 from tests.core.orchestrator.loops import loop
 from tests.core.orchestrator.simulation import Simulation
@@ -13,8 +13,9 @@ from tests.core.orchestrator.test_refund_walk import Walking
 from tests.proves import proves
 
 
-def shown(contents: dict[str, bytes], asked: AskApproval) -> dict[str, tuple[str, str]]:
+def shown(contents: dict[str, bytes], asked: Effect) -> dict[str, tuple[str, str]]:
     """The origins in the packet that was put before people, by pointer."""
+    assert isinstance(asked, AskApproval)
     packet = orjson.loads(contents[asked.packet])
     return {part["pointer"]: (part["origin"], part["reference"]) for part in packet["provenance"]}
 

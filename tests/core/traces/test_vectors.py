@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import pytest
 
@@ -80,7 +79,7 @@ READERS: dict[str, Callable[[Vector], Any]] = {
 def our_event(vector: Vector) -> str:
     """An event's hash by our code."""
     content = chain.envelope(
-        run=str(UUID)(vector["run"]), seq=vector["seq"], time=vector["at"], phase=vector["phase"],
+        run=vector["run"], seq=vector["seq"], time=vector["at"], phase=vector["phase"],
         kind=vector["kind"], actor=vector["actor"], body=vector["body"].encode(),
     )  # fmt: skip
     return chain.event_hash(bytes.fromhex(vector["previous"]), content).hex()

@@ -10,6 +10,7 @@ from typing import Any
 
 from celery import Celery
 from celery.signals import beat_init, setup_logging, worker_init, worker_ready
+from django.conf import settings
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
@@ -45,6 +46,14 @@ def _keep_the_house_s_log(**_kwargs: Any) -> None:
 def _refuse_power(**_kwargs: Any) -> None:
     """A worker on a role that could step round the guards takes no work."""
     import_module("config.checks").refuse_power()
+
+
+@worker_ready.connect
+def _tell_prometheus(**_kwargs: Any) -> None:
+    """A worker has no web server: where a port is given, its numbers are there."""
+    if settings.INTERLOCK_METRICS_PORT is not None:
+        serve = import_module("config.metrics").serve
+        serve(settings.INTERLOCK_HOST, settings.INTERLOCK_METRICS_PORT)
 
 
 @worker_ready.connect

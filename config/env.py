@@ -58,6 +58,7 @@ class Environment(BaseSettings):
 
     port: int = Field(8000, ge=1, le=65535, validation_alias="INTERLOCK_PORT")
     host: str = Field("127.0.0.1", validation_alias="INTERLOCK_HOST")
+    metrics_port: int | None = Field(None, ge=1, le=65535, validation_alias="INTERLOCK_METRICS_PORT")
     allowed_hosts: str = Field("localhost,127.0.0.1,[::1]", validation_alias="INTERLOCK_ALLOWED_HOSTS")
     secret_key: SecretStr | None = Field(None, validation_alias="INTERLOCK_SECRET_KEY")
     debug: bool = Field(False, validation_alias="INTERLOCK_DEBUG")

@@ -1,6 +1,8 @@
-"""What this process did, for Prometheus (R-API-1): requests by route, calls by gateway, and the process.
+"""What this process did, for Prometheus (R-API-1, R-BUDGET-12): requests by route, calls by gateway, breakers
+that tripped, and the process.
 
-Each process tells its own numbers. Nothing in them names a tenant, a run or a person.
+Each process tells its own numbers: the web server under /metrics, a worker on a port of its own.
+Nothing in them names a tenant, a run or a person.
 """
 
 from __future__ import annotations
@@ -8,34 +10,51 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from time import perf_counter
 
+import structlog
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
-from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, Counter, Histogram, generate_latest
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    REGISTRY,
+    Counter,
+    Histogram,
+    generate_latest,
+    start_http_server,
+)
 from prometheus_client.core import CounterMetricFamily
 from prometheus_client.registry import Collector
 
-from orchestrator.gateways.tally import TALLY
+from orchestrator.gateways.tally import BREAKER, TALLY
 
+log = structlog.get_logger(__name__)
 REQUESTS = Counter("interlock_requests", "Answered requests.", ("method", "route", "status"))
 SECONDS = Histogram("interlock_request_seconds", "How long an answer took.", ("method", "route"))
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
 class Calls(Collector):
-    """The gateways' own books."""
+    """The gateways' own books, and the breakers that tripped."""
 
     def collect(self) -> Iterator[CounterMetricFamily]:
-        """One counter by gateway, subject and outcome."""
+        """One counter of calls by gateway, subject and outcome; one of breakers by name and reason."""
         counted = CounterMetricFamily(
             "interlock_calls",
             "Calls that gateways made or refused.",
             labels=("gateway", "subject", "outcome"),
         )
+        tripped = CounterMetricFamily(
+            "interlock_breakers_tripped",
+            "Breakers that tripped in runs of this process.",
+            labels=("breaker", "reason"),
+        )
         for labels, count in sorted(TALLY.read().items()):
-            counted.add_metric(labels, count)
-        yield counted
+            if labels[0] == BREAKER:
+                tripped.add_metric(labels[1:], count)
+            else:
+                counted.add_metric(labels, count)
+        yield from (counted, tripped)
 
 
 REGISTRY.register(Calls())
@@ -64,3 +83,13 @@ class Measured:
 def metrics(request: HttpRequest) -> HttpResponse:
     """The text format of Prometheus."""
     return HttpResponse(generate_latest(), content_type=CONTENT_TYPE_LATEST)
+
+
+def serve(host: str, port: int) -> bool:
+    """Answer Prometheus on a port of this process's own; whether it could. A worker works without it too."""
+    try:
+        start_http_server(port, addr=host)
+    except OSError as error:
+        log.error("metrics.not_served", host=host, port=port, error=str(error))
+        return False
+    return True

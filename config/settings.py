@@ -29,6 +29,9 @@ INTERLOCK_RATE_PER_MINUTE = ENVIRONMENT.rate_per_minute
 # How long a worker keeps one run in hand before others get their turn.
 INTERLOCK_SLICE_SECONDS = ENVIRONMENT.slice_seconds
 INTERLOCK_VERSION = "0.1.0"
+INTERLOCK_HOST = ENVIRONMENT.host
+# Where a worker answers Prometheus; None: nowhere.
+INTERLOCK_METRICS_PORT = ENVIRONMENT.metrics_port
 INTERLOCK_DRAIN_SECONDS = ENVIRONMENT.drain_seconds
 INTERLOCK_MODEL = ENVIRONMENT.model
 INTERLOCK_UNKNOWN_PRICE = ENVIRONMENT.unknown_price

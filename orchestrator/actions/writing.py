@@ -23,10 +23,12 @@ from orchestrator.core.state import State
 from orchestrator.core.step import Settlement, Walk
 from orchestrator.gateways.clock import steady
 from orchestrator.gateways.permits import ASK_ALL, Known
+from orchestrator.gateways.tally import BREAKER, TALLY
 from tenancy.batch import Batch
 from traces.actions import append, save_snapshot, store_payloads
 from traces.core.canonical import canonical_model, digest
 from traces.core.chain import Head, Linked, Move, link
+from traces.core.events import BreakerTripped
 
 GRACE = timedelta(seconds=2)
 INTENTS = """
@@ -183,9 +185,12 @@ class Written:
     snapshot_number: int
     snapshot_bytes: int
     patch_bytes: int
+    tripped: tuple[BreakerTripped, ...] = ()
 
     def taken_over(self, hand: Hand) -> Committed:
-        """Bring the hand up to date with what landed."""
+        """Bring the hand up to date with what landed, and count the breakers that it says have tripped."""
+        for breaker in self.tripped:
+            TALLY.add(BREAKER, breaker.breaker, breaker.reason)
         hand.version += 1
         hand.shelf.keep(self.bodies)
         hand.state, hand.head, hand.patch_bytes = self.state, self.head, self.patch_bytes
@@ -209,7 +214,13 @@ def _written(
         snapshot_number=snapshot[0],
         snapshot_bytes=snapshot[2],
         patch_bytes=snapshot[1] + script.patch_bytes,
+        tripped=_tripped(script),
     )
+
+
+def _tripped(script: Script) -> tuple[BreakerTripped, ...]:
+    said = (word.body for walked in script.walked for move in walked.moves for word in move.said)
+    return tuple(body for body in said if isinstance(body, BreakerTripped))
 
 
 def _consumed(

@@ -12,6 +12,7 @@ from traces.core.chain import Said
 from traces.core.events import BreakerTripped, ReservationRefused, RunFinished
 from traces.core.phases import Phase
 
+WALL_CLOCK = "wall_clock"
 CODE_OF: dict[Interrupt, TerminalCode] = {
     Interrupt.CANCELLED: TerminalCode.USER_CANCEL,
     Interrupt.BUDGET_EXHAUSTED: TerminalCode.BUDGET_EXHAUSTED,
@@ -32,7 +33,7 @@ def overdue(view: View) -> Halting | None:
         return Halting(interrupt=Interrupt.EXPIRED, reason="deadline_passed")
     left = view.clock_left_ms()
     if left is not None and left <= 0:
-        return Halting(interrupt=Interrupt.TIMEOUT, reason="wall_clock")
+        return Halting(interrupt=Interrupt.TIMEOUT, reason=WALL_CLOCK)
     bound = state.limits.get("transitions")
     if bound is not None and state.version >= bound:
         return Halting(interrupt=Interrupt.BUDGET_EXHAUSTED, reason="transitions")

@@ -15,7 +15,14 @@ from orchestrator.core.errors import Corrupt, Misfit
 from orchestrator.core.events import AnyEvent, Headroom, Started, TimerFired
 from orchestrator.core.graph import CompiledGraph, Edge, Interrupt, Node
 from orchestrator.core.guards import holds
-from orchestrator.core.interrupts import forced_end, halting_for, overdue, refusal_said
+from orchestrator.core.interrupts import (
+    WALL_CLOCK,
+    forced_end,
+    halting_for,
+    overdue,
+    overdue_said,
+    refusal_said,
+)
 from orchestrator.core.invariants import check
 from orchestrator.core.manifest import Manifest
 from orchestrator.core.nodes import kind_of
@@ -233,14 +240,21 @@ class _Walker:
             expired=self.state.expired or halting.interrupt is Interrupt.EXPIRED,
         )
         outcome = f"!{halting.interrupt.value}"
-        all_said = (*said, say(Phase.ESCALATION_CHECK, body))
+        all_said = (*said, *self._clock_said(halting), say(Phase.ESCALATION_CHECK, body))
         self._move(Step(state=state, outcome=outcome), None, target, Phase.ESCALATION_CHECK, all_said)
         self._entering = True
 
     def _end_here(self, halting: Halting, said: tuple[Said, ...]) -> None:
+        said = (*said, *self._clock_said(halting))
         step = forced_end(self.state, halting, self._view(self.recorded.version + 1))
         self.effects.extend(step.effects)
         self._stay(step.state, said + step.said, step.effects)
+
+    def _clock_said(self, halting: Halting) -> tuple[Said, ...]:
+        """The wall clock's breaker, where it is what ends the run (R-BUDGET-12)."""
+        if halting.reason != WALL_CLOCK:
+            return ()
+        return (overdue_said(halting, self.state.limits.get("wall_clock_seconds")),)
 
     def _edge(self, outcome: str, state: State) -> Edge:
         """The first edge of the outcome whose guard holds; compilation saw to it that the last one does."""

@@ -4,6 +4,9 @@ import threading
 from collections import Counter
 from collections.abc import Mapping
 
+# Not a gateway: the breakers of spec 3 that commits of this process said have tripped, by name and reason.
+BREAKER = "breaker"
+
 
 class Tally:
     """Counts by (gateway, subject, outcome). Thread-safe; only ever goes up."""

@@ -1,0 +1,78 @@
+"""Breakers that tripped are counted where the runs are driven, and a worker can be asked (R-BUDGET-12)."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from urllib.request import urlopen
+
+import pytest
+from celery.signals import worker_ready
+from pytest_django.fixtures import Settings
+
+from config.celery import _tell_prometheus
+from config.metrics import serve
+from config.plan import free_port
+from orchestrator.gateways.tally import BREAKER, TALLY
+from tests.conftest import House
+from tests.doubles.company import Company
+from tests.factories.world import World, company_at, make_world
+from tests.proves import proves
+
+
+@pytest.fixture
+def world(house: House, company: Company) -> Iterator[World]:
+    """A furnished house whose tools talk to the demo company."""
+    with company_at(company.url):
+        yield make_world(house)
+
+
+def told(port: int) -> dict[str, float]:
+    """The samples a process tells, by name and labels."""
+    with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+        lines = answer.read().decode().splitlines()
+    return {name: float(value) for name, value in (x.rsplit(" ", 1) for x in lines if not x.startswith("#"))}
+
+
+@proves("R-BUDGET-12", part="metric")
+def test_every_breaker_of_a_commit_is_counted_once_where_the_worker_tells_it(
+    world: World, settings: Settings
+) -> None:
+    settings.INTERLOCK_METRICS_PORT = free_port()
+    _tell_prometheus()
+    sample = 'interlock_breakers_tripped_total{breaker="privileged_action",reason="destructive"}'
+    before = told(settings.INTERLOCK_METRICS_PORT).get(sample, 0.0)
+    run = world.submit("support-refund", "Refund the order", inputs={"order_id": "A-1001"})
+    world.drive(run)
+    tripped = [(body["breaker"], body["reason"]) for body in world.said(run, "breaker_tripped")]
+    assert tripped == [("privileged_action", "destructive")]
+    assert told(settings.INTERLOCK_METRICS_PORT)[sample] == before + 1
+
+
+def test_breakers_are_no_calls() -> None:
+    TALLY.add(BREAKER, "budget_gate", "test_reason")
+    port = free_port()
+    assert serve("127.0.0.1", port)
+    samples = told(port)
+    assert samples['interlock_breakers_tripped_total{breaker="budget_gate",reason="test_reason"}'] == 1
+    assert not any('gateway="breaker"' in name for name in samples)
+
+
+def test_a_worker_serves_only_where_a_port_is_given(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, int]] = []
+    monkeypatch.setattr("config.metrics.serve", lambda host, port: asked.append((host, port)))
+    settings.INTERLOCK_METRICS_PORT = None
+    _tell_prometheus()
+    settings.INTERLOCK_METRICS_PORT = 9_100
+    _tell_prometheus()
+    assert asked == [("127.0.0.1", 9_100)]
+    assert any(receiver is _tell_prometheus for receiver in worker_ready._live_receivers(None))  # type: ignore[attr-defined]
+
+
+def test_a_port_that_is_taken_stops_no_worker() -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        assert not serve("127.0.0.1", other.getsockname()[1])

@@ -1,4 +1,8 @@
-"""Identifiers: UUID version 7, made here because PostgreSQL 15 has none; in order within a process."""
+"""Identifiers: UUID version 7, in order within a process.
+
+Made here and not by the database: an id is needed before its row is written, and a server older than
+PostgreSQL 18 has no function for it.
+"""
 
 import os
 import threading

@@ -24,7 +24,8 @@ Cursor = psycopg.Cursor[Any]
 _MOVE_LINES: Final = """
 UPDATE budgets_line l SET used = l.used + w.used, reserved = l.reserved + w.reserved
   FROM (VALUES {rows}) AS w(account_id, dimension, used, reserved, asked)
- WHERE l.tenant_id = %s AND l.account_id = w.account_id AND l.dimension = w.dimension
+ WHERE l.tenant_id = %s AND l.account_id = ANY(%s::uuid[])
+   AND l.account_id = w.account_id AND l.dimension = w.dimension
    AND (w.asked IS NULL OR l."limit" IS NULL OR l.used + l.reserved + w.asked <= l."limit")
 RETURNING l.account_id || ':' || l.dimension AS key"""
 _LINE: Final = "(%s::uuid, %s::varchar, %s::numeric, %s::numeric, %s::numeric)"
@@ -46,7 +47,7 @@ STANDING: Final = """
 SELECT account_id, dimension, "limit", used, reserved FROM budgets_line
  WHERE tenant_id = %(tenant)s AND account_id = ANY(%(accounts)s::uuid[])"""
 
-# Locked in the order run line, day, month (THE-RING), several days before any month.
+# Locked in the order run line, day, month (docs/ring.md), several days before any month.
 LOCK: Final = """
 SELECT l.account_id, l."limit", l.used, l.reserved
   FROM budgets_line l JOIN budgets_account a ON a.id = l.account_id
@@ -160,7 +161,9 @@ class Sheet:
                 str(reserved),
                 None if asked is None else str(asked),
             )
-        return [*values, self.tenant]
+        # Said twice, so that no plan begins with the lines of all of the tenant's runs.
+        accounts = "{" + ",".join(dict.fromkeys(str(account) for account, _ in self.lines)) + "}"
+        return [*values, self.tenant, accounts]
 
 
 @cache

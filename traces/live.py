@@ -1,4 +1,4 @@
-"""Announcing: after a commit one tiny hint that a run has news (THE-RING). A hint may be lost; the trace not.
+"""Announcing: after a commit one tiny hint that a run has news. A hint may be lost; the trace not.
 
 One thread a process publishes, with a loop of its own, because a channel layer's connections belong to the
 loop that opened them. Hints of one run that wait are one hint.

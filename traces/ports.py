@@ -1,4 +1,4 @@
-"""What the trace asks of the floor above: which runs there are and what they claim (THE-RING).
+"""What the trace asks of the floor above: which runs there are and what they claim (docs/ring.md).
 
 The floor above registers itself when it is ready; this floor knows nothing of it.
 """

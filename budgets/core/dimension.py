@@ -1,4 +1,4 @@
-"""The dimensions of a budget, in the order of the vector of spec 3, each with its unit, its kind and a
+"""The dimensions of a budget, in the order of the vector (R-BUDGET-1), each with its unit, its kind and a
 sentence."""
 
 from dataclasses import dataclass

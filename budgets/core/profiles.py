@@ -1,4 +1,4 @@
-"""The limit tables of spec 3: five profiles, and what holds where a workflow says nothing."""
+"""The limit tables (R-BUDGET-1, R-GRAPH-11): five profiles, and what holds where a workflow says nothing."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -48,7 +48,7 @@ _TOKENS: Final = (Dimension.INPUT_TOKENS, Dimension.OUTPUT_TOKENS, Dimension.TOT
 
 
 def limits_for(mode: Mode, *, profile: str | None = None, stated: Mapping[str, Decimal | None]) -> Vector:
-    """The limits of a run: what the workflow states, over its profile, over the plain defaults (spec 3).
+    """The limits of a run: what the workflow states, over its profile, over the plain defaults (R-BUDGET-1).
 
     50 000 total tokens hold only where neither the workflow nor its profile limits tokens. Raises KeyError
     for an unknown profile, DimensionUnknown and AmountInvalid for what is stated wrongly.

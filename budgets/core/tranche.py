@@ -1,4 +1,4 @@
-"""A run's share of its tenant's ceilings, held ahead so that shared lines are touched rarely (THE-RING,
+"""A run's share of its tenant's ceilings, held ahead so that shared lines are touched rarely (docs/ring.md,
 R-BUDGET-9).
 
 A tranche is an amount of US$ that counts as reserved on one tenant day and one tenant month. The run draws on

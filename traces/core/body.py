@@ -1,4 +1,4 @@
-"""The base of every event body (BYTES.md): frozen, closed, versioned."""
+"""The base of every event body (docs/trace-format.md): frozen, closed, versioned."""
 
 from decimal import Decimal
 from typing import Literal

@@ -160,7 +160,7 @@ class BudgetExtended(Body):
 
 
 class BreakerTripped(Body):
-    """One of the breakers of spec 3 tripped; `limit` and `actual` are in the breaker's own unit."""
+    """One of the breakers (R-BUDGET-12) tripped; `limit` and `actual` are in the breaker's own unit."""
 
     kind: Literal["breaker_tripped"] = "breaker_tripped"
     breaker: str

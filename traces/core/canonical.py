@@ -1,4 +1,4 @@
-"""The canonical form: what is hashed is what is stored (BYTES.md).
+"""The canonical form: what is hashed is what is stored (docs/trace-format.md).
 
 UTF-8 JSON, keys by code point, no white space, decimals as plain strings, times as RFC 3339 in UTC with
 microseconds. Our own values have no floats; values from outside may (finite, in their shortest form).

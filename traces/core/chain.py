@@ -1,4 +1,4 @@
-"""The two chains of a run (BYTES.md): records, one transition each, and events, what was said."""
+"""The two chains of a run (docs/trace-format.md): records, one transition each, and events, what was said."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Which fields of which events name content that stands in payloads (BYTES.md)."""
+"""Which fields of which events name content that stands in payloads (docs/trace-format.md)."""
 
 from collections.abc import Mapping
 from typing import Any, Final

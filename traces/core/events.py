@@ -2,7 +2,7 @@
 
 An event says what happened in digests, numbers and closed words; what came from outside stands in payloads
 and is named here by its digest. Amounts are decimal strings in the canonical form. A field is added only with
-a default, and a changed meaning takes a new version `v`, so that readers accept all ever written (BYTES.md).
+a default, and a changed meaning takes a new version `v`, so that readers accept all ever written.
 """
 
 from typing import Annotated, Literal

@@ -1,4 +1,4 @@
-"""What changed between two states, small: a field that is the same object is not looked at (BYTES.md)."""
+"""What changed between two states, small: the same object is not looked at (docs/trace-format.md)."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Secrets never enter a trace; personal data stays out where policy says so (R-TRACE-5, BYTES.md).
+"""Secrets never enter a trace; personal data stays out where policy says so (R-TRACE-5).
 
 What is taken out leaves a mark that says what it was, such as `[redacted:api_key]`: the redaction is recorded
 in the very bytes that are hashed. Redacting twice changes nothing.

@@ -1,4 +1,4 @@
-"""Celery as a postman: JSON only, late acknowledgement, no result backend, no chains (ARCHITECTURE 9)."""
+"""Celery as a postman: JSON only, late acknowledgement, no result backend, no chains (docs/ring.md)."""
 
 from __future__ import annotations
 

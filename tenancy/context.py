@@ -49,7 +49,7 @@ def tenant_reading(
 ) -> Iterator[list[tuple[Any, ...]]]:
     """`tenant`, begun in one trip to the server with a statement whose rows it gives.
 
-    For the hot path (SPEED.md). Raises RuntimeError inside another transaction.
+    For the hot path (docs/discussions.md). Raises RuntimeError inside another transaction.
     """
     with _outermost(tenant_id):
         naming = raw_cursor()

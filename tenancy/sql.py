@@ -1,4 +1,4 @@
-"""Guards that live in the database, as migrations (ROLES.md). Plain SQL owned by the owner role."""
+"""Guards that live in the database, as migrations (docs/operations.md). Plain SQL owned by the owner role."""
 
 from django.db.migrations import RunSQL
 
@@ -78,7 +78,7 @@ def same_tenant_key(table: str, column: str, target: str) -> RunSQL:
 
 
 def definer(name: str, args: str, returns: str, body: str, *, volatility: str = "STABLE") -> RunSQL:
-    """One of the closed list of functions that cross tenants: pinned search_path, ids only (ROLES.md)."""
+    """One of the closed list of functions that cross tenants: pinned search_path, ids only."""
     bare = ", ".join(part.strip().split(" ", 1)[1] for part in args.split(",")) if args else ""
     return RunSQL(
         f"""

@@ -1,4 +1,4 @@
-"""One commit of a run (THE-RING): read what came, walk, write everything, take the money last.
+"""One commit of a run (docs/ring.md): read what came, walk, write everything, take the money last.
 
 A reservation that a line refuses, or a grant that has become void, undoes the transaction; the walk is
 made again with what was learnt, so the trace never speaks of an intent that was not committed. A refused

@@ -1,4 +1,4 @@
-"""The send, exactly once or in doubt: whoever inserts the Dispatch row first decides (THE-RING)."""
+"""The send, exactly once or in doubt: whoever inserts the Dispatch row first decides (docs/ring.md)."""
 
 from typing import Literal
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""What a walk asks of people, as requests in the same commit (THE-RING, step 5)."""
+"""What a walk asks of people, as requests in the same commit (docs/ring.md, step 5)."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime

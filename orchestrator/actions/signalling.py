@@ -1,4 +1,4 @@
-"""Leaving word for a run: what anyone but its lease holder may do to it (THE-RING). Durable at once, never
+"""Word for a run: what anyone but its lease holder may do to it (docs/ring.md). Durable at once, never
 waits."""
 
 from collections.abc import Mapping, Sequence

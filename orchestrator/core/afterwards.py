@@ -1,5 +1,5 @@
 """What may still be said of a run that has ended or moved on: it is recorded and changes nothing (G9,
-THE-RING)."""
+docs/ring.md)."""
 
 from orchestrator.core.events import (
     AnyEvent,

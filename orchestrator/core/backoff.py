@@ -1,4 +1,4 @@
-"""How long to wait before another attempt: min(cap, base·2^r + jitter) (R-TOOL-10, defaults of spec 3).
+"""How long to wait before another attempt: min(cap, base·2^r + jitter) (R-TOOL-10).
 
 The jitter comes from the failed effect's id: spread over runs like chance, yet the same in a replay.
 """

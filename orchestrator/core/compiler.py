@@ -106,7 +106,7 @@ def tier_of(graph: CompiledGraph, *, kinds: Mapping[str, NodeKind] | None = None
 def transition_bound(
     graph: CompiledGraph, limits: Mapping[str, Decimal | None], *, calls_per_reply: int = CALLS_PER_REPLY
 ) -> int:
-    """The hard limit `transitions` of a run of this graph under these limits (R-GRAPH-17, spec 3).
+    """The hard limit `transitions` of a run of this graph under these limits (R-GRAPH-17).
 
     Between two moves that use something up a walk passes each node at most once, plus once per call that a
     reply asked for and that was not run; each use is a model turn, a call, or a person's decision about a

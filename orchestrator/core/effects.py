@@ -1,4 +1,4 @@
-"""What a run asks of the world, and the ids that stay the same after any crash or replay (THE-RING)."""
+"""What a run asks of the world, and the ids that stay the same after any crash or replay (docs/ring.md)."""
 
 from datetime import datetime
 from decimal import Decimal

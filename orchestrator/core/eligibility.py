@@ -1,4 +1,4 @@
-"""May this call be made? Six questions in a fixed order, each answer recorded (spec 4, R-TOOL-5).
+"""May this call be made? Six questions in a fixed order, each answer recorded (R-TOOL-5).
 
 registered → arguments → permitted → budget → risk → approval. The decision names its rule and the boundary
 version.

@@ -1,4 +1,4 @@
-"""Everything the world can do to a run, as values (THE-RING, R-LOOP-1). Each carries the commit's one
+"""Everything the world can do to a run, as values (docs/ring.md, R-LOOP-1). Each carries the commit's one
 database time.
 
 These are what `advance` is fed and what replay feeds again; the trace's events (traces/core/events.py) say
@@ -164,7 +164,7 @@ class StopAsked(Happening):
 
 
 class Recovered(Happening):
-    """What became of an effect that was in flight when its worker died (THE-RING's recovery table).
+    """What became of an effect that was in flight when its worker died (the recovery table of docs/ring.md).
 
     repeated: it will be performed again under the same id; found: looked up, `observation` is what was found;
     abandoned: it was surely not sent; lost: a model call whose reply is gone; in_doubt: nobody knows.

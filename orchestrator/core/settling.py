@@ -1,4 +1,4 @@
-"""What comes off the budget when an effect is over, and the working clock (spec 3)."""
+"""What comes off the budget when an effect is over, and the working clock (R-BUDGET-1)."""
 
 from datetime import datetime
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""What effects may cost and did cost, as vectors (spec 3). Pure arithmetic over pinned prices."""
+"""What effects may cost and did cost, as vectors (R-BUDGET-1). Pure arithmetic over pinned prices."""
 
 from collections.abc import Iterable, Mapping
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""The state of a run: only what guards and nodes read (THE-RING). Content stands in payloads, named by
+"""The state of a run: only what guards and nodes read (docs/ring.md). Content stands in payloads, named by
 digest."""
 
 from collections.abc import Mapping

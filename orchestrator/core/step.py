@@ -60,7 +60,7 @@ class View:
 
 
 def clock_ms(state: State, at: datetime) -> int:
-    """Working time used at `at`, in ms: the clock runs only while the run is in progress (spec 3)."""
+    """Working time used at `at`, in ms: the clock runs only while the run is in progress (R-BUDGET-1)."""
     if state.clock_since is None:
         return state.clock_ms
     return state.clock_ms + max(0, int((at - state.clock_since).total_seconds() * 1000))
@@ -124,7 +124,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transition:
-    """One move of a walk (THE-RING): an edge taken, or a stay (outcome ``.``) while a node goes on
+    """One move of a walk (docs/ring.md): an edge taken, or a stay (outcome ``.``) while a node goes on
     waiting."""
 
     number: int

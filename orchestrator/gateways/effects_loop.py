@@ -1,4 +1,4 @@
-"""One asyncio loop thread per process, on which every waiting effect is performed (ARCHITECTURE 10).
+"""One asyncio loop thread per process, on which every waiting effect is performed (docs/ring.md).
 
 Celery's thread pool enforces no time limits, and a provider's connection pool belongs to the loop that opened
 it: so there is one loop, its deadlines are asyncio's, and its clients live and die with it.

@@ -47,7 +47,7 @@ class Found:
 
 
 class Keeper:
-    """Collects content under the run's salted digests, redacted before it is hashed (BYTES.md)."""
+    """Collects content under the run's salted digests, redacted before it is hashed (R-TRACE-5)."""
 
     def __init__(self, salt: bytes) -> None:
         self._salt = salt

@@ -1,4 +1,4 @@
-"""Waking a worker by name. A hint: lose every one of them and the sweep still finds each run (THE-RING)."""
+"""Waking a worker by name. A hint: lose all of them and the sweep still finds each run (docs/ring.md)."""
 
 import threading
 from uuid import UUID

@@ -4,7 +4,7 @@ import threading
 from collections import Counter
 from collections.abc import Mapping
 
-# Not a gateway: the breakers of spec 3 that commits of this process said have tripped, by name and reason.
+# Not a gateway: breakers that commits of this process said have tripped, by name and reason (R-BUDGET-12).
 BREAKER = "breaker"
 
 

@@ -1,4 +1,4 @@
-"""A run, its mailbox, and what it has asked of the world (THE-RING)."""
+"""A run, its mailbox, and what it has asked of the world (docs/ring.md)."""
 
 from django.db import models
 from django.db.models import Q

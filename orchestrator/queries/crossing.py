@@ -1,4 +1,4 @@
-"""The closed list of what crosses tenants: functions that return ids only (ROLES.md)."""
+"""The closed list of what crosses tenants: functions that return ids only (docs/operations.md)."""
 
 from typing import Any
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""A connection lost around COMMIT: ask the database what it knows of the run (THE-RING)."""
+"""A connection lost around COMMIT: ask the database what it knows of the run (docs/ring.md)."""
 
 from collections.abc import Callable, Iterator
 from enum import Enum

@@ -1,4 +1,4 @@
-"""THE RING: claim, recall, then commit and perform in turn until the run waits, ends, or the slice is
+"""The ring: claim, recall, then commit and perform in turn until the run waits, ends, or the slice is
 over."""
 
 from dataclasses import dataclass, field, replace

@@ -1,5 +1,5 @@
-"""Performing effects: outside any transaction, each under its deadline; failures become events (THE-RING,
-R-TOOL-11).
+"""Performing effects: outside any transaction, each under its deadline; failures become events
+(docs/ring.md, R-TOOL-11).
 
 A batch of read-only calls runs side by side on the process's asyncio thread; local tools, the scripted
 model and a mutating call run one at a time. A mutating call that honours no key is sent only by whoever

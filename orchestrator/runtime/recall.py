@@ -1,5 +1,5 @@
 """Recall: snapshot plus patches, without running core logic, so that new code can carry an old run
-(THE-RING)."""
+(docs/ring.md)."""
 
 from functools import lru_cache
 from typing import Any

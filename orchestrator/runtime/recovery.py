@@ -1,4 +1,4 @@
-"""What becomes of effects that were in flight when their worker died: THE-RING's table, row by row
+"""What becomes of effects that were in flight when their worker died: docs/ring.md, row by row
 (R-TOOL-9)."""
 
 from datetime import datetime

@@ -1,5 +1,5 @@
 """The sweep: finds every run that stands still without waiting for anybody, straight on PostgreSQL
-(THE-RING).
+(docs/ring.md).
 
 It does not ride on the broker it repairs, and it drives what it finds itself, a bounded number a tick.
 """

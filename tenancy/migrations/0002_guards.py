@@ -1,4 +1,4 @@
-"""Row-level security, rights and append-only tables of tenancy (ROLES.md)."""
+"""Row-level security, rights and append-only tables of tenancy (docs/operations.md)."""
 
 from django.db import migrations
 

@@ -1,7 +1,7 @@
 """Two workers, a sweeper, a canceller, two reviewers, the clock and a failing company, in any order.
 
 Every yield point is a commit or a send, and only one thread runs at a time, so a schedule that Hypothesis
-finds is a schedule that can be played again (THE-RING, "The first test"). Real PostgreSQL as the
+finds is a schedule that can be played again (RING). Real PostgreSQL as the
 application's role, the real company as the world.
 """
 

@@ -1,4 +1,4 @@
-"""Every safety rule, with its walls standing, and torn down one by one (THE-RING, "The first test").
+"""Every safety rule, with its walls standing, and torn down one by one (RING).
 
 A rule with one wall must break without it. A rule with two must hold with either, and break without both:
 so no wall is decoration, and no test passes for a reason other than the wall it names.

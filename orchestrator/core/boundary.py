@@ -43,10 +43,8 @@ class Boundary(Value):
     with_approval: tuple[Text, ...] = ()
     fails_closed_on: tuple[Text, ...] = ()
     denied_words: tuple[str, ...] = ()
-    on_exhaustion: Literal["end", "ask"] = "end"
     gate_ttl_seconds: int = Field(default=86_400, ge=1)
     grant_ttl_seconds: int = Field(default=3_600, ge=1)
-    user_confirms: bool = False
     identical_calls: int = Field(default=3, ge=1)
     unchanged_limit: int = Field(default=5, ge=1)
     tool_error_limit: int = Field(default=5, ge=1)

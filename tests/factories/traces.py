@@ -95,7 +95,7 @@ def write_run(tenant_id: UUID) -> Pen:
     )  # fmt: skip
     pen.commit(move(said(submitted, Phase.GOAL_INTAKE, PERSON)), bodies=dict([goal]), snapshot=True)
     pen.commit(
-        move(said(events.RunStarted(worker="w1"), Phase.STATE_INIT), patch={"version": {"set": 1}}),
+        move(said(events.RunStarted(), Phase.STATE_INIT), patch={"version": {"set": 1}}),
         move(said(attempted(arguments[0])), patch={"version": {"set": 2}}),
         bodies=dict([arguments]),
     )

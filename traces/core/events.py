@@ -46,7 +46,6 @@ class TaskSubmitted(Body):
 
 class RunStarted(Body):
     kind: Literal["run_started"] = "run_started"
-    worker: str = ""
 
 
 class RunSuspended(Body):

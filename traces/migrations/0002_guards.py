@@ -1,4 +1,4 @@
-"""The trace is append-only for everybody; only content and salts can be erased, by one function (docs/operations.md)."""
+"""The trace is append-only for everybody; only content and salts can be erased, by one function."""
 
 from django.db import migrations
 

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple, Self
 import psycopg
 from psycopg.pq import TransactionStatus
 
+from tenancy.trip import COMMIT, GONE, PlansGone, Saying, trip
+
 # Statements of more values are rare, and each of them differs: they are not worth preparing.
 OFTEN = 400
 # PostgreSQL takes 65 535 values in a statement.
@@ -99,10 +101,11 @@ class Batch:
         """Execute what was gathered."""
         if not self._parts:
             return
-        cursor = psycopg.RawCursor(self._connection)
-        self._execute(cursor, _told)
+        answers, error = trip(self._connection, [self._saying(_told, prepared=False)])
+        if error is not None:
+            raise error
         if self._waiting:
-            for touched, keys in zip(self._waiting, cursor.fetchone() or (), strict=True):
+            for touched, keys in zip(self._waiting, answers[0][0], strict=True):
                 touched.keys = frozenset(keys.split(" ")) if keys else frozenset()
         self._parts, self._values, self._waiting = [], [], []
 
@@ -110,25 +113,25 @@ class Batch:
         """Execute what was gathered, COMMIT, and ask `question` of what then holds: all in one trip.
 
         The rows of the answer; None where the commit landed and the question failed. Raises RowRefused when a
-        touched row did not take its change, and what else the database says; nothing is committed then.
+        touched row did not take its change, PlansGone where the transaction should be made again, and what
+        else the database says; nothing is committed then.
         """
-        writing, committing, asking = (psycopg.RawCursor(self._connection) for _ in range(3))
-        try:
-            with self._connection.pipeline():
-                self._execute(writing, _guarded)
-                committing.execute(b"COMMIT", prepare=False)
-                asking.execute(question, values, prepare=True)
-        except psycopg.Error as error:
-            if error.sqlstate == REFUSED:
-                raise RowRefused from None
-            if self._connection.info.transaction_status != TransactionStatus.IDLE:
-                raise
+        sayings = [COMMIT, Saying(question, values, prepared=True)]
+        if self._parts:
+            sayings.insert(0, self._saying(_guarded, prepared=len(self._values) <= OFTEN))
+        answers, error = trip(self._connection, sayings)
+        if error is None:
+            return answers[-1]
+        if error.sqlstate == REFUSED:
+            raise RowRefused
+        if self._connection.info.transaction_status == TransactionStatus.IDLE:
             return None
-        return asking.fetchall()
+        if error.sqlstate == GONE:
+            raise PlansGone
+        raise error
 
-    def _execute(self, cursor: "psycopg.RawCursor[Any]", ending: "Ending") -> None:
-        statement = _statement(tuple(self._parts), ending)
-        cursor.execute(statement, self._values, prepare=len(self._values) <= OFTEN)
+    def _saying(self, ending: "Ending", *, prepared: bool) -> Saying:
+        return Saying(_statement(tuple(self._parts), ending), self._values, prepared)
 
 
 def _row(first: int, shared: int, own: int, columns: int) -> str:

@@ -20,10 +20,12 @@ from django.db.backends.signals import connection_created
 
 from tenancy.core.errors import OtherTenant, OutsideTenant
 from tenancy.models import TenantOwned
+from tenancy.trip import BEGIN, GONE, Saying, trip
 
 _CURRENT: ContextVar[UUID | None] = ContextVar("interlock_tenant", default=None)
 _PLACE = re.compile(r"%\((\w+)\)s")
 _NAME = "SELECT set_config('interlock.tenant', %s, true)"
+_NAMED = _NAME.replace("%s", "$1").encode()
 
 
 @contextmanager
@@ -51,14 +53,21 @@ def tenant_reading(
 
     For the hot path (docs/discussions.md). Raises RuntimeError inside another transaction.
     """
+    statement, names = _numbered(query)
     with _outermost(tenant_id):
-        naming = raw_cursor()
-        reading = psycopg.RawCursor(naming.connection)
-        statement, names = _numbered(query)
-        with reading.connection.pipeline():
-            naming.execute(_NAME, (str(tenant_id),), prepare=True)
-            reading.execute(statement, [values[name] for name in names], prepare=True, binary=True)
-        yield reading.fetchall()
+        sayings = (
+            BEGIN,
+            Saying(_NAMED, (str(tenant_id),), prepared=True),
+            Saying(statement, [values[name] for name in names], prepared=True),
+        )
+        at = raw_cursor().connection
+        answers, error = trip(at, sayings)
+        if error is not None and error.sqlstate == GONE:
+            at.rollback()
+            answers, error = trip(at, sayings)
+        if error is not None:
+            raise error
+        yield answers[-1]
 
 
 @cache

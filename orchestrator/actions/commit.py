@@ -32,6 +32,7 @@ from orchestrator.core.machine import advance
 from orchestrator.core.terminal import Status
 from tenancy.batch import RowRefused
 from tenancy.context import raw_cursor, tenant, tenant_reading
+from tenancy.trip import PlansGone
 from traces.core.canonical import canonical_model
 from traces.core.chain import Move
 from traces.core.patch import diff
@@ -85,6 +86,8 @@ def commit(
             assert draft is not None
             with tenant(hand.tenant):
                 learnt.refusal(draft.refusal(raw_cursor()))
+        except PlansGone:
+            continue
         except LineRefused as refused:
             learnt.refusal(refused.refusal)
         except ScopesLost as lost:

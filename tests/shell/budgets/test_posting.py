@@ -1,8 +1,9 @@
 """Posting against PostgreSQL: what is held, settled, refused; and that the pure model says the same."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 from decimal import Decimal
-from typing import Any, Self
+from typing import Any
 from uuid import UUID
 
 import psycopg
@@ -20,6 +21,7 @@ from budgets.walls import open_reservation
 from tenancy.batch import Batch, RowRefused
 from tenancy.context import tenant
 from tenancy.ids import fresh_id
+from tenancy.trip import Saying, trip
 from tests.conftest import House
 from tests.core.budgets.figures import decimals
 from tests.factories.budgets import NOON, Figures, Purse, amounts, ceilings, inside, open_purse
@@ -41,15 +43,15 @@ TOOK: Figures = {
 }
 
 
-class Counting(psycopg.RawCursor[Any]):
-    """A cursor that counts what it sends."""
+class Counting:
+    """Makes trips and counts the statements they carry."""
 
-    sent = 0
+    def __init__(self) -> None:
+        self.sent = 0
 
-    def execute(self, *arguments: Any, **options: Any) -> Self:
-        """Count, then execute."""
-        Counting.sent += 1
-        return super().execute(*arguments, **options)
+    def __call__(self, connection: "psycopg.Connection[Any]", sayings: Sequence[Saying]) -> Any:
+        self.sent += len(sayings)
+        return trip(connection, sayings)
 
 
 def line(purse: Purse, dimension: str) -> LineState:
@@ -249,8 +251,8 @@ def test_a_posting_without_refill_is_one_statement(house: House, monkeypatch: py
     effect, _ = purse.reserve(CALL)
     with inside(purse.tenant) as cursor:
         known = book(purse.run)
-        Counting.sent = 0
-        monkeypatch.setattr("tenancy.batch.psycopg.RawCursor", Counting)
+        counting = Counting()
+        monkeypatch.setattr("tenancy.batch.trip", counting)
         handle = queue_post(
             purse.tenant,
             purse.run,
@@ -261,7 +263,7 @@ def test_a_posting_without_refill_is_one_statement(house: House, monkeypatch: py
             book=known,
         )
         assert handle.result().refused is None
-    assert Counting.sent == 1
+    assert counting.sent == 1
 
 
 def test_headroom_tells_what_is_left_of_every_line(house: House) -> None:

@@ -1,0 +1,149 @@
+"""Several statements in one trip to the server, on the hot path (docs/discussions.md).
+
+psycopg's own pipeline goes through a cursor, a queue and a look at the socket for each statement; here they
+are sent at once and read until the server has done them all, on libpq's calls as psycopg wraps them.
+
+Plans are kept under names of our own. psycopg gives up all plans of a connection after a rollback, ours too,
+and says so to nobody: the next trip then fails with `GONE`, forgets the names, and is to be made again.
+"""
+
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import repeat
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+import psycopg
+from psycopg import errors
+from psycopg.abc import Transformer as Adapting
+from psycopg.adapt import PyFormat, Transformer
+from psycopg.pq import ExecStatus, Format
+from psycopg.pq.abc import PGconn, PGresult
+
+# A connection keeps so many statements prepared; the shapes of a run's commits are a few dozen.
+KEPT = 400
+# SQLSTATE of a statement that is prepared no more.
+GONE = "26000"
+_BAD = (ExecStatus.FATAL_ERROR, ExecStatus.PIPELINE_ABORTED)
+_READ, _BOTH = 1, 3
+_READY_R = 1
+Rows = list[tuple[Any, ...]]
+
+
+class PlansGone(Exception):
+    """What was prepared is so no more: nothing was written, and the same again will do."""
+
+
+class Saying(NamedTuple):
+    """One statement with `$1` places and the values for them. `prepared`: keep its plan on the connection."""
+
+    statement: bytes
+    values: Sequence[object] = ()
+    prepared: bool = False
+
+
+BEGIN, COMMIT = Saying(b"BEGIN"), Saying(b"COMMIT")
+
+
+@dataclass(slots=True)
+class _Kept:
+    """The statements prepared on one connection, by text and types."""
+
+    names: dict[tuple[bytes, tuple[int, ...]], bytes] = field(default_factory=dict)
+    given: int = 0
+
+    def fresh(self) -> bytes:
+        """A name that no statement of the connection has had."""
+        self.given += 1
+        return b"interlock_%d" % self.given
+
+
+_PREPARED: "WeakKeyDictionary[psycopg.Connection[Any], _Kept]" = WeakKeyDictionary()
+
+
+def trip(
+    connection: "psycopg.Connection[Any]", sayings: Sequence[Saying]
+) -> tuple[list[Rows], psycopg.Error | None]:
+    """Send the statements in order; the rows of each that succeeded, and the error of the one that did not.
+
+    Nothing after a failing statement is executed. Values are bound by the server and rows come in the binary
+    form. Raises OperationalError where the connection is lost: what had been executed by then is unknown.
+    """
+    kept = _PREPARED.get(connection)
+    if kept is None:
+        kept = _PREPARED[connection] = _Kept()
+    adapting, pgconn = Transformer(connection), connection.pgconn
+    with connection.lock:
+        pgconn.enter_pipeline_mode()
+        try:
+            marks = [_send(pgconn, adapting, kept, saying) for saying in sayings]
+            pgconn.pipeline_sync()
+            results = iter(connection.wait(_answers(pgconn)))
+            pgconn.exit_pipeline_mode()
+        except BaseException:
+            # Answers that nobody read would be taken for those of the next statement.
+            pgconn.finish()
+            raise
+    answers, error = _read(adapting, kept, marks, results, connection.info.encoding)
+    if error is not None and error.sqlstate == GONE:
+        kept.names.clear()
+    return answers, error
+
+
+Mark = tuple[tuple[bytes, tuple[int, ...]], bytes] | None
+
+
+def _send(pgconn: PGconn, adapting: Adapting, kept: _Kept, saying: Saying) -> Mark:
+    """Hand a statement to libpq; what will be known as prepared if the server takes it."""
+    bound = adapting.dump_sequence(saying.values, list(repeat(PyFormat.AUTO, len(saying.values))))
+    types, formats = adapting.types or (), adapting.formats
+    if not saying.values:
+        types, formats = (), []
+    key = (saying.statement, types)
+    name = kept.names.get(key)
+    if name is None and (not saying.prepared or len(kept.names) >= KEPT):
+        pgconn.send_query_params(saying.statement, bound, types, formats, Format.BINARY)
+        return None
+    if name is not None:
+        pgconn.send_query_prepared(name, bound, formats, Format.BINARY)
+        return None
+    name = kept.fresh()
+    pgconn.send_prepare(name, saying.statement, types)
+    pgconn.send_query_prepared(name, bound, formats, Format.BINARY)
+    return key, name
+
+
+def _answers(pgconn: PGconn) -> Generator[Any, Any, list[PGresult]]:
+    """Everything the server says up to the end of the trip."""
+    while pgconn.flush():
+        if (yield _BOTH) & _READY_R:
+            pgconn.consume_input()
+    results: list[PGresult] = []
+    while True:
+        while pgconn.is_busy():
+            if (yield _READ) & _READY_R:
+                pgconn.consume_input()
+        result = pgconn.get_result()
+        if result is None:
+            continue
+        if result.status == ExecStatus.PIPELINE_SYNC:
+            return results
+        results.append(result)
+
+
+def _read(
+    adapting: Adapting, kept: _Kept, marks: Sequence[Mark], results: Iterator[PGresult], encoding: str
+) -> tuple[list[Rows], psycopg.Error | None]:
+    answers: list[Rows] = []
+    for mark in marks:
+        if mark is not None:
+            preparing = next(results)
+            if preparing.status in _BAD:
+                return answers, errors.error_from_result(preparing, encoding=encoding)
+            kept.names[mark[0]] = mark[1]
+        result = next(results)
+        if result.status in _BAD:
+            return answers, errors.error_from_result(result, encoding=encoding)
+        adapting.set_pgresult(result)
+        answers.append(adapting.load_rows(0, result.ntuples, tuple))
+    return answers, None

@@ -1,0 +1,72 @@
+"""Several statements in one trip: what comes back, what stops it, and plans that psycopg gave up."""
+
+import psycopg
+import pytest
+from django.db import OperationalError, connection
+
+from tenancy.context import raw_cursor, tenant, tenant_reading
+from tenancy.trip import BEGIN, COMMIT, GONE, Saying, trip
+from tests.conftest import House
+
+ADD = Saying(b"SELECT $1::int + 1, $2::text", (1, "a"), prepared=True)
+PLAIN = Saying(b"SELECT 7")
+WRONG = Saying(b"SELECT 1 / $1::int", (0,), prepared=True)
+
+
+@pytest.fixture
+def raw(house: House) -> "psycopg.Connection[tuple[object, ...]]":
+    connection.ensure_connection()
+    found: psycopg.Connection[tuple[object, ...]] = connection.connection
+    return found
+
+
+def test_each_statement_answers_in_order(raw: "psycopg.Connection[tuple[object, ...]]") -> None:
+    for _ in range(3):
+        assert trip(raw, (BEGIN, ADD, PLAIN, COMMIT)) == ([[], [(2, "a")], [(7,)], []], None)
+
+
+def test_nothing_after_a_failure_is_done_and_the_connection_serves_on(
+    raw: "psycopg.Connection[tuple[object, ...]]",
+) -> None:
+    answers, error = trip(raw, (BEGIN, PLAIN, WRONG, ADD, COMMIT))
+    assert answers == [[], [(7,)]]
+    assert isinstance(error, psycopg.errors.DivisionByZero)
+    raw.rollback()
+    assert trip(raw, (ADD,)) == ([[(2, "a")]], None)
+    raw.rollback()
+
+
+def test_plans_that_were_given_up_are_said_once_and_made_again(
+    raw: "psycopg.Connection[tuple[object, ...]]",
+) -> None:
+    trip(raw, (ADD,))
+    raw.execute("DEALLOCATE ALL")
+    _, error = trip(raw, (ADD,))
+    assert error is not None
+    assert error.sqlstate == GONE
+    raw.rollback()
+    assert trip(raw, (ADD,)) == ([[(2, "a")]], None)
+    raw.rollback()
+
+
+def test_a_tenants_reading_makes_its_plans_again(house: House) -> None:
+    asking = "SELECT %(one)s::int, current_setting('interlock.tenant')"
+    for _ in range(2):
+        with tenant_reading(house.tenant.id, asking, {"one": 1}) as rows:
+            assert rows == [(1, str(house.tenant.id))]
+            raw_cursor().execute("DEALLOCATE ALL")
+
+
+def test_a_connection_lost_on_the_way_is_an_error_and_is_not_used_again(
+    house: House, superuser: "psycopg.Connection[tuple[object, ...]]"
+) -> None:
+    def cut_off() -> None:
+        with tenant(house.tenant.id):
+            at = raw_cursor().connection
+            superuser.execute("SELECT pg_terminate_backend(%s)", (at.info.backend_pid,))
+            trip(at, (PLAIN,))
+
+    with pytest.raises(OperationalError):
+        cut_off()
+    with tenant_reading(house.tenant.id, "SELECT %(one)s::int", {"one": 1}) as rows:
+        assert rows == [(1,)]

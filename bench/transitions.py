@@ -3,16 +3,19 @@ F.
 
 `python -m bench transitions` prints commits, transitions and effects per second, commits per effect, bytes
 of rows per transition (payloads apart) early and late in a run, and the ratio to F, measured in
-alternating blocks of the same run.
+alternating blocks of the same run: with one run at a time, and with four at once on the process's threads.
 """
 
 from collections.abc import Mapping
 from decimal import Decimal
 from statistics import median
+from threading import Thread
 from time import perf_counter
+from typing import NamedTuple
 from uuid import UUID
 
 import psycopg
+from django.db import connection
 
 from bench.floor import Floor
 from orchestrator import library
@@ -21,6 +24,7 @@ from orchestrator.actions.seed import furnish
 from orchestrator.actions.submit import Submission, Submitter, submit_task
 from orchestrator.core.goal import Goal
 from orchestrator.models import Run
+from orchestrator.runtime.loop import Worker
 from orchestrator.runtime.process import make_worker
 from tenancy.actions import add_member, add_person, create_tenant, principal_of
 from tenancy.context import tenant
@@ -28,6 +32,7 @@ from tenancy.core.roles import Role
 from tenancy.models import Principal
 
 BLOCKS = 5
+AT_ONCE = 4
 WIDE = {
     name: Decimal(10) ** 7
     for name in (
@@ -53,6 +58,17 @@ SELECT coalesce(sum(pg_column_size(s.*)), 0) FROM traces_snapshot s
 COUNT = "SELECT count(*) FROM traces_record WHERE run_id = %(run)s AND at >= %(a)s AND at < %(b)s"
 
 
+class Block(NamedTuple):
+    """What one block measured. Rates are per second of the block, `floor` is F right before it."""
+
+    floor: float
+    commits: float
+    transitions: float
+    effects: float
+    per_effect: float
+    last: UUID
+
+
 def measure(superuser: psycopg.Connection) -> None:
     """Run the blocks and print."""
     house, who = _house()
@@ -60,26 +76,57 @@ def measure(superuser: psycopg.Connection) -> None:
     floor = Floor(superuser)
     floor.block(200)
     _drive(house, who, worker)
-    ratios, commits, transitions, effects, floors = [], [], [], [], []
-    last: UUID | None = None
+    blocks: dict[int, list[Block]] = {1: [], AT_ONCE: []}
     for _ in range(BLOCKS):
-        floors.append(floor.block(400))
-        last, seconds, run = _drive(house, who, worker)
-        count = superuser.execute(
-            "SELECT count(*) FROM orchestrator_intent WHERE run_id = %s", (last,)
-        ).fetchone()
-        performed = count[0] if count is not None else 0
-        commits.append((run.version) / seconds)
-        transitions.append(run.record_number / seconds)
-        effects.append(performed / seconds)
-        ratios.append(commits[-1] / floors[-1])
-        per_effect = run.version / performed
-    assert last is not None
-    print(f"floor F               {median(floors):8.0f} commits/s")
-    print(f"commits               {median(commits):8.0f} /s   = {median(ratios):.2f} F, of {BLOCKS} blocks")
-    print(f"transitions           {median(transitions):8.0f} /s")
-    print(f"effects               {median(effects):8.0f} /s   {per_effect:.3f} commits per effect")
-    _flatness(superuser, last)
+        for runs, measured in blocks.items():
+            measured.append(_block(superuser, floor, (house, who, worker), runs))
+    for runs, measured in blocks.items():
+        _print(runs, measured)
+    _flatness(superuser, blocks[1][-1].last)
+
+
+def _block(
+    superuser: psycopg.Connection, floor: Floor, with_what: tuple[UUID, Principal, Worker], runs: int
+) -> Block:
+    """F, then `runs` runs at once."""
+    before = floor.block(400)
+    driven: list[Run] = []
+
+    def one() -> None:
+        driven.append(_drive(*with_what))
+        connection.close()
+
+    threads = [Thread(target=one) for _ in range(runs)]
+    started = perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    seconds = perf_counter() - started
+    assert len(driven) == runs
+    ids = [run.id for run in driven]
+    effects = _number(
+        superuser, "SELECT count(*) FROM orchestrator_intent WHERE run_id = ANY(%(runs)s)", {"runs": ids}
+    )
+    commits = sum(run.version for run in driven)
+    return Block(
+        floor=before,
+        commits=commits / seconds,
+        transitions=sum(run.record_number for run in driven) / seconds,
+        effects=effects / seconds,
+        per_effect=commits / effects,
+        last=ids[-1],
+    )
+
+
+def _print(runs: int, blocks: list[Block]) -> None:
+    ratio = median(block.commits / block.floor for block in blocks)
+    floor, commits, transitions, effects = (median(column) for column in list(zip(*blocks, strict=True))[:4])
+    print(f"{runs} at a time")
+    print(f"  floor F             {floor:8.0f} commits/s")
+    print(f"  commits             {commits:8.0f} /s   = {ratio:.2f} F, of {BLOCKS} blocks")
+    print(f"  transitions         {transitions:8.0f} /s")
+    print(f"  effects             {effects:8.0f} /s   {blocks[-1].per_effect:.3f} commits per effect")
 
 
 def _flatness(superuser: psycopg.Connection, run: UUID) -> None:
@@ -105,18 +152,16 @@ def _number(superuser: psycopg.Connection, query: str, keys: Mapping[str, object
     return float(row[0]) if row is not None else 0.0
 
 
-def _drive(house: UUID, who: Principal, worker: object) -> tuple[UUID, float, Run]:
+def _drive(house: UUID, who: Principal, worker: Worker) -> Run:
     submitter = Submitter(principal=who.id, owner=who.owner_id, scopes=("submit",))
     run = submit_task(
         house, submitter, Submission(workflow="bench-loop", goal=Goal(objective="Count to 200"))
     ).run
-    started = perf_counter()
-    worker.advance(run)  # type: ignore[attr-defined]
-    seconds = perf_counter() - started
+    worker.advance(run)
     with tenant(house):
         found = Run.objects.get(id=run)
     assert found.terminal_code == "SUCCESS", (found.terminal_code, found.reason)
-    return run, seconds, found
+    return found
 
 
 def _house() -> tuple[UUID, Principal]:

@@ -10,7 +10,7 @@ import orjson
 
 from budgets.core.posting import Draft
 from budgets.core.vector import NOTHING, Vector
-from traces.core.canonical import canonical, digest, stamp
+from traces.core.canonical import canonical_typed, digest, stamp
 
 MARK_BYTES: Final = 2
 
@@ -48,7 +48,7 @@ def seal(row: EntryRow) -> tuple[str, bytes]:
     """
     values = [_canonical_value(getattr(row, name)) for name in COLUMNS]
     marks = b"".join((crc32(repr(value).encode()) & 0xFFFF).to_bytes(MARK_BYTES, "big") for value in values)
-    return digest("entry", canonical(dict(zip(COLUMNS, values, strict=True)))), marks
+    return digest("entry", canonical_typed(dict(zip(COLUMNS, values, strict=True)))), marks
 
 
 def _canonical_value(value: UUID | datetime | str | bool | None) -> str | bool | None:
@@ -74,7 +74,7 @@ def altered(row: EntryRow, stored_digest: str, stored_marks: bytes) -> tuple[str
 def amounts_text(draft: Draft) -> str:
     """The canonical text of a draft's deltas; parts without one are left out."""
     parts = {"limit": draft.limit, "reserved": draft.reserved, "used": draft.used}
-    return canonical({name: part.canonical() for name, part in parts.items() if part}).decode()
+    return canonical_typed({name: part.canonical() for name, part in parts.items() if part}).decode()
 
 
 def read_amounts(text: str) -> tuple[Vector, Vector, Vector]:

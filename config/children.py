@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +133,12 @@ def socket_folder(owner: Path, account: Account) -> Path:
         message = f"{folder} is not a private folder of uid {account.uid}; remove it and start again."
         raise PermissionError(message)
     return folder
+
+
+def leave(folder: Path) -> None:
+    """Remove a socket folder in which no server stands any more; the next start makes it again."""
+    with suppress(OSError):
+        folder.rmdir()
 
 
 def alive(pid: int) -> bool:

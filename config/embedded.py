@@ -27,6 +27,7 @@ from config.children import (
     Command,
     digest,
     end_stale,
+    leave,
     make_folder,
     open_to_others,
     socket_folder,
@@ -121,6 +122,7 @@ class EmbeddedPostgres:
 
     def prepare(self) -> None:
         """End what an earlier start left behind and make the cluster if there is none."""
+        self.sockets = socket_folder(self.folder, self.account)
         end_stale(self.data / "postmaster.pid", str(self.data), signal.SIGINT)
         if not (self.data / "PG_VERSION").exists():
             self._initdb()
@@ -254,6 +256,7 @@ class EmbeddedPostgres:
             self.process = None
         else:
             end_stale(self.data / "postmaster.pid", str(self.data), signal.SIGINT)
+        leave(self.sockets)
 
 
 class EmbeddedValkey:
@@ -296,6 +299,7 @@ class EmbeddedValkey:
 
     def prepare(self) -> None:
         """End what an earlier start left behind."""
+        self.sockets = socket_folder(self.folder, self.account)
         end_stale(self.pid_file, str(self.socket), signal.SIGTERM)
         self.socket.unlink(missing_ok=True)
 
@@ -334,3 +338,4 @@ class EmbeddedValkey:
             self.process.terminate()
             self.process.wait(START_SECONDS)
             self.process = None
+        leave(self.sockets)

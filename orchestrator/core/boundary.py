@@ -5,6 +5,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from orchestrator.core.naming import names
 from orchestrator.core.tool import Risk
 from orchestrator.core.value import Slug, Text, Value
 
@@ -17,7 +18,7 @@ class ToolGrant(Value):
 
     def covers(self, tool: str) -> bool:
         """Whether the grant names `tool`."""
-        return tool == self.name or (self.name.endswith(".*") and tool.startswith(self.name[:-1]))
+        return names(self.name, tool)
 
 
 class Boundary(Value):

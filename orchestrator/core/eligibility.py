@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Literal
 
 from orchestrator.core.events import Headroom
+from orchestrator.core.naming import named_by
 from orchestrator.core.parsing import Arguments, Malformed, fits, parse
 from orchestrator.core.rates import free_at
 from orchestrator.core.spending import call_reserve, shortfall
@@ -64,7 +65,7 @@ class Chain:
     def registered(self) -> Examined | None:
         """Is it a tool of the pinned registry that this workflow names?"""
         spec = self.view.pins.by_name.get(self.call.tool)
-        if spec is None or not any(_names(name, self.call.tool) for name in self.view.graph.spec.tools):
+        if spec is None or not named_by(self.view.graph.spec.tools, self.call.tool):
             self._note("registered", "deny", "not_in_registry")
             return self._end("unregistered", f"there is no tool called {self.call.tool[:80]!r}")
         self.spec = spec
@@ -198,10 +199,6 @@ class Chain:
             missing=missing,
             unauthorized=unauthorized,
         )
-
-
-def _names(pattern: str, tool: str) -> bool:
-    return tool == pattern or (pattern.endswith(".*") and tool.startswith(pattern[:-1]))
 
 
 # -- the rules of `permitted`, in order

@@ -8,17 +8,13 @@ from decimal import Decimal, InvalidOperation
 from orchestrator.core.checks.drawing import Drawing
 from orchestrator.core.checks.fault import Fault, fault
 from orchestrator.core.graph import Node
+from orchestrator.core.naming import names
 from orchestrator.core.tool import ToolSpec
 
 CALLERS = ("act", "tool")
 CAPABLE = (*CALLERS, "check_tool", "invoke_tool")
 COUNTED = ("tool_calls", "steps")
 OBSERVED_ONLY = "observed_only"
-
-
-def names(pattern: str, tool: str) -> bool:
-    """Whether an allow-list entry, which may end in ``.*``, names the tool."""
-    return tool == pattern or (pattern.endswith(".*") and tool.startswith(pattern[:-1]))
 
 
 def named_tools(drawing: Drawing) -> Mapping[str, ToolSpec]:

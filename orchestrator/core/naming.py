@@ -1,0 +1,17 @@
+"""Allow-lists: names of tools, or whole families of them (`payments.*`)."""
+
+from functools import lru_cache
+
+KEPT = 65_536
+
+
+@lru_cache(KEPT)
+def names(pattern: str, tool: str) -> bool:
+    """Whether an allow-list entry, which may end in ``.*``, names the tool."""
+    return tool == pattern or (pattern.endswith(".*") and tool.startswith(pattern[:-1]))
+
+
+@lru_cache(KEPT)
+def named_by(patterns: tuple[str, ...], tool: str) -> bool:
+    """Whether any entry of the list names the tool."""
+    return any(names(pattern, tool) for pattern in patterns)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from demo import archive
 from demo.books import Books, EntryBody, MessageBody, PolicyQuery, RefundBody
 from demo.errors import Refusal
 from demo.faults import Fault, Faults, Service
+from demo.services import Incident, LogsQuery, Park, RestartBody
 from demo.web import Answer, Application, Handler, Request, Route
 
 
@@ -28,6 +30,11 @@ class _MessagesOf(_Query):
     reference: str = Field(min_length=1, max_length=200)
 
 
+class _RestartsOf(_Query):
+    service: str | None = Field(None, min_length=1, max_length=64)
+    key: str | None = Field(None, min_length=1, max_length=255)
+
+
 def _key(request: Request) -> str | None:
     key = request.headers.get("idempotency-key")
     if key is not None and not (0 < len(key) <= 255 and key.isascii() and key.isprintable()):
@@ -35,11 +42,16 @@ def _key(request: Request) -> str | None:
     return key
 
 
+def _name(request: Request) -> str:
+    return request.parts["name"]
+
+
 class Company:
-    """Books and faults behind an ASGI application."""
+    """Books, running services, documents and faults behind an ASGI application."""
 
     def __init__(self, books: Books) -> None:
         self._books = books
+        self._park = Park(books.store, books.today)
         self._faults = Faults()
         self.application = Application(self._routes(), self._faults)
 
@@ -47,7 +59,7 @@ class Company:
         def route(method: str, template: str, handler: Handler, service: Service | None = None) -> Route:
             return Route(method=method, template=template, handler=handler, service=service)
 
-        books = self._books
+        books, park = self._books, self._park
         return (
             route("GET", "/orders/{id}", lambda r: Answer(content=books.order(r.parts["id"])), "orders"),
             route("GET", "/catalog/{sku}", lambda r: Answer(content=books.product(r.parts["sku"])), "orders"),
@@ -63,7 +75,37 @@ class Company:
             route("POST", "/mail/messages", self._send, "mail"),
             route("GET", "/mail/messages", self._messages, "mail"),
             route("POST", "/ledger/entries", self._post, "ledger"),
+            route("GET", "/services", lambda _: Answer(content={"services": park.listing()}), "services"),
+            route("GET", "/services/{name}", lambda r: Answer(content=park.status(_name(r))), "services"),
+            route(
+                "GET",
+                "/services/{name}/logs",
+                lambda r: Answer(content=park.logs(_name(r), r.asked(LogsQuery))),
+                "services",
+            ),
+            route(
+                "GET",
+                "/services/{name}/metrics",
+                lambda r: Answer(content=park.metrics(_name(r))),
+                "services",
+            ),
+            route("POST", "/restarts", self._restart, "services"),
+            route("GET", "/restarts", self._restarts, "services"),
+            route(
+                "GET",
+                "/documents",
+                lambda r: Answer(content=archive.search(r.asked(archive.SearchQuery))),
+                "documents",
+            ),
+            route(
+                "GET",
+                "/documents/passages/{id}",
+                lambda r: Answer(content=archive.read(r.parts["id"])),
+                "documents",
+            ),
             route("GET", "/status", self._status),
+            route("GET", "/incidents", self._incidents),
+            route("PUT", "/incidents", self._ail),
             route("GET", "/faults", lambda _: Answer(content=self._faults.listing())),
             route("PUT", "/faults", self._tell),
             route("GET", "/effects", self._effects),
@@ -93,6 +135,24 @@ class Company:
     def _post(self, request: Request) -> Answer:
         return Answer(status=201, content=self._books.post(request.content(EntryBody), _key(request)))
 
+    def _restart(self, request: Request) -> Answer:
+        key = _key(request)
+        if key is None:
+            raise Refusal(400, "key_required", "A restart needs the header Idempotency-Key.")
+        restart, repeated = self._park.restart(request.content(RestartBody), key)
+        return Answer(status=201, content=restart, headers={"idempotent-replay": str(repeated).lower()})
+
+    def _restarts(self, request: Request) -> Answer:
+        asked = request.asked(_RestartsOf)
+        return Answer(content={"restarts": self._park.restarts(service=asked.service, key=asked.key)})
+
+    def _incidents(self, _: Request) -> Answer:
+        return Answer(content={"incidents": self._park.incidents()})
+
+    def _ail(self, request: Request) -> Answer:
+        self._park.tell(request.content(Incident))
+        return self._incidents(request)
+
     def _status(self, _: Request) -> Answer:
         return Answer(content={"status": "open", "today": self._books.today.isoformat()})
 
@@ -118,5 +178,7 @@ class Company:
     def _reset(self, _: Request) -> Answer:
         self._faults.clear()
         self._books.store.reset()
+        with self._books.store.writing():
+            self._park.furnish()
         self.application.journal.clear()
         return Answer(content={"status": "open"})

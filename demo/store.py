@@ -13,7 +13,7 @@ from typing import Any
 from demo import money
 
 _STOCK = Path(__file__).with_name("stock.json")
-_TABLES = ("effects", "refunds", "messages", "entries", "orders", "products")
+_TABLES = ("effects", "refunds", "messages", "entries", "restarts", "services", "orders", "products")
 _SCHEMA = """
 create table if not exists products (sku text primary key, document text not null) strict;
 create table if not exists orders (id text primary key, document text not null) strict;
@@ -28,6 +28,11 @@ create index if not exists messages_by_reference on messages (reference);
 create table if not exists entries (
     id integer primary key autoincrement, at text not null, account text not null, amount integer not null,
     memo text not null) strict;
+create table if not exists services (
+    name text primary key, cause text not null, instance integer not null check (instance > 0)) strict;
+create table if not exists restarts (
+    id integer primary key autoincrement, at text not null, service text not null references services (name),
+    reason text not null, key text not null unique, instance integer not null) strict;
 create table if not exists effects (
     id integer primary key autoincrement, at text not null, service text not null, action text not null,
     key text, reference text, body text not null) strict;
@@ -100,6 +105,10 @@ class Store:
         columns, marks = ", ".join(values), ", ".join("?" * len(values))
         query = f"insert into {table} ({columns}) values ({marks})"  # noqa: S608 - see the docstring
         return self._db.execute(query, tuple(values.values())).lastrowid or 0
+
+    def change(self, statement: str, *values: str | int) -> None:
+        """One statement that changes rows. Only inside `writing`."""
+        self._db.execute(statement, values)
 
     def log(
         self, service: str, action: str, *, key: str | None, reference: str | None, body: dict[str, Any]

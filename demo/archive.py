@@ -1,0 +1,150 @@
+"""The company's documents: Markdown files, split into passages with ids, searched by BM25.
+
+A file begins with lines `name: value` up to an empty line; a passage is what stands under one `##`. A
+passage may end in a record line, `> Record: what = value`: the house's own way to state a rule or a figure
+so that it can be compared. Nothing here changes at run time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from demo.errors import not_found
+
+FOLDER = Path(__file__).with_name("documents")
+RECORD = re.compile(r"^> Record: ([^=\n]+?) = ([^\n]+)$", re.MULTILINE)
+WORD = re.compile(r"[a-z0-9]+")
+# The usual constants: how soon repetition stops to count, and how much a long passage is held back.
+SATURATION, LENGTH = 1.5, 0.75
+SNIPPET = 160
+OPEN_TO = ("public", "staff")
+STOP = frozenset(
+    WORD.findall(
+        "a an and are as at be by do does for from has have how i if in is it its may must of on or our say "
+        "that the their there they this to was we what when where which who will with you your"
+    )
+)
+
+
+class SearchQuery(BaseModel):
+    """What is looked for, and how many passages at most."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    query: str = Field(min_length=1, max_length=300)
+    limit: int = Field(5, ge=1, le=20)
+
+
+class Passage(BaseModel):
+    """One section of a document. `authority`: 1 binds, 5 is hearsay; `gist` is its first sentence."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    document: str
+    title: str
+    section: str
+    kind: str
+    dated: str
+    authority: int
+    audience: str
+    gist: str
+    text: str
+    about: str | None
+    value: str | None
+    sha256: str
+
+
+def search(asked: SearchQuery) -> dict[str, object]:
+    """The passages that fit best, best first; equals in the order of their ids."""
+    scored = [(score, passage) for passage, score in _scores(asked.query).items() if score > 0]
+    best = sorted(scored, key=lambda found: (-found[0], found[1]))[: asked.limit]
+    return {"query": asked.query, "passages": [_hit(name, score) for score, name in best]}
+
+
+def read(name: str) -> dict[str, object]:
+    """A passage by its id. Raises Refusal 404, also for one that is not for everybody here."""
+    passage = passages().get(name)
+    if passage is None:
+        raise not_found("passage", name)
+    return passage.model_dump()
+
+
+@cache
+def passages() -> dict[str, Passage]:
+    """Every passage that staff may read, by id."""
+    found = [passage for path in sorted(FOLDER.glob("*.md")) for passage in _split(path)]
+    return {passage.id: passage for passage in found if passage.audience in OPEN_TO}
+
+
+def words(text: str) -> list[str]:
+    """The words that count, in lower case, a plural without its s."""
+    plain = WORD.findall(text.casefold())
+    return [word[:-1] if len(word) > 3 and word.endswith("s") else word for word in plain if word not in STOP]
+
+
+def _hit(name: str, score: float) -> dict[str, object]:
+    passage = passages()[name]
+    shown = ("id", "document", "title", "section", "kind", "dated", "authority")
+    return passage.model_dump(include=set(shown)) | {
+        "snippet": " ".join(passage.text.split())[:SNIPPET],
+        "score": f"{score:.3f}",
+    }
+
+
+@cache
+def _index() -> dict[str, Counter[str]]:
+    return {
+        name: Counter(words(f"{passage.title} {passage.section} {passage.text}"))
+        for name, passage in passages().items()
+    }
+
+
+def _scores(query: str) -> dict[str, float]:
+    index = _index()
+    mean = sum(count.total() for count in index.values()) / len(index)
+    scores = dict.fromkeys(index, 0.0)
+    for word in dict.fromkeys(words(query)):
+        holding = [name for name, count in index.items() if word in count]
+        rarity = math.log(1 + (len(index) - len(holding) + 0.5) / (len(holding) + 0.5))
+        for name in holding:
+            often = index[name][word]
+            held_back = 1 - LENGTH + LENGTH * index[name].total() / mean
+            scores[name] += rarity * often * (SATURATION + 1) / (often + SATURATION * held_back)
+    return scores
+
+
+def _split(path: Path) -> list[Passage]:
+    head, _, body = path.read_text("utf-8").partition("\n\n")
+    fields = dict(line.split(": ", 1) for line in head.splitlines())
+    parts = [part.partition("\n") for part in re.split(r"(?m)^## ", body)[1:]]
+    return [
+        _passage(path.stem, fields, number, section.strip(), text.strip())
+        for number, (section, _, text) in enumerate(parts, start=1)
+    ]
+
+
+def _passage(document: str, fields: dict[str, str], number: int, section: str, text: str) -> Passage:
+    record = RECORD.search(text)
+    return Passage(
+        id=f"{document}.{number}",
+        document=document,
+        title=fields["title"],
+        section=section,
+        kind=fields["kind"],
+        dated=fields["dated"],
+        authority=int(fields["authority"]),
+        audience=fields["audience"],
+        gist=re.split(r"(?<=\.) ", " ".join(text.split()), maxsplit=1)[0][:SNIPPET],
+        text=text,
+        about=record[1].strip() if record else None,
+        value=record[2].strip() if record else None,
+        sha256=hashlib.sha256(text.encode()).hexdigest(),
+    )

@@ -11,12 +11,13 @@ import orjson
 
 from orchestrator.core.boundary import Boundary
 from orchestrator.core.inputs import inputs
+from orchestrator.core.naming import named_by
 from orchestrator.core.profile import Role
 from orchestrator.core.state import Fact, Result, State
 from orchestrator.core.step import View
 from orchestrator.core.tool import ToolSpec
 from orchestrator.core.value import Value
-from traces.core.canonical import canonical, canonical_outside
+from traces.core.canonical import canonical, canonical_outside, canonical_typed
 
 SHOWN_FACTS = 32
 WINDOW = 8
@@ -63,7 +64,7 @@ def compile_prompt(
             {"name": tool.name, "description": tool.description, "schema": tool.input_schema}
             for tool in tools
         ],
-        "output_schema": view.manifest.goal.output_schema,
+        "output_schema": view.output_schema,
         "max_output_tokens": max_output,
     }
     return Prompt(body=canonical_outside(request), messages=len(messages) + 1, tools=len(tools))
@@ -81,9 +82,7 @@ def visible_tools(view: View) -> tuple[ToolSpec, ...]:
 
 def _visible(view: View, boundary: Boundary, tool: ToolSpec) -> bool:
     grant = boundary.grant_for(tool.name)
-    named = any(
-        tool.name == n or (n.endswith(".*") and tool.name.startswith(n[:-1])) for n in view.graph.spec.tools
-    )
+    named = named_by(view.graph.spec.tools, tool.name)
     stopped = tool.name in view.headroom.stopped_tools or tool.name in view.state.stopped_tools
     if grant is None or not named or stopped or tool.name in view.headroom.open_circuits:
         return False
@@ -139,7 +138,7 @@ def _facts(state: State) -> str:
 
 
 def _fact_line(name: str, fact: Fact) -> str:
-    return f"- [{name}] {fact.tool} ({fact.trust}): {canonical(dict(fact.values)).decode()}"
+    return f"- [{name}] {fact.tool} ({fact.trust}): {canonical_typed(dict(fact.values)).decode()}"
 
 
 def _budget(state: State) -> str:

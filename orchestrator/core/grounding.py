@@ -5,9 +5,11 @@ the goal.
 """
 
 import re
+from collections.abc import Iterable
 from decimal import Decimal, InvalidOperation
 
 from orchestrator.core.inputs import inputs
+from orchestrator.core.state import Fact
 from orchestrator.core.step import View
 from traces.core.canonical import canonical_outside
 
@@ -41,17 +43,23 @@ def _effects(view: View, text: str) -> list[str]:
     ]
 
 
-def _figures(view: View, text: str) -> list[str]:
+def loose_figures(view: View, text: str, facts: Iterable[Fact]) -> list[str]:
+    """The figures of `text` that stand neither in the goal nor in the observations behind `facts`."""
     claimed = dict.fromkeys(filter(None, map(_number, FIGURE.findall(LIST_MARK.sub(" ", text)))))
     if not claimed:
         return []
-    known = _known(view)
-    return [f"the figure {figure} stands in no fact" for figure in claimed if figure not in known]
+    known = _known(view, tuple(facts))
+    return [figure for figure in claimed if figure not in known]
 
 
-def _known(view: View) -> dict[str, None]:
+def _figures(view: View, text: str) -> list[str]:
+    loose = loose_figures(view, text, view.state.facts.values())
+    return [f"the figure {figure} stands in no fact" for figure in loose]
+
+
+def _known(view: View, facts: tuple[Fact, ...]) -> dict[str, None]:
     """Every figure of the goal, its inputs and the observations behind the facts."""
-    view.desk.require(fact.digest for fact in view.state.facts.values())
+    view.desk.require(fact.digest for fact in facts)
     goal = view.manifest.goal
     texts = [
         goal.objective,
@@ -61,7 +69,7 @@ def _known(view: View) -> dict[str, None]:
         *goal.stop_rules,
         canonical_outside(inputs(goal, view.state, view.desk)).decode(),
     ]
-    texts.extend(view.desk.text(fact.digest, READ) for fact in view.state.facts.values())
+    texts.extend(view.desk.text(fact.digest, READ) for fact in facts)
     return dict.fromkeys(filter(None, (_number(f) for text in texts for f in FIGURE.findall(text))))
 
 

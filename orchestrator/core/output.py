@@ -82,7 +82,7 @@ def _output(view: View, sources: Mapping[str, Source]) -> Any:
     if draft is None:
         return {name: dict(fact.values) for name, fact in view.state.facts.items()} or None
     text = view.desk.text(draft, 200_000)
-    return read_output(text) if view.manifest.goal.output_schema is not None else text
+    return read_output(text) if view.output_schema is not None else text
 
 
 def _facts(view: View) -> dict[str, Any]:

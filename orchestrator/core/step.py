@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 from orchestrator.core.desk import Desk
 from orchestrator.core.effects import Amounts, Effect, effect_id
@@ -36,6 +36,13 @@ class View:
     def pins(self) -> Pins:
         """The versions the run is pinned to."""
         return self.manifest.pins
+
+    @property
+    def output_schema(self) -> dict[str, Any] | None:
+        """The form of the answer: what the workflow declares and what the goal asks for, both where both
+        do."""
+        own, asked = self.graph.spec.output_schema, self.manifest.goal.output_schema
+        return {"allOf": [own, asked]} if own is not None and asked is not None else own or asked
 
     def effect_id(self, ordinal: int, attempt: int) -> str:
         """The id of an effect asked for in this transition."""

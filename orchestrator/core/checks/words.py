@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from orchestrator.core import guards
 from orchestrator.core.checks.drawing import Drawing
 from orchestrator.core.checks.fault import Fault, fault
+from orchestrator.core.goal import Criterion
 from orchestrator.core.graph import EdgeSpec, GuardSpec
+from orchestrator.core.validators import known_validators
 
 ENTRY_KIND = "goal_intake"
 OF_FACTS = ("facts", "fact_is", "fact_at_most")
@@ -40,6 +42,22 @@ def fitting_configs(drawing: Drawing) -> Iterator[Fault]:
                 re.compile(pattern)
             except re.error as error:
                 yield fault(3, f"node {found.id}: unsafe: {pattern!r} is no pattern: {error}", node=found.id)
+
+    for found in drawing.of_kind("verify_output"):
+        for criterion in getattr(found.config, "acceptance", ()):
+            for sentence in _misasked(criterion):
+                yield fault(3, f"node {found.id}: acceptance: {sentence}", node=found.id)
+
+
+def _misasked(criterion: Criterion) -> Iterator[str]:
+    """What is wrong with a criterion of the workflow's own: it could never hold, or never fail."""
+    module = known_validators().get(criterion.validator)
+    if module is None:
+        yield f"there is no validator {criterion.validator}"
+        return
+    for name in criterion.parameters:
+        if name not in module.PARAMETERS:
+            yield f"validator {criterion.validator} has no parameter {name}"
 
 
 def known_guards(drawing: Drawing) -> Iterator[Fault]:

@@ -63,7 +63,8 @@ class CheckCompletion(Plain):
             return "impossible", f"missing:{','.join(missing)}", met, len(config.facts)
         # A criterion about the answer is asked of the draft; without one it would fail whatever comes.
         draft = view.state.draft
-        failing = unmet(view, "" if draft is None else view.desk.text(draft, 200_000))
+        text = "" if draft is None else view.desk.text(draft, 200_000)
+        failing = unmet(view, text, view.manifest.goal.acceptance)
         met = len(config.facts)
         if failing:
             return "low_confidence", f"unmet:{failing[0]}"[:300], met, met + len(failing)

@@ -3,6 +3,7 @@ its level."""
 
 from typing import ClassVar, Literal
 
+from orchestrator.core.goal import Criterion
 from orchestrator.core.grounding import violations
 from orchestrator.core.nodes.base import Plain
 from orchestrator.core.output import read_output
@@ -20,10 +21,13 @@ class Config(Value):
 
     `criteria`: whether the goal's schema, criteria and review are asked for here; a draft that is only
     material for the next step is checked for its evidence alone.
+
+    `acceptance`: what the workflow itself asks of the draft here, whatever the goal asks for besides.
     """
 
     figures: bool = True
     criteria: bool = True
+    acceptance: tuple[Criterion, ...] = ()
 
 
 Verdict = Literal["passed", "failed", "needs_review", "rejected"]
@@ -56,15 +60,16 @@ class VerifyOutput(Plain):
 
     def _levels(self, view: View, text: str) -> list[tuple[int, str, list[str]]]:
         config: Config = view.node.config
-        schema = view.manifest.goal.output_schema
+        schema = view.output_schema
         levels: list[tuple[int, str, list[str]]] = []
         if config.criteria and schema is not None:
             value = read_output(text)
             fault = fits(schema, value)
             levels.append((1, "output_schema", [fault.detail] if fault else []))
         levels.append((2, "grounding", violations(view, text, figures=config.figures)))
+        levels.append((2, "workflow", unmet(view, text, config.acceptance)))
         if config.criteria:
-            levels.append((2, "acceptance", unmet(view, text)))
+            levels.append((2, "acceptance", unmet(view, text, view.manifest.goal.acceptance)))
         return levels
 
     def _failed(self, view: View, draft: str, level: int, validator: str, faults: list[str]) -> Step:

@@ -1,12 +1,17 @@
 """Acceptance criteria: named validators, one a file with `NAME`, `PARAMETERS` and `holds`; found by
-themselves."""
+themselves.
 
-from collections.abc import Mapping
+A validator that can say more than no has `faults` as well: a sentence for everything that is wrong, which the
+model is told when it tries again.
+"""
+
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 from types import ModuleType
 
+from orchestrator.core.goal import Criterion
 from orchestrator.core.step import View
 
 
@@ -17,11 +22,15 @@ def known_validators() -> Mapping[str, ModuleType]:
     return {module.NAME: module for module in modules}
 
 
-def unmet(view: View, text: str) -> list[str]:
-    """The goal's criteria that do not hold for the draft `text`, each with its parameters."""
-    known = known_validators()
-    return [
-        f"{criterion.validator} {dict(criterion.parameters)}"
-        for criterion in view.manifest.goal.acceptance
-        if not known[criterion.validator].holds(view, text, criterion.parameters)
-    ]
+def unmet(view: View, text: str, criteria: Iterable[Criterion]) -> list[str]:
+    """The criteria that do not hold for the draft `text`, each with what is wrong or with its parameters."""
+    return [fault for criterion in criteria for fault in _faults(view, text, criterion)]
+
+
+def _faults(view: View, text: str, criterion: Criterion) -> list[str]:
+    module = known_validators()[criterion.validator]
+    if hasattr(module, "faults"):
+        found: list[str] = module.faults(view, text, criterion.parameters)
+        return [f"{criterion.validator}: {fault}" for fault in found]
+    held = module.holds(view, text, criterion.parameters)
+    return [] if held else [f"{criterion.validator} {dict(criterion.parameters)}"]

@@ -91,10 +91,14 @@ class Fails(Value):
 class Line(Value):
     """One line: when it may be played, what it takes from the prompt, what it then says. Exactly one of reply
     and fail.
+
+    `take` names the one group of each of its patterns; every named group of a pattern in `take_all` is taken
+    under its own name. A line whose patterns are not all found is not played.
     """
 
     when: When
     take: dict[Slug, str] = Field(default_factory=dict)
+    take_all: tuple[str, ...] = ()
     reply: Says | None = None
     fail: Fails | None = None
 
@@ -106,11 +110,20 @@ class Line(Value):
                 raise ValueError(f"take {name}: exactly one group is needed")
         return take
 
+    @field_validator("take_all")
+    @classmethod
+    def _named_groups(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        for pattern in patterns:
+            if not re.compile(pattern, re.DOTALL).groupindex:
+                raise ValueError(f"take_all: {pattern[:40]!r} has no named group")
+        return patterns
+
     @model_validator(mode="after")
     def _one_end(self) -> Self:
         if (self.reply is None) == (self.fail is None):
             raise ValueError("a line replies or fails, one of the two")
-        unknown = [name for name in PLACE.findall(_spoken(self.reply)) if name not in self.take]
+        known = {*self.take, *(name for one in self.take_all for name in re.compile(one).groupindex)}
+        unknown = [name for name in PLACE.findall(_spoken(self.reply)) if name not in known]
         if unknown:
             raise ValueError(f"{unknown[0]} is used and never taken from the prompt")
         return self
@@ -208,6 +221,11 @@ def _taken(line: Line, prompt: str) -> dict[str, str] | None:
             return None
         # The newest stands last.
         taken[name] = found[-1]
+    for pattern in line.take_all:
+        matches = list(re.finditer(pattern, prompt, re.DOTALL | re.MULTILINE))
+        if not matches:
+            return None
+        taken.update(matches[-1].groupdict(default=""))
     return taken
 
 

@@ -59,6 +59,21 @@ def test_a_line_takes_its_arguments_from_the_prompt(folder: Path) -> None:
     assert told.document(told.event.reply)["text"] == "Looking at A-1002."
 
 
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [("hello: a=1 b=1, a=2 b=2", "2 and 2"), ("hello: a=1 b=2", None), ("hello: a=3 b=3, a=4", "3 and 3")],
+)
+def test_a_line_takes_several_things_that_belong_together(
+    tmp_path: Path, text: str, answer: str | None
+) -> None:
+    taken = "['a=(?P<a>.) b=(?P<b>(?P=a))']"
+    line = f"{{when: {{contains: [hello]}}, take_all: {taken}, reply: {{text: '{{{{a}}}} and {{{{b}}}}'}}}}"
+    (tmp_path / "mine.yaml").write_text(f"lines: [{line}]")
+    told = _play(tmp_path, prompt(text))
+    said = told.event.error if answer is None else told.text(told.event.answer)
+    assert said == (answer or "script_mismatch")
+
+
 @proves("R-LOOP-10", part="mismatch")
 @pytest.mark.parametrize("text", ["nothing here", "orders are open", "orders are open: order A-2 FORBIDDEN"])
 def test_a_prompt_without_what_a_line_needs_fails_typed(folder: Path, text: str) -> None:
@@ -117,6 +132,8 @@ def test_the_same_prompt_gives_the_same_bytes_and_usage(folder: Path) -> None:
         "{when: {contains: ['hello']}, fail: {error: bad_luck}}",
         "{when: {contains: ['hello']}, reply: {text: '{{who}}'}}",
         "{when: {contains: ['hello']}, take: {who: 'no group'}, reply: {text: x}}",
+        "{when: {contains: ['hello']}, take_all: ['(no) name'], reply: {text: x}}",
+        "{when: {contains: ['hello']}, take_all: ['(?P<who>x)'], reply: {text: '{{whom}}'}}",
         "{when: {contains: ['/(/']}, reply: {text: x}}",
     ],
 )

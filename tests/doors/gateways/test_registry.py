@@ -114,7 +114,7 @@ def test_every_shipped_tool_is_whole() -> None:
 def test_whatever_changes_something_is_gated() -> None:
     gated = {name for name, declared in shipped_tools().items() if declared.spec.needs_gate}
     mutating = {name for name, declared in shipped_tools().items() if declared.spec.mutating}
-    assert gated == mutating == {"payments.refund", "mail.send", "ledger.post"}
+    assert gated == mutating == {"payments.refund", "mail.send", "ledger.post", "services.restart"}
 
 
 @pytest.mark.parametrize(

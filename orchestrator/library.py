@@ -11,12 +11,33 @@ from types import MappingProxyType
 from typing import Any
 
 import yaml
+from pydantic import Field, TypeAdapter
 
 from budgets.core.profiles import PROFILES
 from orchestrator.core.boundary import Boundary
+from orchestrator.core.goal import Goal
 from orchestrator.core.graph import GraphSpec
+from orchestrator.core.value import Slug, Text, Value
 
 HERE = Path(__file__).parent
+
+
+class Ready(Value):
+    """A starter as its file has it."""
+
+    slug: Slug
+    title: str = Field(min_length=1, max_length=80)
+    what: Text = Field(min_length=1)
+    goal: Goal
+
+
+class Starter(Ready):
+    """A ready goal of a shipped workflow: one click away, with a line on what will happen (R-TOOL-23)."""
+
+    workflow: Slug
+
+
+READY = TypeAdapter(tuple[Ready, ...])
 
 
 @cache
@@ -40,6 +61,21 @@ def prompts() -> Mapping[str, str]:
     """Every shipped prompt template by its name."""
     return MappingProxyType(
         {path.stem: path.read_text(encoding="utf-8") for path in sorted((HERE / "prompts").glob("*.md"))}
+    )
+
+
+@cache
+def starters() -> tuple[Starter, ...]:
+    """The ready goals, by workflow and then in the order of its file, which is named after the workflow.
+
+    They stand beside the workflows and not in them: a starter that changes is no new version. Raises
+    pydantic's ValidationError for a file that holds none.
+    """
+    files = sorted((HERE / "starters").glob("*.yaml"))
+    return tuple(
+        Starter(workflow=path.stem, slug=ready.slug, title=ready.title, what=ready.what, goal=ready.goal)
+        for path in files
+        for ready in READY.validate_python(yaml.safe_load(path.read_text(encoding="utf-8")))
     )
 
 

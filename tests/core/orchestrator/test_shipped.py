@@ -8,10 +8,13 @@ import yaml
 from budgets.core.profiles import PROFILES
 from orchestrator import library
 from orchestrator.core.compiler import compile_graph, tier_of
+from orchestrator.core.errors import CompileFailed
 from orchestrator.core.graph import CompiledGraph, Interrupt
+from orchestrator.core.parsing import fits
 from orchestrator.core.terminal import TerminalCode
 from tests.proves import proves
 
+TIERS = {"tool-loop": 6, "support-refund": 4, "research-brief": 6, "incident-triage": 6}
 PROFILE_SLUGS = ("research", "coding", "support", "procurement", "sre")
 
 
@@ -33,7 +36,7 @@ def ends_in(graph: CompiledGraph, node: str) -> TerminalCode:
 
 
 @proves("R-GRAPH-19", part="shipped")
-@pytest.mark.parametrize(("slug", "tier"), [("tool-loop", 6), ("support-refund", 4)])
+@pytest.mark.parametrize(("slug", "tier"), list(TIERS.items()))
 def test_the_shipped_workflows_compile_at_their_tier(slug: str, tier: int) -> None:
     graph = shipped(slug)
     assert graph.spec.tier == graph.tier == tier_of(graph) == tier
@@ -79,7 +82,7 @@ def test_the_refund_follows_the_order_of_its_facts() -> None:
 
 
 @proves("R-GRAPH-5", part="shipped")
-@pytest.mark.parametrize("slug", ["tool-loop", "support-refund"])
+@pytest.mark.parametrize("slug", TIERS)
 def test_every_interrupt_ends_in_its_own_code(slug: str) -> None:
     graph = shipped(slug)
     found = {interrupt: ends_in(graph, graph.interrupts[interrupt]) for interrupt in Interrupt}
@@ -132,3 +135,72 @@ def test_a_document_must_be_a_mapping() -> None:
         library.read_document("- a\n- b")
     with pytest.raises(yaml.YAMLError):
         library.read_document("a: [")
+
+
+def test_every_workflow_that_ships_is_looked_at_here() -> None:
+    assert set(library.workflows()) == set(TIERS)
+
+
+@pytest.mark.parametrize("slug", TIERS)
+def test_a_form_can_be_made_of_the_inputs(slug: str) -> None:
+    schema = library.workflow(slug).input_schema
+    for name, field in schema.get("properties", {}).items():
+        assert {"title", "description"} <= set(field), name
+        for example in [*field.get("examples", ()), *([field["default"]] if "default" in field else ())]:
+            assert fits(field, example) is None
+
+
+@proves("R-GRAPH-20", part="a restart passes a person")
+def test_a_restart_cannot_be_drawn_past_its_gate() -> None:
+    spec = library.workflow("incident-triage")
+    past = [
+        edge.evolve(target="invoke") if (edge.source, edge.outcome) == ("check", "needs_approval") else edge
+        for edge in spec.edges
+    ]
+    with pytest.raises(CompileFailed) as caught:
+        compile_graph(spec.evolve(edges=tuple(past)))
+    assert "check_tool.needs_approval may lead to approval" in str(caught.value.data["faults"])
+
+
+def test_a_refused_restart_leaves_a_diagnosis_that_is_marked_as_a_part() -> None:
+    graph = shipped("incident-triage")
+    assert targets(graph, "judge", "passed") == [("refusals_spent", "undone"), (None, "finish")]
+    assert ends_in(graph, "undone") is TerminalCode.PARTIAL_SUCCESS
+    assert ends_in(graph, "finish") is TerminalCode.SUCCESS
+
+
+@proves("R-GRAPH-2", part="criteria of the workflow")
+@pytest.mark.parametrize(
+    ("criterion", "sentence"),
+    [
+        ({"validator": "wishes"}, "there is no validator wishes"),
+        ({"validator": "cites", "parameters": {"many": 2}}, "validator cites has no parameter many"),
+    ],
+)
+def test_a_workflow_asks_only_what_can_be_asked(criterion: dict[str, object], sentence: str) -> None:
+    spec = library.workflow("tool-loop")
+    nodes = [
+        node.evolve(config={"acceptance": [criterion]}) if node.id == "judge" else node for node in spec.nodes
+    ]
+    with pytest.raises(CompileFailed) as caught:
+        compile_graph(spec.evolve(nodes=tuple(nodes)))
+    assert sentence in str(caught.value.data["faults"])
+
+
+@proves("R-TOOL-23", part="ready goals")
+def test_every_workflow_has_one_to_three_ready_goals() -> None:
+    found = {slug: [one.slug for one in library.starters() if one.workflow == slug] for slug in TIERS}
+    assert all(1 <= len(slugs) <= 3 for slugs in found.values())
+    assert sum(map(len, found.values())) == len({one.slug for one in library.starters()})
+    assert {one.workflow for one in library.starters()} == set(library.workflows())
+
+
+@pytest.mark.parametrize("starter", library.starters(), ids=lambda starter: starter.slug)
+def test_a_ready_goal_fits_its_workflow(starter: library.Starter) -> None:
+    assert fits(library.workflow(starter.workflow).input_schema, starter.goal.inputs) is None
+    assert starter.what.endswith(".")
+
+
+def test_a_starter_is_no_part_of_the_version() -> None:
+    spec = library.workflow("support-refund")
+    assert "starters" not in spec.model_dump()

@@ -30,8 +30,5 @@ def faults(view: View, text: str, parameters: Mapping[str, Small]) -> list[str]:
     said = pointed(answer, str(parameters.get("at"))) == parameters.get("equals")
     if said == done:
         return []
-    return [
-        f"the answer says that {tool} was done; no fact shows it"
-        if said
-        else f"the answer is silent on {tool}"
-    ]
+    silent = f"{tool} was done; the answer must say so at {parameters.get('at')}"
+    return [f"the answer says that {tool} was done; no fact shows it" if said else silent]

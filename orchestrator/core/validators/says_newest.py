@@ -28,7 +28,8 @@ def faults(view: View, text: str, parameters: Mapping[str, Small]) -> list[str]:
     named = pointed(answer, str(parameters.get("named") or ""))
     seen = _facts(view, parameters, "tool", named)
     if not seen:
-        return [f"{parameters.get('tool')} was never read for {named!r}"[:200]]
+        thing = named if isinstance(named, str) else "what the answer is about"
+        return [f"{parameters.get('tool')} was never read for {thing[:100]}"]
     changed = _facts(view, parameters, "after", named)
     if changed and seen[-1].record <= changed[-1].record:
         return [f"{parameters.get('tool')} must be read again after {parameters.get('after')}"]

@@ -151,15 +151,27 @@ def test_a_form_can_be_made_of_the_inputs(slug: str) -> None:
 
 
 @proves("R-GRAPH-20", part="a restart passes a person")
-def test_a_restart_cannot_be_drawn_past_its_gate() -> None:
+@pytest.mark.parametrize(
+    ("source", "outcome"),
+    [
+        ("check", "needs_approval"),
+        ("gate", "rejected"),
+        ("gate", "approved"),
+        ("gate", "expired"),
+        ("act", "requested"),
+        ("progress", "incomplete"),
+    ],
+)
+def test_a_restart_cannot_be_drawn_past_its_gate(source: str, outcome: str) -> None:
     spec = library.workflow("incident-triage")
     past = [
-        edge.evolve(target="invoke") if (edge.source, edge.outcome) == ("check", "needs_approval") else edge
+        edge.evolve(target="invoke") if (edge.source, edge.outcome) == (source, outcome) else edge
         for edge in spec.edges
     ]
     with pytest.raises(CompileFailed) as caught:
         compile_graph(spec.evolve(edges=tuple(past)))
-    assert "check_tool.needs_approval may lead to approval" in str(caught.value.data["faults"])
+    wiring = [fault for fault in caught.value.data["faults"] if fault["rule"] == "wiring"]
+    assert f".{outcome} may lead to" in str(wiring)
 
 
 def test_a_refused_restart_leaves_a_diagnosis_that_is_marked_as_a_part() -> None:

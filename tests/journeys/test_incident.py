@@ -1,7 +1,10 @@
 """An incident from its first look to its diagnosis, as the demo company's own log has it."""
 
 from collections.abc import Iterator
+from contextlib import nullcontext
+from decimal import Decimal
 from typing import Any
+from unittest.mock import patch
 from uuid import UUID
 
 import orjson
@@ -10,7 +13,11 @@ import pytest
 from pytest_django import Settings
 
 from approvals.models import Request
+from orchestrator import library
 from orchestrator.actions.expiring import expire_gates_of
+from orchestrator.actions.publish import publish_boundary
+from orchestrator.core.eligibility import Chain
+from tenancy.context import tenant
 from tests.conftest import House
 from tests.doubles.company import Company
 from tests.doubles.openai_server import Call, OpenAIServer, calls, said
@@ -138,6 +145,27 @@ def test_a_restart_whose_answer_was_lost_is_made_once(world: World, company: Com
     assert onwards(world, run).terminal_code == "SUCCESS"
     assert restarts(company) == ["checkout"]
     world.sound(run)
+
+
+WALLS = {"none": (), "gate": ("gate",), "allowance": ("allowance",), "both": ("gate", "allowance")}
+
+
+@proves("SABOTAGE", part="restart")
+@pytest.mark.parametrize("fallen", WALLS)
+def test_a_restart_without_a_person_takes_both_walls_down(
+    world: World, company: Company, fallen: str
+) -> None:
+    """The gate by risk class, and the allowance of no change without a grant: either holds alone."""
+    shipped = library.boundary("incident-triage")
+    loose = shipped.evolve(slug="loose", budget={**shipped.budget, "side_effects": Decimal(1)})
+    with tenant(world.id):
+        publish_boundary(world.id, loose, by=None)
+    slug = "loose" if "allowance" in WALLS[fallen] else "incident-triage"
+    run = world.submit("incident-triage", "Find it out.", inputs={"service": "checkout"}, boundary=slug)
+    ungated = patch.object(Chain, "gated", lambda _: False) if "gate" in WALLS[fallen] else nullcontext()
+    with ungated:
+        world.drive(run)
+    assert restarts(company) == (["checkout"] if fallen == "both" else [])
 
 
 # -- a model of somebody else's -----------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from tenancy.trip import Saying, trip
 from tests.conftest import House
 from tests.core.budgets.figures import decimals
 from tests.factories.budgets import NOON, Figures, Purse, amounts, ceilings, inside, open_purse
+from tests.factories.plans import with_plans
 from tests.proves import proves
 
 CALL: Figures = {
@@ -236,9 +237,9 @@ def test_a_refusal_undoes_the_batch_it_rides_in_and_names_its_line(house: House)
 
     handles: list[PostHandle] = []
     with pytest.raises(RowRefused):
-        landing()
+        with_plans(landing)
     with inside(purse.tenant) as cursor:
-        refused = handles[0].why(cursor)
+        refused = handles[-1].why(cursor)
         assert not open_reservation("e")
     assert refused.dimension is Dimension.TOOL_CALLS
     assert not refused.limit

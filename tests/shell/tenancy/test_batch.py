@@ -10,6 +10,7 @@ from django.db import IntegrityError, connection
 from tenancy.batch import Batch, RowRefused
 from tenancy.context import raw_cursor, tenant
 from tests.conftest import House
+from tests.factories.plans import with_plans
 
 ONE, OTHER = "INSERT INTO pg_temp.one (a, b) VALUES ", "INSERT INTO pg_temp.other (a, b) VALUES "
 
@@ -92,6 +93,11 @@ def kept(house: House, superuser: "psycopg.Connection[tuple[int, str]]") -> Iter
 
 def land(house: House, table: str, *, wanted: int, question: bytes = b"SELECT $1::int") -> Any:
     """Change the row 1 and add another, in one trip with the commit; what the question answers."""
+    return with_plans(lambda: landed(house, table, wanted, question))
+
+
+def landed(house: House, table: str, wanted: int, question: bytes) -> Any:
+    """One try of it."""
     with tenant(house.tenant.id):
         batch = Batch(raw_cursor())
         batch.touch(f"UPDATE {table} SET b = %s WHERE a = %s RETURNING a::text AS key", ["uno", 1], wanted)

@@ -1,8 +1,11 @@
 """Several statements in one trip: what comes back, what stops it, and plans that psycopg gave up."""
 
+from collections.abc import Iterator
+from typing import Any
+
 import psycopg
 import pytest
-from django.db import OperationalError, connection
+from django.db import OperationalError
 
 from tenancy.context import raw_cursor, tenant, tenant_reading
 from tenancy.trip import BEGIN, COMMIT, GONE, Saying, trip
@@ -14,30 +17,30 @@ WRONG = Saying(b"SELECT 1 / $1::int", (0,), prepared=True)
 
 
 @pytest.fixture
-def raw(house: House) -> "psycopg.Connection[tuple[object, ...]]":
-    connection.ensure_connection()
-    found: psycopg.Connection[tuple[object, ...]] = connection.connection
-    return found
+def raw(superuser: "psycopg.Connection[tuple[object, ...]]") -> Iterator["psycopg.Connection[Any]"]:
+    """A connection of its own, on which psycopg keeps no plans."""
+    superuser.autocommit = False
+    yield superuser
+    superuser.rollback()
 
 
-def test_each_statement_answers_in_order(raw: "psycopg.Connection[tuple[object, ...]]") -> None:
+def test_each_statement_answers_in_order(raw: "psycopg.Connection[Any]") -> None:
     for _ in range(3):
         assert trip(raw, (BEGIN, ADD, PLAIN, COMMIT)) == ([[], [(2, "a")], [(7,)], []], None)
 
 
 def test_nothing_after_a_failure_is_done_and_the_connection_serves_on(
-    raw: "psycopg.Connection[tuple[object, ...]]",
+    raw: "psycopg.Connection[Any]",
 ) -> None:
     answers, error = trip(raw, (BEGIN, PLAIN, WRONG, ADD, COMMIT))
     assert answers == [[], [(7,)]]
     assert isinstance(error, psycopg.errors.DivisionByZero)
     raw.rollback()
     assert trip(raw, (ADD,)) == ([[(2, "a")]], None)
-    raw.rollback()
 
 
 def test_plans_that_were_given_up_are_said_once_and_made_again(
-    raw: "psycopg.Connection[tuple[object, ...]]",
+    raw: "psycopg.Connection[Any]",
 ) -> None:
     trip(raw, (ADD,))
     raw.execute("DEALLOCATE ALL")
@@ -46,7 +49,6 @@ def test_plans_that_were_given_up_are_said_once_and_made_again(
     assert error.sqlstate == GONE
     raw.rollback()
     assert trip(raw, (ADD,)) == ([[(2, "a")]], None)
-    raw.rollback()
 
 
 def test_a_tenants_reading_makes_its_plans_again(house: House) -> None:

@@ -35,6 +35,7 @@ from traces.core.canonical import canonical_model, canonical_outside, digest, pl
 from traces.core.chain import Head, link
 
 KEY_LIFE = timedelta(hours=24)
+TITLE = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,6 +210,11 @@ def _task(tenant_id: UUID, submitter: Submitter, asked: Submission, at: datetime
     )
 
 
+def _title(goal: Goal) -> str:
+    """The beginning of the objective, on one line."""
+    return " ".join(goal.objective.split())[:TITLE]
+
+
 def _open_run(
     manifest: Manifest, version: WorkflowVersion, entry: str, pinned: Pinned, asked: Submission, at: datetime
 ) -> None:
@@ -235,6 +241,7 @@ def _open_run(
         tenant_id=tenant_id,
         task_id=manifest.task,
         workflow=version.slug,
+        title=_title(asked.goal),
         workflow_version=version,
         mode=asked.goal.mode.value,
         scripted=manifest.scripted,

@@ -13,13 +13,15 @@ LIVE = ("queued", "in_progress", "awaiting_gate", "awaiting_input", "paused")
 class Run(TenantOwned):
     """One execution of a task. Written by the lease holder only, under its fence, one version a commit.
 
-    Hashes and numbers are the head of its chains; `wake_at` is when the sweep looks at it again.
+    Hashes and numbers are the head of its chains; `wake_at` is when the sweep looks at it again. `title` is
+    the beginning of the goal's objective, so that a list need not open fifty goals.
     """
 
     task = models.ForeignKey(
         "orchestrator.Task", on_delete=models.PROTECT, related_name="runs", db_constraint=False
     )
     workflow = models.CharField(max_length=64)
+    title = models.CharField(max_length=200, blank=True, default="")
     workflow_version = models.ForeignKey(
         "orchestrator.WorkflowVersion", on_delete=models.PROTECT, related_name="runs", db_constraint=False
     )
@@ -65,6 +67,12 @@ class Run(TenantOwned):
             models.Index(fields=["tenant", "status", "-created_at"], name="run_by_status"),
             models.Index(fields=["wake_at"], condition=Q(status__in=LIVE), name="run_live"),
             models.Index(fields=["finished_at"], name="run_finished"),
+            models.Index(fields=["tenant", "workflow", "-created_at"], name="run_by_workflow"),
+            models.Index(
+                fields=["tenant", "terminal_code", "-created_at"],
+                condition=~Q(terminal_code=""),
+                name="run_by_code",
+            ),
         ]
 
 
@@ -136,6 +144,9 @@ class Intent(TenantOwned):
     class Meta(TenantOwned.Meta):
         constraints = [
             models.UniqueConstraint(fields=["tenant", "effect", "fence"], name="intent_once_a_fence")
+        ]
+        indexes = [
+            models.Index(fields=["tenant", "tool", "run_id"], condition=~Q(tool=""), name="intent_by_tool")
         ]
 
 

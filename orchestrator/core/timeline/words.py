@@ -1,0 +1,150 @@
+"""What each kind of event is called on a page, whose voice it is, and how it bodes."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+
+class Voice(StrEnum):
+    """Who speaks in a row: a model, a tool, people, the run itself, its money, its answer."""
+
+    MODEL = "model"
+    TOOL = "tool"
+    PEOPLE = "people"
+    RUN = "run"
+    MONEY = "money"
+    ANSWER = "answer"
+
+
+class Mood(StrEnum):
+    """How a row bodes: done, under way, waiting for people, a problem, or merely noted."""
+
+    DONE = "done"
+    BUSY = "busy"
+    WAIT = "wait"
+    PROBLEM = "problem"
+    NOTE = "note"
+
+
+class Told(NamedTuple):
+    """An event as it is read for a page; `said` is its body."""
+
+    seq: int
+    at: datetime
+    kind: str
+    actor: str
+    said: Mapping[str, Any]
+
+
+class Kind(NamedTuple):
+    """One kind: its words, its voice, its mood, and the fields that tell the rest. `alone`: a row of its own
+    in the compact timeline, where it does not belong to another row."""
+
+    words: str
+    voice: Voice
+    mood: Mood
+    fields: tuple[str, ...] = ()
+    alone: bool = False
+
+
+V, M = Voice, Mood
+KINDS: Mapping[str, Kind] = {
+    "task_submitted": Kind("Task submitted", V.RUN, M.NOTE, ("workflow", "mode"), alone=True),
+    "run_started": Kind("Run started", V.RUN, M.NOTE, alone=True),
+    "run_suspended": Kind("Waits for people", V.RUN, M.WAIT, ("awaiting",)),
+    "run_resumed": Kind("Goes on", V.RUN, M.NOTE, ("cause",)),
+    "run_paused": Kind("Paused", V.RUN, M.WAIT, ("reason",), alone=True),
+    "cancel_asked": Kind("Cancel asked for", V.PEOPLE, M.NOTE, ("reason",), alone=True),
+    "stop_asked": Kind("Emergency stop", V.PEOPLE, M.PROBLEM, ("scope", "target", "reason"), alone=True),
+    "run_recovered": Kind("Taken over by another worker", V.RUN, M.PROBLEM, ("takeovers",), alone=True),
+    "interrupt_taken": Kind("Interrupted", V.RUN, M.PROBLEM, ("interrupt", "reason"), alone=True),
+    "run_finished": Kind("Run ended", V.RUN, M.DONE, ("terminal_code", "reason"), alone=True),
+    "phase_skipped": Kind("Phase skipped", V.RUN, M.NOTE, ("reason",)),
+    "phase_noted": Kind("Phase passed", V.RUN, M.NOTE, ("artifact", "detail")),
+    "policy_decided": Kind("Policy decided", V.RUN, M.NOTE, ("decision", "rule", "detail")),
+    "budget_assigned": Kind("Budget assigned", V.MONEY, M.NOTE),
+    "model_called": Kind("Model called", V.MODEL, M.BUSY, ("role", "profile", "attempt")),
+    "model_replied": Kind("Model replied", V.MODEL, M.DONE, ("shape", "finish")),
+    "model_failed": Kind("Model failed", V.MODEL, M.PROBLEM, ("error",)),
+    "retry_scheduled": Kind("Tries again", V.RUN, M.NOTE, ("attempt", "delay_ms", "cause")),
+    "call_requested": Kind("Call asked for", V.TOOL, M.BUSY, ("tool", "by")),
+    "call_checked": Kind("Call checked", V.TOOL, M.NOTE, ("step", "decision", "rule", "detail")),
+    "call_not_run": Kind("Call not run", V.TOOL, M.PROBLEM, ("status", "detail")),
+    "call_attempted": Kind("Call sent", V.TOOL, M.BUSY, ("tool", "attempt")),
+    "call_observed": Kind("Answer observed", V.TOOL, M.NOTE, ("status", "size")),
+    "call_verified": Kind("Answer checked", V.TOOL, M.NOTE, ("verdict", "validator", "detail")),
+    "fact_committed": Kind("Fact committed", V.TOOL, M.DONE, ("fact", "trust", "validator")),
+    "failure_committed": Kind("Failure committed", V.TOOL, M.PROBLEM, ("tool", "error", "attempt")),
+    "call_in_doubt": Kind("In doubt", V.TOOL, M.PROBLEM, ("tool", "reason")),
+    "call_recovered": Kind("Resolved after a takeover", V.TOOL, M.NOTE, ("resolution", "detail")),
+    "grounding_violation": Kind(
+        "Claim without a call behind it", V.RUN, M.PROBLEM, ("claim", "where"), alone=True
+    ),
+    "reservation_refused": Kind(
+        "Budget refused", V.MONEY, M.PROBLEM, ("dimension", "wanted", "left", "limit", "account"), alone=True
+    ),
+    "budget_settled": Kind("Settled", V.MONEY, M.NOTE),
+    "budget_extended": Kind("Budget extended", V.MONEY, M.NOTE, ("reason",), alone=True),
+    "breaker_tripped": Kind(
+        "Breaker tripped", V.RUN, M.PROBLEM, ("breaker", "reason", "subject", "limit", "actual"), alone=True
+    ),
+    "approval_requested": Kind("Asked people", V.PEOPLE, M.WAIT, ("request_kind", "queue", "quorum")),
+    "approval_decided": Kind("Decided", V.PEOPLE, M.DONE, ("decision", "role")),
+    "approval_expired": Kind("Nobody decided in time", V.PEOPLE, M.PROBLEM),
+    "approval_withdrawn": Kind("Request withdrawn", V.PEOPLE, M.NOTE, ("reason",)),
+    "grant_consumed": Kind("Grant used", V.PEOPLE, M.NOTE),
+    "grant_voided": Kind("Grant void", V.PEOPLE, M.PROBLEM, ("reason",)),
+    "question_answered": Kind("Question answered", V.PEOPLE, M.DONE),
+    "output_drafted": Kind("Answer drafted", V.ANSWER, M.NOTE, alone=True),
+    "output_verified": Kind(
+        "Answer checked", V.ANSWER, M.DONE, ("verdict", "validator", "detail"), alone=True
+    ),
+    "result_finalized": Kind("Result finalized", V.ANSWER, M.DONE),
+    "completion_checked": Kind("Completion checked", V.RUN, M.NOTE, ("verdict", "met", "of", "detail")),
+    "events_near_cap": Kind("Near the cap of events", V.RUN, M.PROBLEM, ("events", "cap"), alone=True),
+    "late_outcome": Kind("Late outcome", V.RUN, M.PROBLEM, ("status",), alone=True),
+    "reconciled": Kind("Reconciled", V.PEOPLE, M.DONE, ("verdict", "reason"), alone=True),
+    "payload_erased": Kind("Content erased", V.PEOPLE, M.NOTE, ("payloads", "reason"), alone=True),
+    "decision_refused": Kind("Decision refused", V.PEOPLE, M.PROBLEM, ("reason",), alone=True),
+    "memory_promoted": Kind("Memory promoted", V.RUN, M.NOTE, ("entry",), alone=True),
+}
+UNKNOWN = Kind("Event", V.RUN, M.NOTE)
+GOOD = frozenset({"verified", "observed_only", "passed", "SUCCESS"})
+REFUSING = frozenset({"reject", "cancel"})
+
+
+class Said(NamedTuple):
+    """One event in words; `detail` may hold text from outside."""
+
+    words: str
+    detail: str
+    voice: Voice
+    mood: Mood
+
+
+def said_of(told: Told) -> Said:
+    """An event in words."""
+    kind = KINDS.get(told.kind, UNKNOWN)
+    found = ((name, told.said.get(name)) for name in kind.fields)
+    parts = [f"{name.replace('_', ' ')} {value}" for name, value in found if value not in (None, "")]
+    parts += [f"{name} {amount}" for name, amount in sorted(told.said.get("amounts", {}).items())]
+    return Said(kind.words, " · ".join(parts), kind.voice, mood_of(told))
+
+
+def mood_of(told: Told) -> Mood:
+    """How an event bodes: a check that failed is a problem, a gate for people is not."""
+    said = told.said
+    if told.kind in ("call_verified", "output_verified"):
+        return Mood.NOTE if said.get("verdict") in GOOD else Mood.PROBLEM
+    if told.kind == "policy_decided" and said.get("decision") == "deny":
+        return Mood.PROBLEM
+    if told.kind == "call_checked" and said.get("decision") == "deny":
+        return Mood.PROBLEM
+    if told.kind == "breaker_tripped" and said.get("breaker") == "privileged_action":
+        return Mood.NOTE
+    if told.kind == "approval_decided" and said.get("decision") in REFUSING:
+        return Mood.PROBLEM
+    if told.kind == "run_finished" and said.get("terminal_code") != "SUCCESS":
+        return Mood.PROBLEM
+    return KINDS.get(told.kind, UNKNOWN).mood

@@ -1,0 +1,95 @@
+"""Events become rows that people read."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any, get_args
+
+from orchestrator.core.timeline import KINDS, Mood, Told, fold
+from tests.proves import proves
+from traces.core.events import AnyBody
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def told(seq: int, kind: str, *, second: float | None = None, **said: Any) -> Told:
+    return Told(seq, START + timedelta(seconds=seq if second is None else second), kind, "interlock", said)
+
+
+CALL = [
+    told(1, "call_requested", call="c1", tool="orders.lookup"),
+    told(2, "call_checked", call="c1", step="risk", decision="allow", rule="read_only"),
+    told(3, "call_attempted", call="c1", effect="e1", tool="orders.lookup", attempt=1),
+    told(4, "failure_committed", call="c1", tool="orders.lookup", error="timeout", attempt=1),
+    told(5, "call_attempted", call="c1", effect="e2", tool="orders.lookup", attempt=2),
+    told(6, "budget_settled", effect="e2", amounts={"cost_usd": "0.25", "tool_calls": "1"}),
+    told(7, "call_observed", call="c1", effect="e2", status="ok"),
+    told(8, "fact_committed", call="c1", fact="order"),
+]
+
+
+@proves("R-UI-3", part="timeline")
+def test_a_call_with_its_attempts_and_result_is_one_row() -> None:
+    (row,) = fold(CALL)
+    assert (row.seq, row.last, row.name, row.attempts) == (1, 8, "orders.lookup", 2)
+    assert (row.mood, row.fact, str(row.cost)) == (Mood.DONE, "order", "0.25")
+
+
+def test_a_row_grows_under_the_same_name() -> None:
+    seen = [fold(CALL[:length])[0] for length in range(1, 4)]
+    assert {row.seq for row in seen} == {1}
+    assert [row.word for row in seen] == ["asked for", "checked", "sent"]
+
+
+def test_reading_back_is_no_attempt() -> None:
+    back = told(9, "call_attempted", call="c1", effect="e3", tool="orders.find", attempt=1)
+    assert fold([*CALL, back])[0].attempts == 2
+
+
+def test_a_model_that_is_asked_again_stays_one_row() -> None:
+    (row,) = fold(
+        [
+            told(1, "model_called", effect="a", role="executor", profile="gpt", attempt=1),
+            told(2, "model_failed", effect="a", error="timeout"),
+            told(3, "model_called", effect="b", role="executor", profile="gpt", attempt=2),
+            told(4, "model_replied", effect="b", shape="requests", calls=2),
+        ]
+    )
+    assert (row.attempts, row.word, row.mood) == (2, "asks for 2 calls", Mood.DONE)
+
+
+def test_a_wait_is_told_before_the_row_that_follows_it() -> None:
+    rows = fold(
+        [
+            told(1, "approval_requested", request="r", queue="finance"),
+            told(2, "run_suspended", awaiting="awaiting_gate"),
+            told(3, "approval_decided", second=300, request="r", decision="approve"),
+            told(4, "output_drafted", second=301),
+        ]
+    )
+    assert [row.idle for row in rows] == [None, timedelta(seconds=298)]
+    assert rows[1].idle_why == "run_suspended"
+    assert (rows[0].word, rows[0].took) == ("approve", 299)
+
+
+def test_phases_that_were_merely_passed_have_no_row() -> None:
+    assert fold([told(1, "phase_noted", artifact="goal"), told(2, "phase_skipped", reason="none")]) == ()
+
+
+def test_what_went_wrong_is_a_problem() -> None:
+    rows = fold(
+        [
+            told(1, "policy_decided", decision="deny", rule="scope:submit"),
+            told(2, "reservation_refused", dimension="cost_usd", wanted="1"),
+            told(3, "run_finished", terminal_code="BUDGET_EXHAUSTED"),
+            told(4, "breaker_tripped", breaker="privileged_action"),
+        ]
+    )
+    assert [row.mood for row in rows] == [Mood.PROBLEM] * 3
+
+
+def test_events_of_a_row_that_began_before_the_stretch_are_left_out() -> None:
+    assert fold(CALL[2:]) == ()
+
+
+def test_every_kind_of_event_has_words() -> None:
+    kinds = {body.model_fields["kind"].default for body in get_args(AnyBody)}
+    assert kinds == set(KINDS)

@@ -178,7 +178,7 @@ def _model(events: list[Told]) -> Telling:
     first = events[0].said
     name = str(first.get("profile", ""))
     words = f"Model call · {first.get('role', '')}"
-    last = next((e for e in reversed(events) if e.kind in ("model_replied", "model_failed", "model_called")))
+    last = next(e for e in reversed(events) if e.kind in ("model_replied", "model_failed", "model_called"))
     if last.kind == "model_called":
         return words, name, "thinking", "", Mood.BUSY
     if last.kind == "model_failed":
@@ -216,8 +216,8 @@ def _single(events: list[Told]) -> Telling:
 def _attempts(events: list[Told]) -> int:
     """How often it was tried; reading back what was changed is no attempt."""
     tool = events[0].said.get("tool")
-    sent = (e.kind == "call_attempted" and e.said.get("tool") == tool for e in events)
-    return sum(sent) + sum(event.kind == "model_called" for event in events)
+    sent = [e for e in events if e.kind == "call_attempted" and e.said.get("tool") == tool]
+    return len(sent) + len([e for e in events if e.kind == "model_called"])
 
 
 def _numbers(settled: Iterable[dict[str, str]], name: str) -> Iterator[Decimal]:

@@ -110,8 +110,30 @@ KINDS: Mapping[str, Kind] = {
     "memory_promoted": Kind("Memory promoted", V.RUN, M.NOTE, ("entry",), alone=True),
 }
 UNKNOWN = Kind("Event", V.RUN, M.NOTE)
-GOOD = frozenset({"verified", "observed_only", "passed", "SUCCESS"})
-REFUSING = frozenset({"reject", "cancel"})
+
+
+class Judged(NamedTuple):
+    """A kind whose mood depends on a word in one of its fields."""
+
+    field: str
+    words: frozenset[str]
+    well: Mood
+    badly: Mood
+
+
+def _well(field: str, *words: str, well: Mood = Mood.NOTE) -> Judged:
+    return Judged(field, frozenset(words), well, Mood.PROBLEM)
+
+
+JUDGED: Mapping[str, Judged] = {
+    "call_verified": _well("verdict", "verified", "observed_only"),
+    "output_verified": _well("verdict", "passed"),
+    "policy_decided": _well("decision", "allow"),
+    "call_checked": _well("decision", "allow", "sandbox", "approval_required"),
+    "breaker_tripped": _well("breaker", "privileged_action"),
+    "approval_decided": _well("decision", "approve", "edit", "answer", well=Mood.DONE),
+    "run_finished": _well("terminal_code", "SUCCESS", well=Mood.DONE),
+}
 
 
 class Said(NamedTuple):
@@ -134,17 +156,7 @@ def said_of(told: Told) -> Said:
 
 def mood_of(told: Told) -> Mood:
     """How an event bodes: a check that failed is a problem, a gate for people is not."""
-    said = told.said
-    if told.kind in ("call_verified", "output_verified"):
-        return Mood.NOTE if said.get("verdict") in GOOD else Mood.PROBLEM
-    if told.kind == "policy_decided" and said.get("decision") == "deny":
-        return Mood.PROBLEM
-    if told.kind == "call_checked" and said.get("decision") == "deny":
-        return Mood.PROBLEM
-    if told.kind == "breaker_tripped" and said.get("breaker") == "privileged_action":
-        return Mood.NOTE
-    if told.kind == "approval_decided" and said.get("decision") in REFUSING:
-        return Mood.PROBLEM
-    if told.kind == "run_finished" and said.get("terminal_code") != "SUCCESS":
-        return Mood.PROBLEM
-    return KINDS.get(told.kind, UNKNOWN).mood
+    judged = JUDGED.get(told.kind)
+    if judged is None:
+        return KINDS.get(told.kind, UNKNOWN).mood
+    return judged.well if told.said.get(judged.field) in judged.words else judged.badly

@@ -177,7 +177,7 @@ def queue_post(
                 return PostHandle(run=run_id, plan=plan, refused=refused)
     _write(sheet, plan, homes, _home(book, squarings, at))
     for squaring in squarings:
-        book_squaring(sheet, squaring, asked=bool(plan.wanted))
+        book_squaring(sheet, squaring, asked=bool(plan.wanted) and squaring.tranche.covers(at))
     return PostHandle(run=run_id, plan=plan, sent=sheet.send(cursor, batch))
 
 
@@ -195,7 +195,11 @@ def held_book(tenant_id: UUID, run_id: UUID, at: datetime, cursor: Cursor) -> Bo
 
 
 def book_squaring(sheet: Sheet, squaring: Squaring, *, asked: bool) -> None:
-    """Put a squaring on the sheet: the tranche, the tenant's day and month, and the entry that says so."""
+    """Put a squaring on the sheet: the tranche, the tenant's day and month, and the entry that says so.
+
+    `asked`: the tranche wants more anew, so its lines may refuse. What an older day's call took beyond its
+    reservation is booked, whatever is left there.
+    """
     tranche, (reserved, used) = squaring.tranche, squaring.drawn
     sheet.tranche(
         tranche.id,

@@ -11,15 +11,16 @@ import psycopg
 import pytest
 from django.db import connections
 
-from budgets.actions import charge_tenant_check, ensure_tenant_windows
+from budgets.actions import Reserve, charge_tenant_check, ensure_tenant_windows
 from budgets.core.errors import CeilingReached
 from budgets.models import Account, Line, TenantCeiling, Tranche
 from budgets.queries import ledger, tenant_spending, usage
 from budgets.verify import verify_ledger
 from tenancy.context import tenant
+from tenancy.ids import fresh_id
 from tests.conftest import House
 from tests.core.budgets.figures import decimals
-from tests.factories.budgets import NOON, Purse, ceilings, inside, open_purse
+from tests.factories.budgets import NOON, Purse, amounts, ceilings, inside, open_purse
 from tests.factories.tenancy import make_tenant
 from tests.proves import proves
 
@@ -117,6 +118,25 @@ def test_a_call_across_midnight_settles_on_the_window_that_reserved_it(house: Ho
     purse.close(at=MIDNIGHT + timedelta(seconds=4))
     assert windows(house.tenant.id) == [decimals("0.07", 0), decimals("0.02", 0)]
     assert windows(house.tenant.id, "tenant_month") == [decimals("0.09", 0)]
+    assert whole(house.tenant.id)
+
+
+@proves("R-BUDGET-9", part="overrun across midnight")
+def test_yesterdays_overrun_is_booked_with_todays_reservation_though_yesterday_is_full(house: House) -> None:
+    ceilings(house.tenant.id, daily="0.10", tranche="0")
+    purse = open_purse(house.tenant.id)
+    before, _ = purse.reserve({"cost_usd": "0.10"}, at=MIDNIGHT - timedelta(seconds=1))
+    after = fresh_id().hex
+    posting = purse.post(
+        settles=(purse.settlement(before, {"cost_usd": "0.13"}),),
+        reserves=(Reserve(effect_id=after, amounts=amounts({"cost_usd": "0.05"})),),
+        at=MIDNIGHT + timedelta(seconds=1),
+    )
+    assert posting.refused is None
+    purse.held[after] = amounts({"cost_usd": "0.05"})
+    purse.settle(after, {"cost_usd": "0.02"}, at=MIDNIGHT + timedelta(seconds=2))
+    purse.close(at=MIDNIGHT + timedelta(seconds=3))
+    assert windows(house.tenant.id) == [decimals("0.13", 0), decimals("0.02", 0)]
     assert whole(house.tenant.id)
 
 

@@ -116,7 +116,8 @@ class Batch:
         touched row did not take its change, PlansGone where the transaction should be made again, and what
         else the database says; nothing is committed then.
         """
-        sayings = [COMMIT, Saying(question, values, prepared=True)]
+        asking = Saying(question, values, prepared=True)
+        sayings = [COMMIT, asking]
         if self._parts:
             sayings.insert(0, self._saying(_guarded, prepared=len(self._values) <= OFTEN))
         answers, error = trip(self._connection, sayings)
@@ -125,10 +126,14 @@ class Batch:
         if error.sqlstate == REFUSED:
             raise RowRefused
         if self._connection.info.transaction_status == TransactionStatus.IDLE:
-            return None
+            return self._asked_again(asking) if error.sqlstate == GONE else None
         if error.sqlstate == GONE:
             raise PlansGone
         raise error
+
+    def _asked_again(self, asking: Saying) -> list[tuple[Any, ...]] | None:
+        answers, error = trip(self._connection, [asking])
+        return answers[0] if error is None else None
 
     def _saying(self, ending: "Ending", *, prepared: bool) -> Saying:
         return Saying(_statement(tuple(self._parts), ending), self._values, prepared)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
 from enum import Enum
+from functools import cache
 from hashlib import sha256
 from math import isfinite
 from typing import Any
@@ -100,11 +101,17 @@ _WRITTEN: tuple[tuple[type | tuple[type, ...], Callable[[Any], Any]], ...] = (
 )
 
 
+@cache
+def _writer(kind: type) -> Callable[[Any], Any]:
+    """How values of a class are written. Raises TypeError for a class that is none of ours."""
+    for known, written in _WRITTEN:
+        if issubclass(kind, known):
+            return written
+    raise TypeError(kind.__name__)
+
+
 def _ours(value: Any) -> Any:
-    for kind, written in _WRITTEN:
-        if isinstance(value, kind):
-            return written(value)
-    raise TypeError(type(value).__name__)
+    return _writer(type(value))(value)
 
 
 def _check(value: Any, *, floats: bool) -> None:

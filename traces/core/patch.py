@@ -8,6 +8,7 @@ from pydantic import BaseModel
 from traces.core.canonical import canonical_typed
 
 Plain = dict[str, Any]
+_ABSENT = object()
 
 
 def diff(before: BaseModel, after: BaseModel) -> Plain:
@@ -18,7 +19,7 @@ def diff(before: BaseModel, after: BaseModel) -> Plain:
     old, new = before.__dict__, after.__dict__
     for name in type(after).model_fields:
         was, now = old[name], new[name]
-        if _same(was, now):
+        if was is now or _same(was, now):
             continue
         if isinstance(was, Mapping) and isinstance(now, Mapping):
             patch[name] = _entries(was, now)
@@ -42,10 +43,14 @@ def apply(state: Plain, patch: Mapping[str, Any]) -> Plain:
 
 def _same(was: Any, now: Any) -> bool:
     """Whether nothing changed. Equal is not enough: 1 and True are equal and are written differently."""
-    return was is now or (was == now and canonical_typed(was) == canonical_typed(now))
+    return was == now and canonical_typed(was) == canonical_typed(now)
 
 
 def _entries(was: Mapping[str, Any], now: Mapping[str, Any]) -> Plain:
-    put = {key: value for key, value in now.items() if key not in was or not _same(was[key], value)}
+    put = {
+        key: value
+        for key, value in now.items()
+        if (former := was.get(key, _ABSENT)) is not value and (former is _ABSENT or not _same(former, value))
+    }
     drop = [key for key in was if key not in now]
     return {part: value for part, value in (("put", put), ("drop", drop)) if value}

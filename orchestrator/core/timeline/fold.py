@@ -134,7 +134,8 @@ def _row(found: _Open) -> Row:
         voice=KINDS.get(first.kind, UNKNOWN).voice, mood=mood, words=words, name=name, word=word,
         detail=detail, attempts=_attempts(found.events), tokens_in=_sum(settled, "input_tokens"),
         tokens_out=_sum(settled, "output_tokens"), cost=_money(settled), fact=_last(found.events, "fact"),
-        request=_last(found.events, "request"), events=tuple(found.events), idle=found.idle,
+        request=_last(found.events, "request") if first.kind == "approval_requested" else "",
+        events=tuple(found.events), idle=found.idle,
         idle_why=found.idle_why,
     )  # fmt: skip
 

@@ -1,0 +1,187 @@
+"""A run's trace in stretches, as rows (R-UI-3). A page reads a few hundred events whatever the run's length.
+
+A row stands where its first event stands, so a stretch is read with a margin on both sides: before it to know
+which rows began earlier, after it to see how its own rows ended. All inside the tenant's context.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+import orjson
+from django.db.models import BooleanField, Q
+from django.db.models.expressions import RawSQL
+
+from orchestrator.core.timeline import KINDS, Mood, Row, Told, Voice, fold, said_of
+from orchestrator.core.timeline.words import JUDGED, Said, mood_of
+from orchestrator.queries.listing import names_of
+from tenancy.context import raw_cursor
+from tenancy.doors import uuid_or_none
+from traces.models import Event
+
+A_PAGE: Final = 200
+MARGIN: Final = 200
+FOUND: Final = 100
+HITS: Final = 20
+LONGEST: Final = 200
+SHOWS: Final = ("all", "problems", "model", "tools", "approvals", "money")
+_MODEL = ("model_called", "model_replied", "model_failed", "retry_scheduled", "budget_settled")
+_TOOLS = (
+    *(kind for kind in KINDS if kind.startswith(("call_", "fact_", "failure_"))),
+    *("budget_settled", "retry_scheduled", "reconciled"),
+)
+_PEOPLE = (
+    *(kind for kind in KINDS if kind.startswith(("approval_", "grant_"))),
+    *("question_answered", "decision_refused", "cancel_asked", "stop_asked", "run_paused", "reconciled"),
+)
+FOLDED: Final = {"model": _MODEL, "tools": _TOOLS, "approvals": _PEOPLE}
+_MONEY = tuple(kind for kind, words in KINDS.items() if words.voice is Voice.MONEY)
+_BAD = tuple(kind for kind, words in KINDS.items() if words.mood is Mood.PROBLEM)
+MENTIONS = "convert_from(body, 'UTF8') ILIKE ANY(%s)"
+HOLDING = """
+SELECT encode(digest, 'hex') FROM traces_payload
+ WHERE run_id = %s AND body IS NOT NULL AND position(%s::bytea IN body) > 0 LIMIT %s"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownRow:
+    """A row and who decided in it."""
+
+    row: Row
+    who: str
+
+    @property
+    def spoken(self) -> tuple[tuple[Told, Said], ...]:
+        """Its events in words."""
+        return tuple((told, said_of(told)) for told in self.row.events)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """A page of the timeline. `earlier` is the address of what came before it, None at the beginning."""
+
+    rows: tuple[ShownRow, ...]
+    earlier: int | None
+    last: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grown:
+    """What became of a timeline after a sequence number: rows that came, rows that changed, up to `seq`."""
+
+    new: tuple[ShownRow, ...]
+    changed: tuple[ShownRow, ...]
+    seq: int
+    more: bool
+
+
+def told(event: Event) -> Told:
+    """An event as it is read for a page."""
+    return Told(event.seq, event.at, event.kind, event.actor, orjson.loads(bytes(event.body)))
+
+
+def stretch(run_id: UUID, low: int, high: int) -> list[Told]:
+    """The events after `low` up to `high`, in order."""
+    found = Event.objects.filter(run_id=run_id, seq__gt=low, seq__lte=high).order_by("seq")
+    return [told(event) for event in found]
+
+
+def timeline(run_id: UUID, newest: int, before: int | None = None) -> Stretch:
+    """The rows that begin in the last 200 events up to `before`, or to the newest."""
+    high = newest if before is None else max(1, min(before, newest))
+    low = max(0, high - A_PAGE)
+    rows = fold(stretch(run_id, low - MARGIN, min(newest, high + MARGIN)))
+    shown = with_names(row for row in rows if low < row.seq <= high)
+    return Stretch(rows=shown, earlier=low or None, last=newest)
+
+
+def full(run_id: UUID, newest: int, before: int | None = None) -> Stretch:
+    """The last 200 events, each as a row of its own."""
+    high = newest if before is None else max(1, min(before, newest))
+    low = max(0, high - A_PAGE)
+    return Stretch(rows=singly(stretch(run_id, low, high)), earlier=low or None, last=newest)
+
+
+def grown(run_id: UUID, after: int, newest: int) -> Grown:
+    """What the events after `after` did to the timeline, at most 200 of them at once."""
+    seq = min(newest, after + A_PAGE)
+    rows = [row for row in fold(stretch(run_id, after - MARGIN, seq)) if row.last > after]
+    shown = with_names(rows)
+    return Grown(
+        new=tuple(one for one in shown if one.row.seq > after),
+        changed=tuple(one for one in shown if one.row.seq <= after),
+        seq=seq,
+        more=seq < newest,
+    )
+
+
+def found(run_id: UUID, newest: int, *, show: str, text: str, before: int | None = None) -> Stretch:
+    """The newest rows that are of one sort (SHOWS) and hold `text`, at most a hundred."""
+    events = Event.objects.filter(run_id=run_id, seq__lte=newest if before is None else before)
+    if show in FOLDED and not text:
+        held = list(events.filter(kind__in=FOLDED[show]).order_by("-seq")[: 8 * FOUND])[::-1]
+        rows = [row for row in fold(map(told, held)) if row.voice is not Voice.MONEY][-FOUND:]
+        earlier = rows[0].seq - 1 if rows and len(held) == 8 * FOUND else None
+        return Stretch(rows=with_names(rows), earlier=earlier, last=newest)
+    events = events.filter(_sort(show)) if show != "all" else events
+    if text:
+        mentions = RawSQL(MENTIONS, [_patterns(run_id, text[:LONGEST])], BooleanField())  # noqa: S611 - bound
+        events = events.filter(mentions)
+    held = list(events.order_by("-seq")[: FOUND + 1])[::-1]
+    more, spoken = len(held) > FOUND, [told(event) for event in held[-FOUND:]]
+    if show == "problems":
+        spoken = [one for one in spoken if mood_of(one) is Mood.PROBLEM]
+    return Stretch(rows=singly(spoken), earlier=held[0].seq if more else None, last=newest)
+
+
+def _sort(show: str) -> Q:
+    kinds = {"problems": (*_BAD, *JUDGED), "money": (*_MONEY, "reservation_refused"), **FOLDED}
+    return Q(kind__in=kinds[show])
+
+
+def _patterns(run_id: UUID, text: str) -> list[str]:
+    """What an event holds that mentions `text` itself or content that does."""
+    cursor = raw_cursor()
+    cursor.execute(HOLDING, (run_id, text.encode(), HITS))
+    plain = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    return [f"%{plain}%", *(f"%{digest}%" for (digest,) in cursor.fetchall())]
+
+
+def row_at(run_id: UUID, seq: int) -> Row | None:
+    """The row that an event belongs to; an event without one stands for itself."""
+    near = stretch(run_id, seq - MARGIN, seq + MARGIN)
+    rows = [row for row in fold(near) if any(one.seq == seq for one in row.events)]
+    if rows:
+        return rows[0]
+    return next((one.row for one in singly([one for one in near if one.seq == seq])), None)
+
+
+def singly(events: Iterable[Told]) -> tuple[ShownRow, ...]:
+    """Each event as a row of its own."""
+    return with_names(_alone(one) for one in events)
+
+
+def _alone(one: Told) -> Row:
+    said = said_of(one)
+    return Row(
+        seq=one.seq, last=one.seq, at=one.at, until=one.at, voice=said.voice, mood=said.mood,
+        words=said.words, name="", word="", detail=said.detail, attempts=0, tokens_in=None, tokens_out=None,
+        cost=None, fact="",
+        request=str(one.said.get("request", "")) if one.kind.startswith("approval") else "", events=(one,),
+    )  # fmt: skip
+
+
+def with_names(rows: Iterable[Row]) -> tuple[ShownRow, ...]:
+    """Rows with the people in them by name."""
+    held = list(rows)
+    by = {row.seq: _people(row.events) for row in held}
+    names = names_of(person for people in by.values() for person in people)
+    said = {seq: ", ".join(names[one] for one in people if one in names) for seq, people in by.items()}
+    return tuple(ShownRow(row=row, who=said[row.seq]) for row in held)
+
+
+def _people(events: Sequence[Told]) -> tuple[UUID, ...]:
+    said = (str(one.said.get("by") or one.said.get("principal") or "") for one in events)
+    ids = (uuid_or_none(text) for text in said if text)
+    return tuple(dict.fromkeys(found for found in ids if found is not None))

@@ -42,6 +42,17 @@ class Event(Row):
     previous = models.BinaryField(max_length=32)
     hash = models.BinaryField(max_length=32)
 
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = []
+        indexes: ClassVar[list[models.Index]] = [
+            # How often each tool fails, without a walk over every trace (R-UI-5).
+            models.Index(
+                fields=["tenant", "run_id"],
+                condition=models.Q(kind="failure_committed"),
+                name="event_failures",
+            )
+        ]
+
 
 class Record(Row):
     """One transition with its patch, chained. `body` is the canonical form that was hashed."""

@@ -13,6 +13,7 @@ import orjson
 from budgets.book import BOOK, Book, read_book
 from orchestrator.actions.hand import Hand
 from orchestrator.core.events import Headroom, Refusal
+from orchestrator.core.tool import Risk
 from tenancy.queries import standing_of
 from traces.core.canonical import payload_digest
 
@@ -34,7 +35,7 @@ SELECT 'signal', s.by, NULL, NULL, NULL, NULL, s.id, NULL, NULL, NULL, s.kind, s
    ORDER BY i.id LIMIT 50) s
 UNION ALL
 SELECT 'stop', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, scope,
-       json_build_array(target, reason)::text
+       json_build_array(target, reason, risk)::text
   FROM orchestrator_emergencystop
  WHERE lifted_at IS NULL AND (tenant_id IS NULL OR tenant_id = %(tenant)s)
 UNION ALL
@@ -65,11 +66,12 @@ class SignalRow:
 
 @dataclass(frozen=True, slots=True)
 class StopRow:
-    """One emergency stop in force."""
+    """One emergency stop in force; one of scope `risk` raises a tool's class to `risk`."""
 
     scope: str
     target: str
     reason: str
+    risk: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,12 +128,14 @@ def headroom(
     """What the core is told beside the event."""
     cost: Decimal | None = opened.book.tenant_cost(opened.at) if opened.book is not None else None
     stopped = tuple(stop.target for stop in opened.stops if stop.scope == "tool")
+    raised = {stop.target: Risk(stop.risk) for stop in opened.stops if stop.scope == "risk"}
     return Headroom(
         tenant_cost=cost,
         refused=learnt.refused,
         void=learnt.void or {},
         open_circuits=open_circuits,
         stopped_tools=stopped,
+        raised_tools=raised,
         missing_scopes=learnt.lost,
         slice_over=slice_over,
     )

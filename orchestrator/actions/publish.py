@@ -14,25 +14,38 @@ from orchestrator.core.tool import ToolSpec
 from orchestrator.models import BoundaryVersion, PromptVersion, RegistryVersion, ToolVersion, WorkflowVersion
 from orchestrator.models.catalogue import Published
 from tenancy.clock import database_now
+from tenancy.context import raw_cursor
 from traces.core.canonical import canonical, canonical_model, digest
 
 P = TypeVar("P", bound=Published)
 
 
 def publish_workflow(
-    tenant_id: UUID, source: Mapping[str, Any] | GraphSpec, *, by: UUID | None
+    tenant_id: UUID,
+    source: Mapping[str, Any] | GraphSpec,
+    *,
+    by: UUID | None,
+    tools: Mapping[str, ToolSpec] | None = None,
 ) -> WorkflowVersion:
     """Compile and publish; the same graph again is the version that stands. Joins the caller's transaction.
 
-    Raises CompileFailed with every fault.
+    It is compiled against `tools`, or those that are active now. Raises CompileFailed with every fault.
     """
-    spec = source if isinstance(source, GraphSpec) else GraphSpec.model_validate(source)
-    newest = BoundaryVersion.objects.filter(slug=spec.boundary).order_by("-version").first()
-    boundary = Boundary.model_validate_json(bytes(newest.body)) if newest is not None else None
-    graph: CompiledGraph = compile_graph(spec, tools=active_tools(), boundary=boundary)
-    body = canonical_form(spec)
+    graph = compile_here(source, tools=tools)
+    spec, body = graph.spec, canonical_form(graph.spec)
     extra = {"title": spec.title[:200], "tier": spec.tier}
     return _published(WorkflowVersion, tenant_id, spec.slug, graph.digest, body, by, extra)
+
+
+def compile_here(
+    source: Mapping[str, Any] | GraphSpec, *, tools: Mapping[str, ToolSpec] | None = None
+) -> CompiledGraph:
+    """Compile against the tenant's own tools, boundary and prompts, and publish nothing. Joins the caller's
+    transaction. Raises CompileFailed with every fault."""
+    wanted = source.boundary if isinstance(source, GraphSpec) else source.get("boundary")
+    newest = BoundaryVersion.objects.filter(slug=str(wanted)[:64]).order_by("-version").first()
+    boundary = Boundary.model_validate_json(bytes(newest.body)) if newest is not None else None
+    return compile_graph(source, tools=active_tools() if tools is None else tools, boundary=boundary)
 
 
 def publish_boundary(tenant_id: UUID, boundary: Boundary, *, by: UUID | None) -> BoundaryVersion:
@@ -56,8 +69,21 @@ def publish_prompt(tenant_id: UUID, slug: str, text: str, *, by: UUID | None) ->
 def publish_tools(tenant_id: UUID, specs: tuple[ToolSpec, ...], *, by: UUID | None) -> RegistryVersion:
     """Publish tool versions and the registry that holds exactly these as active. Joins the caller's
     transaction."""
-    active = {spec.name: _publish_tool(tenant_id, spec, by).digest for spec in specs}
-    body = canonical(active)
+    hold_registry(tenant_id)
+    return publish_registry(
+        tenant_id, {spec.name: publish_tool(tenant_id, spec, by=by).digest for spec in specs}, by=by
+    )
+
+
+def hold_registry(tenant_id: UUID) -> None:
+    """Until the transaction ends nobody else changes the tenant's tools: versions are numbered one by one."""
+    raw_cursor().execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"registry:{tenant_id}",))
+
+
+def publish_registry(tenant_id: UUID, active: Mapping[str, str], *, by: UUID | None) -> RegistryVersion:
+    """Make exactly these the active tools, digests by name. Joins the caller's transaction, which holds the
+    registry."""
+    body = canonical(dict(active))
     newest = RegistryVersion.objects.order_by("-version").first()
     registry_digest = digest("registry", body)
     if newest is not None and newest.digest == registry_digest:
@@ -66,7 +92,7 @@ def publish_tools(tenant_id: UUID, specs: tuple[ToolSpec, ...], *, by: UUID | No
         tenant_id=tenant_id,
         version=newest.version + 1 if newest is not None else 1,
         digest=registry_digest,
-        tools=active,
+        tools=dict(active),
         published_by=by,
         published_at=database_now(),
     )
@@ -81,7 +107,9 @@ def active_tools() -> dict[str, ToolSpec]:
     return {row.slug: ToolSpec.model_validate_json(bytes(row.body)) for row in rows}
 
 
-def _publish_tool(tenant_id: UUID, spec: ToolSpec, by: UUID | None) -> ToolVersion:
+def publish_tool(tenant_id: UUID, spec: ToolSpec, *, by: UUID | None) -> ToolVersion:
+    """Publish a tool's version, in no registry yet; the version number is given here. Joins the caller's
+    transaction, which holds the registry."""
     newest = ToolVersion.objects.filter(slug=spec.name).order_by("-version").first()
     if newest is not None:
         held = ToolSpec.model_validate_json(bytes(newest.body))
@@ -112,7 +140,7 @@ def _published(
 ) -> P:
     """The newest version if it is the same, else a new one."""
     newest = _newest(model, slug)
-    if newest is not None and newest.digest == body_digest:
+    if newest is not None and newest.digest == body_digest and getattr(newest, "retired_at", None) is None:
         return newest
     made = model(
         tenant_id=tenant_id,

@@ -5,17 +5,40 @@ from uuid import UUID
 
 from orchestrator import library
 from orchestrator.actions.publish import publish_boundary, publish_prompt, publish_tools, publish_workflow
+from orchestrator.core.tool import ToolSpec
+from orchestrator.core.tool_change import kept
 from orchestrator.gateways.tools.registry import shipped_tools
+from orchestrator.queries.tools import Version, registry_tools, versions_of
 from tenancy.context import tenant
 
 
 def furnish(tenant_id: UUID, *, by: UUID | None = None) -> None:
-    """Publish the shipped library in a tenant. Outermost verb: owns the transaction."""
+    """Publish the shipped library in a tenant. Outermost verb: owns the transaction.
+
+    What an admin has set of a tool stays as it is, and a tool that was disabled stays out (R-TOOL-4).
+    """
+    shipped = {name: tool.spec for name, tool in shipped_tools().items()}
     with tenant(tenant_id):
-        publish_tools(tenant_id, tuple(tool.spec for tool in shipped_tools().values()), by=by)
+        publish_tools(tenant_id, _tools(), by=by)
         for boundary in library.boundaries().values():
             publish_boundary(tenant_id, boundary, by=by)
         for slug, text in library.prompts().items():
             publish_prompt(tenant_id, slug, text, by=by)
         for spec in library.workflows().values():
-            publish_workflow(tenant_id, spec, by=by)
+            # Against what ships: a tool that an admin has disabled is missing to runs, not to their workflow.
+            publish_workflow(tenant_id, spec, by=by, tools=shipped)
+
+
+def _tools() -> tuple[ToolSpec, ...]:
+    active = registry_tools()
+    found = [(tool.spec, versions_of(name)) for name, tool in shipped_tools().items()]
+    return tuple(_standing(spec, known) for spec, known in found if not known or spec.name in active)
+
+
+def _standing(shipped: ToolSpec, known: list[Version]) -> ToolSpec:
+    """What ships; under an admin's settings where the newest version is an admin's."""
+    if not known or known[0].published_by is None:
+        return shipped
+    if any(version.spec.evolve(version=0) == shipped.evolve(version=0) for version in known):
+        return known[0].spec
+    return kept(shipped, known[0].spec)

@@ -86,7 +86,7 @@ def _visible(view: View, boundary: Boundary, tool: ToolSpec) -> bool:
     stopped = tool.name in view.headroom.stopped_tools or tool.name in view.state.stopped_tools
     if grant is None or not named or stopped or tool.name in view.headroom.open_circuits:
         return False
-    allowed = tool.risk.rank <= min(grant.risk_ceiling.rank, boundary.risk_ceiling.rank)
+    allowed = view.risk_of(tool).rank <= min(grant.risk_ceiling.rank, boundary.risk_ceiling.rank)
     in_scope = all(scope in view.manifest.scopes for scope in tool.scopes)
     if not allowed or not in_scope:
         return False
@@ -98,7 +98,7 @@ def _system(view: View, prompt: str, tools: tuple[ToolSpec, ...]) -> str:
     """The instructions: the workflow's prompt and what the boundary says. No secret is ever in it (M16)."""
     boundary = view.pins.boundary
     lines = [view.pins.prompts[prompt].strip(), "", f"BOUNDARY {boundary.slug} v{boundary.version}"]
-    gated = [tool.name for tool in tools if tool.needs_gate]
+    gated = [tool.name for tool in tools if view.needs_gate(tool)]
     if gated:
         lines.append("A person decides on: " + ", ".join(gated))
     lines.extend(f"Not without approval: {text}" for text in boundary.with_approval)

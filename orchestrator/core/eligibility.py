@@ -131,7 +131,9 @@ class Chain:
             self._note("risk", "allow", self.spec.risk.value)
             self._note("approval", "allow", "not_required")
             return None
-        self._note("risk", "approval_required", self.spec.risk.value)
+        risk = self.view.risk_of(self.spec)
+        raised = "" if risk is self.spec.risk else f"raised from {self.spec.risk.value} by an admin"
+        self._note("risk", "approval_required", risk.value, raised)
         grant = self.call.grant
         if grant is not None and grant.argument_digest == self.call.argument_digest:
             if grant.request not in self.view.headroom.void:
@@ -142,7 +144,7 @@ class Chain:
         else:
             self._note("approval", "approval_required", "no_grant")
         tripped = BreakerTripped(
-            breaker="privileged_action", reason=self.spec.risk.value, subject=self.call.tool
+            breaker="privileged_action", reason=risk.value, subject=self.call.tool
         )
         self.said.append(say(Phase.TOOL_ELIGIBILITY, tripped))
         return self._end("needs_approval", "a person must approve this call")
@@ -150,7 +152,7 @@ class Chain:
     def gated(self) -> bool:
         """Whether the call needs a grant: by its tool, or because nothing mutating may go without one."""
         assert self.spec is not None
-        if self.spec.needs_gate:
+        if self.view.needs_gate(self.spec):
             return True
         free = self.view.state.left("side_effects")
         return self.spec.mutating and free is not None and free <= 0 and self.spec.risk is not Risk.READ_ONLY
@@ -219,7 +221,7 @@ def _in_boundary(chain: Chain) -> str | None:
         return "the boundary does not allow this tool"
     assert chain.spec is not None
     ceiling = min(grant.risk_ceiling.rank, boundary.risk_ceiling.rank)
-    if chain.spec.risk.rank > ceiling:
+    if chain.view.risk_of(chain.spec).rank > ceiling:
         return "the tool's risk class is above the boundary's ceiling"
     return None
 

@@ -56,7 +56,7 @@ def action_packet(
         quorum=quorum,
         expires_at=expires_at,
         why=_why(view, call),
-        trigger=f"risk:{spec.risk.value}",
+        trigger=f"risk:{view.risk_of(spec).value}",
         recommended="Approve only if every argument is what the goal needs.",
     )
 
@@ -160,7 +160,7 @@ def _tool(view: View, spec: ToolSpec, arguments: Any) -> ToolShown:
         version=spec.version,
         digest=view.pins.tool_digests[spec.name],
         description=spec.description,
-        risk=spec.risk.value,
+        risk=view.risk_of(spec).value,
         reversibility=spec.reversibility.value,
         effect=_filled(spec.effect_sentence or spec.side_effects, arguments),
         blast_radius=_filled(spec.blast_radius, arguments),

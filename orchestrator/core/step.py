@@ -12,6 +12,7 @@ from orchestrator.core.events import AnyEvent, Headroom
 from orchestrator.core.graph import CompiledGraph, Interrupt, Node
 from orchestrator.core.manifest import Manifest, Pins
 from orchestrator.core.state import Halting, State
+from orchestrator.core.tool import Risk, ToolSpec
 from orchestrator.core.value import Value
 from traces.core.chain import Said
 from traces.core.events import Body
@@ -43,6 +44,16 @@ class View:
         do."""
         own, asked = self.graph.spec.output_schema, self.manifest.goal.output_schema
         return {"allOf": [own, asked]} if own is not None and asked is not None else own or asked
+
+    def risk_of(self, spec: ToolSpec) -> Risk:
+        """The risk class in force: the pinned one, or a higher one that an admin has raised the tool to since
+        (R-TOOL-4). A lower one waits for runs that are pinned to it."""
+        raised = self.headroom.raised_tools.get(spec.name)
+        return raised if raised is not None and raised.rank > spec.risk.rank else spec.risk
+
+    def needs_gate(self, spec: ToolSpec) -> bool:
+        """Whether a call needs a person's approval: as pinned, and always under a raised class."""
+        return spec.needs_gate or self.risk_of(spec) is not spec.risk
 
     def effect_id(self, ordinal: int, attempt: int) -> str:
         """The id of an effect asked for in this transition."""

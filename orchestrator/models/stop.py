@@ -9,6 +9,9 @@ from tenancy.ids import fresh_id
 class EmergencyStop(models.Model):
     """A stop in force until it is lifted. `tenant` None with scope `global` stops everything.
 
+    Scope `risk` stops nothing: it raises the tool `target` to the class `risk` for runs that are pinned to a
+    lower one (R-TOOL-4). It stands here because every commit reads what is in force from here.
+
     Not a tenant table: every run must see a global stop, and the row says nothing about any tenant's data.
     """
 
@@ -16,6 +19,7 @@ class EmergencyStop(models.Model):
     scope = models.CharField(max_length=10)
     tenant_id = models.UUIDField(null=True)
     target = models.CharField(max_length=64, blank=True)
+    risk = models.CharField(max_length=16, blank=True, default="")
     reason = models.CharField(max_length=500)
     by = models.UUIDField(null=True)
     at = models.DateTimeField()
@@ -25,7 +29,12 @@ class EmergencyStop(models.Model):
     class Meta:
         constraints = [
             models.CheckConstraint(
-                condition=Q(scope__in=["global", "tenant", "workflow", "tool"]), name="stop_scope_known"
+                condition=Q(scope__in=["global", "tenant", "workflow", "tool", "risk"]),
+                name="stop_scope_known",
+            ),
+            models.CheckConstraint(
+                condition=Q(scope="risk") & ~Q(risk="") | ~Q(scope="risk") & Q(risk=""),
+                name="stop_risk_of_risk",
             ),
             models.CheckConstraint(
                 condition=Q(scope="global", tenant_id__isnull=True) | Q(tenant_id__isnull=False),

@@ -35,6 +35,11 @@ class Box(Value):
         return (round(self.x + self.w / 2, 1), round(self.y + self.h / 2, 1))
 
     @property
+    def anchor(self) -> str:
+        """Its name within a page."""
+        return self.id.replace(" ", "-")
+
+    @property
     def name_y(self) -> float:
         """The line the name stands on."""
         return round(self.y + 19, 1)
@@ -62,6 +67,11 @@ class Line(Value):
     points: tuple[Point, ...]
     label: Point
     label_text: str
+
+    @property
+    def target_anchor(self) -> str:
+        """The target's name within a page."""
+        return self.target.replace(" ", "-")
 
     @property
     def path(self) -> str:

@@ -65,7 +65,7 @@ class Approval(Plain):
             queue=queue,
             amount=amount,
             has_amount=spec.amount is not None,
-            risk=spec.risk.value,
+            risk=view.risk_of(spec).value,
             expires_at=expires,
         )
         gate = Gate(

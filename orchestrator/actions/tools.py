@@ -1,0 +1,111 @@
+"""Changing a tool: a new version for runs to come; what makes it stricter holds for running ones too
+(R-TOOL-4)."""
+
+from typing import Any
+from uuid import UUID
+
+from orchestrator.actions.publish import hold_registry, publish_registry, publish_tool
+from orchestrator.core.errors import Stale
+from orchestrator.core.tool import ToolSpec
+from orchestrator.core.tool_change import ToolChange, changed, difference
+from orchestrator.models import EmergencyStop
+from orchestrator.queries.tools import DISABLED, ToolNow, lowest_risk, registry_tools, tool_now
+from tenancy.actions import audit
+from tenancy.clock import database_now
+from tenancy.context import tenant
+from tenancy.core.errors import InvalidInput
+
+
+def change_tool(
+    tenant_id: UUID,
+    name: str,
+    change: ToolChange,
+    *,
+    by: UUID | None,
+    reason: str,
+    expected: str | None = None,
+) -> ToolNow:
+    """Change a tool: a new version, which runs admitted from now on are pinned to. Outermost verb: owns the
+    transaction.
+
+    Runs under way keep theirs, but two things reach their next call: a tool that is disabled is closed to
+    them, and one whose risk class is raised asks a person. `expected` is the tag of what was looked at. The
+    same again changes nothing. Raises NotFound, InvalidInput, Stale.
+    """
+    if not reason.strip():
+        raise InvalidInput(errors=[{"pointer": "/reason", "code": "required", "detail": "Say why."}])
+    with tenant(tenant_id):
+        hold_registry(tenant_id)
+        before = tool_now(tenant_id, name)
+        if expected is not None and expected != before.tag:
+            raise Stale
+        after = changed(before.spec, change)
+        enabled = before.enabled if change.enabled is None else change.enabled
+        was, now = difference(before.spec, after)
+        if was == now and enabled == before.enabled:
+            return before
+        if was != now:
+            _publish(tenant_id, after, enabled=enabled, by=by)
+        if enabled != before.enabled:
+            _switch(tenant_id, name, enabled=enabled, by=by, reason=reason)
+            was["enabled"], now["enabled"] = before.enabled, enabled
+        _keep_raised(tenant_id, after, by=by, reason=reason)
+        standing = tool_now(tenant_id, name)
+        _note(tenant_id, before, standing, was, now, by=by, reason=reason)
+        return standing
+
+
+def _publish(tenant_id: UUID, spec: ToolSpec, *, enabled: bool, by: UUID | None) -> None:
+    row = publish_tool(tenant_id, spec, by=by)
+    if enabled and spec.name in registry_tools():
+        publish_registry(tenant_id, {**registry_tools(), spec.name: row.digest}, by=by)
+
+
+def _switch(tenant_id: UUID, name: str, *, enabled: bool, by: UUID | None, reason: str) -> None:
+    """Into the registry or out of it; and for the runs that are pinned to one that has it, a stop."""
+    active = dict(registry_tools())
+    own = EmergencyStop.objects.filter(tenant_id=tenant_id, scope="tool", target=name, lifted_at=None)
+    if enabled:
+        active[name] = tool_now(tenant_id, name).digest
+        own.filter(reason__startswith=DISABLED).update(lifted_at=database_now(), lifted_by=by)
+    else:
+        active.pop(name, None)
+        said = f"{DISABLED}{reason}"[:500]
+        EmergencyStop.objects.create(
+            scope="tool", tenant_id=tenant_id, target=name, reason=said, by=by, at=database_now()
+        )
+    publish_registry(tenant_id, active, by=by)
+
+
+def _keep_raised(tenant_id: UUID, spec: ToolSpec, *, by: UUID | None, reason: str) -> None:
+    """The class in force for runs that are pinned to a lower one: the newest version's, where any was
+    lower."""
+    own = EmergencyStop.objects.filter(tenant_id=tenant_id, scope="risk", target=spec.name, lifted_at=None)
+    lowest = lowest_risk(spec.name)
+    wanted = spec.risk.value if lowest is not None and lowest.rank < spec.risk.rank else ""
+    standing = list(own.values_list("risk", flat=True))
+    if standing == ([wanted] if wanted else []):
+        return
+    own.update(lifted_at=database_now(), lifted_by=by)
+    if wanted:
+        EmergencyStop.objects.create(
+            scope="risk", tenant_id=tenant_id, target=spec.name, risk=wanted, reason=reason[:500], by=by,
+            at=database_now(),
+        )  # fmt: skip
+
+
+def _note(
+    tenant_id: UUID,
+    before: ToolNow,
+    after: ToolNow,
+    was: dict[str, Any],
+    now: dict[str, Any],
+    *,
+    by: UUID | None,
+    reason: str,
+) -> None:
+    audit(
+        tenant_id, by, verb="tool.change", object=f"tool:{after.spec.name}",
+        before={"version": before.spec.version, **was}, after={"version": after.spec.version, **now},
+        reason=reason,
+    )  # fmt: skip

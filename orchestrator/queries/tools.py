@@ -1,0 +1,197 @@
+"""Reads of tools: what is registered now, what it was, who uses it. All inside the tenant's context."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import orjson
+from django.db import connection
+from django.db.models import Q
+
+from orchestrator.core.boundary import Boundary
+from orchestrator.core.naming import named_by
+from orchestrator.core.terminal import TERMINAL_STATUSES
+from orchestrator.core.tool import Risk, ToolSpec
+from orchestrator.models import (
+    BoundaryVersion,
+    EmergencyStop,
+    RegistryVersion,
+    Run,
+    ToolVersion,
+    WorkflowVersion,
+)
+from tenancy.core.errors import NotFound
+
+DISABLED = "Disabled: "
+"""How the reason of a stop begins that a tool's own switch has set."""
+USE_DAYS = 7
+# Ids of runs carry their time, so both halves are ranges of an index.
+_USE = """
+SELECT tool, count(*) AS calls, 0 AS failures FROM orchestrator_intent
+ WHERE tenant_id = %(tenant)s AND tool <> '' AND run_id >= %(since)s GROUP BY tool
+UNION ALL
+SELECT convert_from(body, 'UTF8')::jsonb ->> 'tool', 0, count(*) FROM traces_event
+ WHERE tenant_id = %(tenant)s AND kind = 'failure_committed' AND run_id >= %(since)s GROUP BY 1"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolNow:
+    """A tool as it stands: its newest version, whether the registry holds it, and what keeps it back."""
+
+    spec: ToolSpec
+    digest: str
+    enabled: bool
+    published_at: datetime
+    published_by: UUID | None
+    stops: tuple[EmergencyStop, ...] = ()
+
+    @property
+    def tag(self) -> str:
+        """What changes whenever the tool does: an entity tag without its quotes."""
+        return f"{self.digest[:32]}.{'on' if self.enabled else 'off'}"
+
+    @property
+    def stopped(self) -> EmergencyStop | None:
+        """The stop that closes the tool now."""
+        return next((stop for stop in self.stops if stop.scope == "tool"), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    """One version of a tool."""
+
+    spec: ToolSpec
+    published_at: datetime
+    published_by: UUID | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class User:
+    """A published workflow that names a tool, under which boundary and its ceiling for this tool; None: the
+    boundary does not allow it."""
+
+    slug: str
+    title: str
+    boundary: str
+    ceiling: Risk | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """What came of a tool's calls in the last seven days."""
+
+    calls: int = 0
+    failures: int = 0
+
+    @property
+    def share(self) -> int:
+        """Failures in a hundred calls, rounded."""
+        return round(100 * self.failures / self.calls) if self.calls else 0
+
+
+def registry_tools() -> Mapping[str, str]:
+    """The digests of the active tools by name."""
+    registry = RegistryVersion.objects.order_by("-version").first()
+    tools: dict[str, str] = registry.tools if registry is not None else {}
+    return tools
+
+
+def tools_now(tenant_id: UUID) -> list[ToolNow]:
+    """Every tool that was ever published, by name, disabled ones too."""
+    active = registry_tools()
+    rows = ToolVersion.objects.order_by("slug", "-version").distinct("slug")
+    stops = _stops(tenant_id)
+    return [_now(row, active, stops.get(row.slug, ())) for row in rows]
+
+
+def tool_now(tenant_id: UUID, name: str) -> ToolNow:
+    """One tool. Raises NotFound, also for another tenant's."""
+    row = ToolVersion.objects.filter(slug=name).order_by("-version").first()
+    if row is None:
+        raise NotFound
+    return _now(row, registry_tools(), _stops(tenant_id).get(name, ()))
+
+
+def versions_of(name: str) -> list[Version]:
+    """Every version of a tool, newest first."""
+    rows = ToolVersion.objects.filter(slug=name).order_by("-version")
+    return [
+        Version(spec=_spec(row), published_at=row.published_at, published_by=row.published_by) for row in rows
+    ]
+
+
+def used_by() -> dict[str, list[User]]:
+    """Which published workflows may call each tool of the registry."""
+    boundaries = {
+        row.slug: Boundary.model_validate_json(bytes(row.body))
+        for row in BoundaryVersion.objects.order_by("slug", "-version").distinct("slug")
+    }
+    found: dict[str, list[User]] = {}
+    names = list(ToolVersion.objects.order_by("slug").values_list("slug", flat=True).distinct())
+    for row in WorkflowVersion.objects.filter(retired_at=None).order_by("slug", "-version").distinct("slug"):
+        document = orjson.loads(bytes(row.body))
+        boundary = boundaries.get(document["boundary"])
+        for name in names:
+            if named_by(tuple(document.get("tools", ())), name):
+                user = User(
+                    slug=row.slug, title=row.title, boundary=document["boundary"],
+                    ceiling=_ceiling(boundary, name),
+                )  # fmt: skip
+                found.setdefault(name, []).append(user)
+    return found
+
+
+def live_runs_of(workflows: list[str]) -> int:
+    """How many runs of these workflows have not ended."""
+    over = [status.value for status in TERMINAL_STATUSES]
+    return Run.objects.filter(workflow__in=workflows).exclude(status__in=over).count()
+
+
+def use(tenant_id: UUID, now: datetime) -> dict[str, Use]:
+    """Calls and failures of each tool in the runs of the last seven days: intents, and failures as the traces
+    have them."""
+    since = UUID(int=int((now - timedelta(days=USE_DAYS)).timestamp() * 1000) << 80)
+    found: dict[str, Use] = {}
+    with connection.cursor() as cursor:
+        cursor.execute(_USE, {"tenant": tenant_id, "since": since})
+        for tool, calls, failures in cursor.fetchall():
+            known = found.get(tool or "", Use())
+            found[tool or ""] = Use(calls=known.calls + calls, failures=known.failures + failures)
+    return found
+
+
+def _now(row: ToolVersion, active: Mapping[str, str], stops: tuple[EmergencyStop, ...]) -> ToolNow:
+    return ToolNow(
+        spec=_spec(row), digest=row.digest, enabled=row.slug in active, published_at=row.published_at,
+        published_by=row.published_by, stops=stops,
+    )  # fmt: skip
+
+
+def _spec(row: ToolVersion) -> ToolSpec:
+    return ToolSpec.model_validate_json(bytes(row.body))
+
+
+def _stops(tenant_id: UUID) -> dict[str, tuple[EmergencyStop, ...]]:
+    found: dict[str, tuple[EmergencyStop, ...]] = {}
+    own = Q(tenant_id=tenant_id, scope__in=("tool", "risk"), lifted_at=None)
+    for stop in EmergencyStop.objects.filter(own).order_by("at", "id"):
+        found[stop.target] = (*found.get(stop.target, ()), stop)
+    return found
+
+
+def _ceiling(boundary: Boundary | None, name: str) -> Risk | None:
+    grant = boundary.grant_for(name) if boundary is not None else None
+    if boundary is None or grant is None:
+        return None
+    return min((grant.risk_ceiling, boundary.risk_ceiling), key=lambda risk: risk.rank)
+
+
+def lowest_risk(name: str) -> Risk | None:
+    """The lowest risk class of any version of a tool: what a run may still be pinned to."""
+    found: list[dict[str, Any]] = [
+        orjson.loads(bytes(body))
+        for body in ToolVersion.objects.filter(slug=name).values_list("body", flat=True)
+    ]
+    return min((Risk(body["risk"]) for body in found), key=lambda risk: risk.rank, default=None)

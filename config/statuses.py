@@ -52,6 +52,7 @@ STATUS: dict[str, int] = {
     "misfit-event": 500,
     "content-missing": 500,
     "compile-failed": 422,
+    "stale": 412,
     "goal-invalid": 422,
     "scenario-invalid": 500,
     "replay-differs": 500,

@@ -162,7 +162,7 @@ def _workflow(slug: str) -> WorkflowVersion:
 
 def _admissible(tenant_id: UUID, version: WorkflowVersion, at: datetime) -> None:
     """Nothing starts against a stop, above the tenant's tier, or over its ceiling."""
-    stops = EmergencyStop.objects.filter(lifted_at=None).exclude(scope="tool")
+    stops = EmergencyStop.objects.filter(lifted_at=None).exclude(scope__in=("tool", "risk"))
     for stop in stops:
         own = stop.tenant_id == tenant_id and (stop.scope == "tenant" or stop.target == version.slug)
         if stop.scope == "global" or own:

@@ -57,6 +57,13 @@ class Request(TenantOwned):
         indexes: ClassVar[list[models.Index]] = [
             models.Index(fields=["tenant", "status", "created_at"], name="request_inbox"),
             models.Index(fields=["tenant", "run_id"], name="request_by_run"),
+            models.Index(
+                fields=["tenant", "expires_at", "id"], condition=Q(status="pending"), name="request_waiting"
+            ),
+            models.Index(
+                fields=["tenant", "-settled_at", "-id"], condition=~Q(status="pending"), name="request_settled"
+            ),
+            models.Index(fields=["tenant", "tool", "-settled_at"], name="request_by_tool"),
         ]
 
 

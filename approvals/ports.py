@@ -1,5 +1,6 @@
-"""What upper floors lend to approvals: the judgement of edited arguments (R-APPR-3)."""
+"""What upper floors lend to approvals: the judgement of edited arguments (R-APPR-3), and runs by name."""
 
+from collections.abc import Collection, Mapping
 from decimal import Decimal
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID
@@ -46,3 +47,65 @@ def register_edit_check(check: CheckEdit) -> None:
 def check_edit(tenant_id: UUID, run_id: UUID, call_id: str, arguments: Any) -> Judged:
     """Judge edited arguments."""
     return _CHECK[0](tenant_id, run_id, call_id, arguments)
+
+
+class CallShape(NamedTuple):
+    """How a tool's call is made up: the JSON Schema of its arguments, and pointers to the amount it moves and
+    to the arguments that matter most."""
+
+    input_schema: Mapping[str, Any]
+    amount: str | None = None
+    sensitive: tuple[str, ...] = ()
+
+
+class RunWords(NamedTuple):
+    """What a run is called."""
+
+    workflow: str
+    title: str
+    status: str
+
+
+class AskingRuns(Protocol):
+    """The runs that ask. All are called inside the tenant's context and read only."""
+
+    def shape(self, run_id: UUID, tool: str) -> CallShape | None:
+        """A tool's call as the run is pinned to it; None where it knows no such tool."""
+        ...
+
+    def words(self, run_ids: Collection[UUID]) -> Mapping[UUID, RunWords]:
+        """What these runs are called."""
+        ...
+
+    def of_workflow(self, slug: str) -> Any:
+        """The ids of a workflow's runs, as a query to filter by."""
+        ...
+
+
+class NoRuns:
+    """Stands in until somebody lends the runs: they have no names, and nothing can be edited by a form."""
+
+    def shape(self, run_id: UUID, tool: str) -> CallShape | None:
+        """Unknown."""
+        return None
+
+    def words(self, run_ids: Collection[UUID]) -> Mapping[UUID, RunWords]:
+        """None."""
+        return {}
+
+    def of_workflow(self, slug: str) -> Any:
+        """None."""
+        return ()
+
+
+_RUNS: list[AskingRuns] = [NoRuns()]
+
+
+def register_runs(runs: AskingRuns) -> None:
+    """Lend the runs. The last ones registered count."""
+    _RUNS[:] = [runs]
+
+
+def asking_runs() -> AskingRuns:
+    """The runs that ask."""
+    return _RUNS[0]

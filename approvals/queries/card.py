@@ -1,0 +1,223 @@
+"""One request as a reviewer sees it: the frozen packet, and around it what has happened since (R-APPR-2).
+
+All inside the tenant's context.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import orjson
+
+from approvals.core.arguments import Argument, Typed, secret_pointers, shown_arguments, to_type
+from approvals.core.changes import Change, changes
+from approvals.core.lifecycle import AGREEING, FITTING, DecisionKind, RequestStatus
+from approvals.core.packet import Packet
+from approvals.core.policy import Decider
+from approvals.models import Decision, Request
+from approvals.ports import CallShape, asking_runs
+from approvals.queries.people import names_of
+from approvals.queries.waiting import Row, rows_of
+from tenancy.clock import database_now
+from traces.models import Event
+
+BEFORE: Final = 3
+LAST_EVENTS: Final = 5
+LOOKED_AT: Final = 400
+AN_HOUR: Final = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Happened:
+    """One of the run's last events."""
+
+    seq: int
+    at: datetime
+    words: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """Other arguments that somebody agreed to: who says the same edit agrees with them."""
+
+    name: str
+    at: datetime
+    arguments: Any
+    changes: tuple[Change, ...]
+    decision: Decision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Before:
+    """An earlier decision on the same tool, with what was different then."""
+
+    request: Request
+    name: str
+    kind: str
+    at: datetime
+    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """All that the decision rests on. `arguments` is the exact value, `shown` its leaves for reading."""
+
+    row: Row
+    packet: Packet
+    arguments: Any
+    shown: tuple[Argument, ...]
+    sources: Mapping[str, int]
+    shape: CallShape | None
+    secrets: tuple[str, ...]
+    typed: Typed | None
+    agreed: int
+    edits: tuple[Edit, ...]
+    history: tuple[Happened, ...]
+    before: tuple[Before, ...]
+    approved_lately: int
+    now: datetime
+
+    @property
+    def request(self) -> Request:
+        """Its request."""
+        return self.row.request
+
+    @property
+    def late(self) -> bool:
+        """Whether its time is up."""
+        request = self.request
+        return request.status == RequestStatus.EXPIRED or (self.row.open and self.now >= request.expires_at)
+
+    @property
+    def decidable(self) -> bool:
+        """Whether this reader may decide it now."""
+        return self.row.open and not self.late and self.row.refusal is None and not self.row.voted
+
+    @property
+    def fitting(self) -> tuple[DecisionKind, ...]:
+        """What can be said to it."""
+        return FITTING[self.request.kind]
+
+    @property
+    def editable(self) -> bool:
+        """Whether other arguments can be given by a form."""
+        return self.shape is not None and DecisionKind.EDIT in self.fitting
+
+    @property
+    def doubtful(self) -> tuple[Argument, ...]:
+        """The arguments that untrusted output brought in."""
+        return tuple(one for one in self.shown if one.origin == "untrusted_observation")
+
+
+def card_of(request: Request, decider: Decider) -> Card:
+    """The card of a request for one reader."""
+    packet = Packet.model_validate_json(bytes(request.packet))
+    arguments = orjson.loads(packet.arguments) if packet.arguments else None
+    (row,) = rows_of([request], decider)
+    shape = asking_runs().shape(request.run_id, request.tool) if request.tool else None
+    said = list(Decision.objects.filter(request_id=request.id).order_by("at", "id"))
+    now = database_now()
+    return Card(
+        row=row,
+        packet=packet,
+        arguments=arguments,
+        shown=_shown(packet, arguments, shape),
+        sources=_sources(request, packet),
+        shape=shape,
+        secrets=secret_pointers(arguments) if packet.arguments else (),
+        typed=_typed(request, arguments),
+        agreed=len({d.owner for d in said if d.kind in AGREEING and d.arguments is None}),
+        edits=_edits(said, arguments),
+        history=_history(request),
+        before=_before(request, arguments),
+        approved_lately=_approved_lately(request, decider, now - AN_HOUR),
+        now=now,
+    )
+
+
+def _shown(packet: Packet, arguments: Any, shape: CallShape | None) -> tuple[Argument, ...]:
+    if not packet.arguments:
+        return ()
+    return shown_arguments(arguments, packet.provenance, shape.sensitive if shape is not None else ())
+
+
+def _typed(request: Request, arguments: Any) -> Typed | None:
+    return to_type(
+        request.risk, has_amount=request.has_amount, amount=request.amount, arguments=arguments,
+        tool=request.tool,
+    )  # fmt: skip
+
+
+def _edits(said: Sequence[Decision], arguments: Any) -> tuple[Edit, ...]:
+    """The edits that were agreed to, each once, by who proposed it."""
+    names = names_of({decision.principal for decision in said})
+    found: dict[bytes, Edit] = {}
+    for decision in said:
+        if decision.arguments is None:
+            continue
+        other = orjson.loads(body := bytes(decision.arguments))
+        found.setdefault(body, Edit(
+            name=names.get(decision.principal, "somebody"), at=decision.at, arguments=other,
+            changes=changes(arguments, other), decision=decision,
+        ))  # fmt: skip
+    return tuple(found.values())
+
+
+def _sources(request: Request, packet: Packet) -> dict[str, int]:
+    """The event in which each fact that the packet refers to was observed."""
+    wanted = {part.reference for part in packet.provenance} | {part.fact for part in packet.evidence}
+    kinds = ("call_observed", "fact_committed")
+    rows = list(Event.objects.filter(run_id=request.run_id, kind__in=kinds).order_by("-seq")[:LOOKED_AT])
+    calls: dict[str, int] = {}
+    found: dict[str, int] = {}
+    for event in reversed(rows):
+        body = orjson.loads(bytes(event.body))
+        if event.kind == "call_observed":
+            calls[body["call"]] = event.seq
+        elif body["fact"] in wanted:
+            found[body["fact"]] = calls.get(body["call"], event.seq)
+    return found
+
+
+def _history(request: Request) -> tuple[Happened, ...]:
+    rows = list(Event.objects.filter(run_id=request.run_id).order_by("-seq")[:LAST_EVENTS])
+    return tuple(
+        Happened(
+            seq=event.seq, at=event.at, words=event.kind.replace("_", " ").capitalize(),
+            detail=_detail(orjson.loads(bytes(event.body))),
+        )
+        for event in reversed(rows)
+    )  # fmt: skip
+
+
+def _detail(body: dict[str, Any]) -> str:
+    named = (body.get(name) for name in ("tool", "fact", "status", "decision", "reason", "awaiting"))
+    return " · ".join(text for text in named if isinstance(text, str) and text)
+
+
+def _before(request: Request, arguments: Any) -> tuple[Before, ...]:
+    """What was decided on the same tool the last few times."""
+    if not request.tool:
+        return ()
+    decided = Request.objects.filter(tool=request.tool, status=RequestStatus.DECIDED.value, kind=request.kind)
+    rows = list(decided.exclude(id=request.id).order_by("-settled_at", "-id")[:BEFORE])
+    found = []
+    for row in rows_of(rows, None):
+        last, packet = row.ended_by, orjson.loads(bytes(row.request.packet))
+        if last is None:
+            continue
+        then = orjson.loads(packet["arguments"]) if packet["arguments"] else None
+        found.append(Before(
+            request=row.request, name=last.name, kind=last.kind, at=last.at, changes=changes(then, arguments)
+        ))  # fmt: skip
+    return tuple(found)
+
+
+def _approved_lately(request: Request, decider: Decider, since: datetime) -> int:
+    """How often this reader said yes to this tool in the last hour (R-APPR-10)."""
+    if not request.tool:
+        return 0
+    own = Decision.objects.filter(owner=decider.owner, kind__in=AGREEING, at__gte=since)
+    return own.filter(request__tool=request.tool).count()

@@ -1,0 +1,49 @@
+"""Who decided, by name, and who may. Inside the tenant's context."""
+
+from collections.abc import Iterable
+from typing import Protocol
+from uuid import UUID
+
+from approvals.core.policy import Asked, Decider
+from approvals.models import Request
+from tenancy.core.roles import Authority, Scope
+from tenancy.models import Principal
+
+
+class Stands(Protocol):
+    """Somebody with a standing in the tenant: a member at a page, or a standing as it was read."""
+
+    @property
+    def principal(self) -> UUID: ...
+    @property
+    def owner(self) -> UUID: ...
+    @property
+    def scopes(self) -> tuple[Scope, ...]: ...
+    @property
+    def authorities(self) -> tuple[Authority, ...]: ...
+
+
+def asked_of(request: Request) -> Asked:
+    """What the rule looks at in a request."""
+    return Asked(
+        kind=request.kind, queue=request.queue, risk=request.risk, amount=request.amount,
+        has_amount=request.has_amount, submitter=str(request.submitter),
+        submitter_owner=str(request.submitter_owner),
+    )  # fmt: skip
+
+
+def decider_of(who: Stands) -> Decider:
+    """What the rule looks at in somebody."""
+    return Decider(
+        principal=str(who.principal), owner=str(who.owner),
+        scopes=tuple(scope.value for scope in who.scopes), authorities=who.authorities,
+    )  # fmt: skip
+
+
+def names_of(principals: Iterable[UUID]) -> dict[UUID, str]:
+    """What people and keys are called."""
+    found = Principal.objects.filter(id__in=list(principals)).select_related("owner")
+    return {
+        one.id: one.owner.name if one.kind == "person" else f"key {one.label} of {one.owner.name}"
+        for one in found
+    }

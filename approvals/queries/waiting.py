@@ -1,0 +1,222 @@
+"""The inbox: what waits, riskiest and nearest deadline first, and what was decided (R-APPR-9, R-UI-4).
+
+All inside the tenant's context. A page is 50 rows, found by the key of the row before it.
+"""
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import reduce
+from operator import or_
+from typing import Any, Final, Literal
+from uuid import UUID
+
+import orjson
+from django.db.models import Case, Exists, IntegerField, OuterRef, Q, QuerySet, Value, When
+
+from approvals.core.lifecycle import RequestStatus
+from approvals.core.policy import RISKS, Decider, Refusal, refusal
+from approvals.models import Decision, Request
+from approvals.ports import RunWords, asking_runs
+from approvals.queries import decisions_by_request
+from approvals.queries.people import asked_of, names_of
+from tenancy.core.errors import InvalidInput
+from tenancy.core.roles import Authority, Scope
+
+Tab = Literal["mine", "open", "decided"]
+TABS: Final[tuple[Tab, ...]] = ("mine", "open", "decided")
+PAGE: Final = 50
+CAP: Final = 1_000
+PENDING: Final = RequestStatus.PENDING.value
+LINE: Final = 300
+RANK = Case(
+    *(When(risk=risk, then=Value(rank)) for rank, risk in enumerate(RISKS)),
+    default=Value(len(RISKS)),
+    output_field=IntegerField(),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filters:
+    """What a list is narrowed to; "" is not asked for."""
+
+    tool: str = ""
+    risk: str = ""
+    workflow: str = ""
+
+    @property
+    def given(self) -> dict[str, str]:
+        """The filters in force, as the address has them."""
+        named = {"tool": self.tool, "risk": self.risk, "workflow": self.workflow}
+        return {name: value for name, value in named.items() if value}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """One person's word, by name."""
+
+    name: str
+    kind: str
+    at: datetime
+    owner: UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A request in the list. `line` says in one line what it is about; `refusal` why this reader may not
+    decide it; `voted` that they did already."""
+
+    request: Request
+    line: str
+    run: RunWords | None
+    said: tuple[Said, ...]
+    refusal: Refusal | None = None
+    voted: bool = False
+
+    @property
+    def open(self) -> bool:
+        """Whether it waits."""
+        return self.request.status == PENDING
+
+    @property
+    def ended_by(self) -> Said | None:
+        """Whose word ended it; None where time or the run did."""
+        return self.said[-1] if self.said and self.request.status == RequestStatus.DECIDED else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inbox:
+    """One page of a tab."""
+
+    rows: tuple[Row, ...]
+    next: str | None
+
+
+def inbox_page(
+    tab: Tab, decider: Decider, filters: Filters, *, cursor: str = "", done: Sequence[UUID] = ()
+) -> Inbox:
+    """A page of a tab as one person sees it. `done` were decided just now and keep their place in the list.
+
+    Raises InvalidInput for a cursor that is none of ours.
+    """
+    found = _narrowed(_of_tab(tab, decider, done), filters)
+    page = list(_after(found, tab, cursor)[: PAGE + 1])
+    rows = rows_of(page[:PAGE], decider)
+    return Inbox(rows=rows, next=_cursor(page[PAGE - 1], tab) if len(page) > PAGE else None)
+
+
+def rows_of(requests: Sequence[Request], decider: Decider | None) -> tuple[Row, ...]:
+    """Rows for requests, in their order; without a decider nobody's rights are judged."""
+    words = asking_runs().words({request.run_id for request in requests})
+    said = words_of(request.id for request in requests)
+    return tuple(
+        Row(
+            request=request,
+            line=line_of(request),
+            run=words.get(request.run_id),
+            said=said[request.id],
+            refusal=refusal(asked_of(request), decider) if decider is not None else None,
+            voted=decider is not None and any(str(one.owner) == decider.owner for one in said[request.id]),
+        )
+        for request in requests
+    )
+
+
+def words_of(requests: Iterable[UUID]) -> dict[UUID, tuple[Said, ...]]:
+    """Who said what to each of these requests, in order."""
+    found = decisions_by_request(requests)
+    names = names_of({decision.principal for said in found.values() for decision in said})
+    return {
+        request: tuple(
+            Said(name=names.get(d.principal, "somebody"), kind=d.kind, at=d.at, owner=d.owner) for d in said
+        )
+        for request, said in found.items()
+    }
+
+
+def line_of(request: Request) -> str:
+    """What a request is about: the tool's effect sentence, or the question."""
+    packet = orjson.loads(bytes(request.packet))
+    tool = packet.get("tool")
+    text: str = tool["effect"] or tool["name"] if tool else packet["why"]
+    return text if len(text) <= LINE else f"{text[:LINE]} … ({len(text) - LINE} more characters)"
+
+
+def count(tab: Tab, decider: Decider) -> int:
+    """How many are in a tab; what is beyond a thousand is not counted."""
+    return _of_tab(tab, decider, ()).order_by()[: CAP + 1].count()
+
+
+def tools_that_ask() -> list[str]:
+    """The tools that requests were made for, by name."""
+    named = Request.objects.exclude(tool="").order_by("tool")
+    return list(named.values_list("tool", flat=True).distinct()[:200])
+
+
+def mine(decider: Decider) -> Q:
+    """The requests that somebody may decide: the rule of approvals.core.policy as a filter."""
+    own = Q(submitter=decider.principal) | Q(submitter_owner=decider.owner)
+    question = Q(kind="clarification")
+    answers = question & own
+    if Scope.DECIDE.value not in decider.scopes or not decider.authorities:
+        return answers
+    return answers | (~question & ~own & reduce(or_, map(_within, decider.authorities)))
+
+
+def _within(authority: Authority) -> Q:
+    """What one authority reaches."""
+    found = Q(pk__isnull=False)
+    if authority.queues:
+        found &= Q(queue__in=authority.queues)
+    if authority.max_risk:
+        known = RISKS[: RISKS.index(authority.max_risk) + 1] if authority.max_risk in RISKS else ()
+        found &= Q(risk__in=known)
+    if authority.max_amount is not None:
+        found &= Q(has_amount=False) | Q(amount__lte=authority.max_amount)
+    return found
+
+
+def _of_tab(tab: Tab, decider: Decider, done: Sequence[UUID]) -> QuerySet[Request]:
+    rows = Request.objects.annotate(rank=RANK)
+    if tab == "decided":
+        return rows.exclude(status=PENDING).order_by("-settled_at", "-id")
+    waiting = Q(status=PENDING)
+    if tab == "mine":
+        voted = Exists(Decision.objects.filter(request_id=OuterRef("id"), owner=decider.owner))
+        waiting &= mine(decider) & ~Q(voted)
+    return rows.filter(waiting | Q(id__in=list(done))).order_by("-rank", "expires_at", "id")
+
+
+def _narrowed(rows: QuerySet[Request], filters: Filters) -> QuerySet[Request]:
+    if filters.tool:
+        rows = rows.filter(tool=filters.tool)
+    if filters.risk:
+        rows = rows.filter(risk=filters.risk)
+    return rows.filter(run_id__in=asking_runs().of_workflow(filters.workflow)) if filters.workflow else rows
+
+
+def _after(rows: QuerySet[Request], tab: Tab, cursor: str) -> QuerySet[Request]:
+    if not cursor:
+        return rows
+    rank, at, row = _read(cursor)
+    if tab == "decided":
+        return rows.filter(Q(settled_at__lt=at) | Q(settled_at=at, id__lt=row))
+    beyond = Q(expires_at__gt=at) | Q(expires_at=at, id__gt=row)
+    return rows.filter(Q(rank__lt=rank) | Q(rank=rank) & beyond)
+
+
+def _cursor(row: Any, tab: Tab) -> str:
+    at = row.settled_at if tab == "decided" else row.expires_at
+    return urlsafe_b64encode(orjson.dumps([row.rank, at.isoformat(), str(row.id)])).decode().rstrip("=")
+
+
+def _read(cursor: str) -> tuple[int, datetime, UUID]:
+    try:
+        rank, at, row = orjson.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        found = int(rank), datetime.fromisoformat(at), UUID(row)
+    except (ValueError, TypeError, AttributeError):
+        raise InvalidInput(errors=[]) from None
+    if found[1].tzinfo is None:
+        raise InvalidInput(errors=[])
+    return found

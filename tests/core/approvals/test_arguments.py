@@ -1,0 +1,93 @@
+"""Arguments are shown whole, with their origin, and never with a secret in them."""
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from approvals.core.arguments import Argument, secret_pointers, shown_arguments, to_type
+from approvals.core.packet import ArgumentOrigin
+from tests.proves import proves
+
+KEY = "sk-" + "a1B2" * 8
+
+
+def shown(value: Any, *origins: ArgumentOrigin) -> dict[str, Argument]:
+    """The leaves by their pointers."""
+    return {one.pointer: one for one in shown_arguments(value, origins)}
+
+
+@proves("R-APPR-2", part="every argument is shown")
+def test_every_leaf_is_shown_whole_and_in_order() -> None:
+    value = {
+        "to": "x" * 9_000,
+        "n": 1,
+        "f": 1.0,
+        "none": None,
+        "list": [True, {"a/b": ""}],
+        "empty": {},
+        "l": [],
+    }
+    found = shown(value)
+    assert list(found) == ["/to", "/n", "/f", "/none", "/list/0", "/list/1/a~1b", "/empty", "/l"]
+    assert [one.kind for one in found.values()] == [
+        "text", "integer", "number", "null", "boolean", "text", "object", "list",
+    ]  # fmt: skip
+    assert (found["/to"].text, found["/f"].text, found["/none"].text) == ("x" * 9_000, "1.0", "null")
+
+
+def test_where_a_value_came_from_is_said_and_what_nobody_says_is_doubtful() -> None:
+    found = shown(
+        {"a": 1, "b": 2, "c": 3},
+        ArgumentOrigin(pointer="/a", origin="trusted_fact", reference="order"),
+        ArgumentOrigin(pointer="/b", origin="untrusted_observation", reference="mail"),
+    )
+    assert [(one.source, one.doubtful) for one in found.values()] == [
+        ("a verified fact", False), ("untrusted output", True), ("unknown", True),
+    ]  # fmt: skip
+
+
+@proves("R-UI-4", part="secrets are masked")
+@pytest.mark.parametrize(
+    "value", [{"password": "hunter2-and-more"}, {"note": f"use {KEY} now"}, {"deep": [{"api_key": KEY}]}]
+)
+def test_a_secret_is_masked_and_has_a_fingerprint(value: Any) -> None:
+    (one,) = shown_arguments(value, ())
+    assert KEY not in one.text
+    assert "hunter2" not in one.text
+    assert len(one.fingerprint) == 8
+    assert secret_pointers(value) == (one.pointer,)
+
+
+def test_two_secrets_are_told_apart() -> None:
+    (one,), (other,) = (shown_arguments({"password": text}, ()) for text in ("first-secret", "second-secret"))
+    assert (one.text, one.fingerprint == other.fingerprint) == (other.text, False)
+
+
+def test_money_asks_for_its_amount_as_it_is_written() -> None:
+    typed = to_type(
+        "network", has_amount=True, amount=Decimal("149.9000"), arguments={"sum": "149.90"}, tool="pay"
+    )
+    assert typed is not None
+    assert (typed.what, typed.text) == ("amount", "149.90")
+    given = {
+        "149.90": True,
+        " 149.9 ": True,
+        "149.9000": True,
+        "149.91": False,
+        "": False,
+        "1e3": False,
+        "٣": False,
+    }
+    assert {text: typed.right(text) for text in given} == given
+
+
+def test_what_is_destructive_asks_for_its_target() -> None:
+    def asked(risk: str, arguments: Any, *, has_amount: bool = False) -> tuple[str, str] | None:
+        typed = to_type(risk, has_amount=has_amount, amount=None, arguments=arguments, tool="t.t")
+        return (typed.what, typed.text) if typed is not None else None
+
+    assert asked("destructive", {"reason": "r", "service": "checkout"}) == ("target", "checkout")
+    assert asked("destructive", {"reason": "r"}) == ("tool's name", "t.t")
+    assert asked("network", {"to": "a@b.example"}) is None
+    assert asked("network", {"order_id": "A-1"}, has_amount=True) == ("target", "A-1")

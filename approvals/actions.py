@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
 from decimal import Decimal
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -40,6 +41,7 @@ from tenancy.ids import fresh_id
 from tenancy.queries import Standing, standing_of
 from traces.core.canonical import canonical_outside
 from traces.core.errors import NotCanonical
+from traces.live import nudge
 
 PENDING = RequestStatus.PENDING.value
 LONGEST_REASON, LARGEST_ANSWER = 4_000, 65_536
@@ -145,6 +147,7 @@ def _decide_pending(request: Request, standing: Standing, word: Word, at: dateti
     if word.kind is DecisionKind.EDIT:
         _permitted(asked.moving(agreed.amount), decider)
     decision = _record(request, standing, word, agreed.body, at)
+    _tell(request)
     if word.kind in AGREEING and not enough(_votes(request), agreed.body, agreed.quorum):
         return
     _settle(request, CAUSES[word.kind], at, decision=decision, granted=agreed.action_digest)
@@ -251,6 +254,12 @@ def _settle(
         by=decision.principal if decision is not None else None,
     )  # fmt: skip
     request_settled.send(sender=Request, settlement=settlement)
+    _tell(request)
+
+
+def _tell(request: Request) -> None:
+    """Whoever looks at the request or its run sees it change, once the caller's transaction has committed."""
+    transaction.on_commit(partial(nudge, request.tenant_id, request.run_id))
 
 
 def _payload(request: Request, decision: Decision) -> dict[str, Any]:

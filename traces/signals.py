@@ -3,4 +3,4 @@
 from django.dispatch import Signal
 
 appended = Signal()
-"""Sent after commit with run_id and seq, the run's newest event."""
+"""Sent after commit with tenant_id, run_id and seq, the run's newest event."""

@@ -33,6 +33,7 @@ from tenancy.models import Tenant
 from traces.actions import append, open_salt, save_snapshot, store_payloads
 from traces.core.canonical import canonical_model, canonical_outside, digest, plain
 from traces.core.chain import Head, link
+from traces.live import announce
 
 KEY_LIFE = timedelta(hours=24)
 TITLE = 200
@@ -110,9 +111,10 @@ def submit_task(tenant_id: UUID, submitter: Submitter, asked: Submission) -> Sub
             scripted=all(profile.provider == "scripted" for profile in pinned.pins.profiles),
             admitted_at=at,
         )
-        _open_run(manifest, version, graph.entry, pinned, asked, at)
+        seq = _open_run(manifest, version, graph.entry, pinned, asked, at)
         run = manifest.run
         transaction.on_commit(lambda: wake(run))
+        transaction.on_commit(lambda: announce(tenant_id, run, seq))
         return Submitted(task=task.id, run=run, status="queued")
 
 
@@ -217,8 +219,9 @@ def _title(goal: Goal) -> str:
 
 def _open_run(
     manifest: Manifest, version: WorkflowVersion, entry: str, pinned: Pinned, asked: Submission, at: datetime
-) -> None:
-    """Write the run with its account, its manifest, the first record of its trace and the first snapshot."""
+) -> int:
+    """Write the run with its account, its manifest, the first record of its trace and the first snapshot; the
+    sequence of its newest event."""
     tenant_id, run = manifest.tenant, manifest.run
     body = canonical_outside(manifest.model_dump(mode="json", exclude={"pins"}))
     manifest_digest = digest("manifest", body)
@@ -262,3 +265,4 @@ def _open_run(
         append(tenant_id, linked, batch=batch)
         store_payloads(tenant_id, run, move.bodies, batch=batch)
         save_snapshot(tenant_id, run, 0, snapshot, batch=batch)
+    return linked.head.event_seq

@@ -25,7 +25,7 @@ from orchestrator.runtime.leases import Claimed, claim, drop, park
 from orchestrator.runtime.perform import Outcomes, Performer
 from orchestrator.runtime.recall import take_in_hand
 from orchestrator.runtime.recovery import given_up, recover
-from traces.live import announce
+from traces.live import announce, nudge
 
 POISONED = 3
 # A timer further off is the sweep's: the broker would have to keep it.
@@ -93,6 +93,7 @@ class Worker:
         """Leave a run that could not be worked on: for another try, or parked after as many as kill a
         run."""
         if claimed.takeovers >= POISONED and park(tenant_id, run_id, claimed.fence, reason):
+            nudge(tenant_id, run_id)
             return
         drop(tenant_id, run_id, self.name, claimed.fence)
 
@@ -154,7 +155,7 @@ class Worker:
                     break
                 wait()
                 continue
-            announce(hand.run, committed.seq)
+            announce(hand.tenant, hand.run, committed.seq)
             return committed
         leave_late_outcomes(hand, outcomes.events, outcomes.bodies)
         return None

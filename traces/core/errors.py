@@ -31,3 +31,9 @@ class NotAnExport(TraceError):
     """This is no export of a trace: {detail}"""
 
     code = "not-an-export"
+
+
+class TooManyViewers(TraceError):
+    """You follow as much already as one may at a time: {limit} at once."""
+
+    code = "too-many-viewers"

@@ -9,8 +9,10 @@ import pytest
 from channels.layers import InMemoryChannelLayer
 
 from tenancy.ids import fresh_id
-from traces import live
+from traces.live import publishing as live
 from traces.signals import appended
+
+HOUSE = fresh_id()
 
 
 class Layer:
@@ -47,10 +49,24 @@ def test_hints_that_wait_are_one_hint(publisher: live.Publisher, monkeypatch: py
     layer, run = Layer(delay=0.1), fresh_id()
     monkeypatch.setattr(live, "get_channel_layer", lambda: layer)
     for seq in range(1, 50):
-        live.announce(run, seq)
-    wait_for(lambda: layer.messages and layer.messages[-1][1]["seq"] == 49)
-    assert len(layer.messages) <= 3
-    assert layer.messages[-1] == (f"run.{run.hex}", {"type": "run.news", "run": str(run), "seq": 49})
+        live.announce(HOUSE, run, seq)
+    group = f"run.{run.hex}"
+    wait_for(lambda: (group, {"type": "news", "group": group, "seq": 49}) in layer.messages)
+    of_the_run = [message for name, message in layer.messages if name == group]
+    assert len(of_the_run) <= 3
+
+
+def test_the_lists_of_a_tenant_are_told_once_for_many_runs(
+    publisher: live.Publisher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layer, runs = Layer(), [fresh_id() for _ in range(20)]
+    monkeypatch.setattr(live, "get_channel_layer", lambda: layer)
+    for run in runs:
+        live.announce(HOUSE, run, 1)
+        time.sleep(0.005)
+    wait_for(lambda: {live.group_of(run) for run in runs} <= {name for name, _ in layer.messages})
+    told = [name for name, _ in layer.messages if name == live.group_of_tenant(HOUSE)]
+    assert 1 <= len(told) <= 3
 
 
 def test_a_dead_or_slow_broker_costs_hints_and_nothing_else(
@@ -59,8 +75,8 @@ def test_a_dead_or_slow_broker_costs_hints_and_nothing_else(
     monkeypatch.setattr(live, "PATIENCE_SECONDS", 0.05)
     for number, layer in enumerate((Layer(fails=True), Layer(delay=60), None), 1):
         monkeypatch.setattr(live, "get_channel_layer", lambda layer=layer: layer)
-        live.announce(fresh_id(), 1)
-        wait_for(lambda number=number: publisher.dropped == number)
+        live.announce(HOUSE, fresh_id(), 1)
+        wait_for(lambda number=number: publisher.dropped == 2 * number)
     assert publisher.is_alive()
 
 
@@ -77,7 +93,7 @@ def test_the_news_is_told_at_once_and_a_receiver_that_fails_harms_nobody(publish
     appended.connect(hears)
     try:
         run = fresh_id()
-        live.announce(run, 7)
+        live.announce(HOUSE, run, 7)
     finally:
         appended.disconnect(fails)
         appended.disconnect(hears)
@@ -85,4 +101,5 @@ def test_the_news_is_told_at_once_and_a_receiver_that_fails_harms_nobody(publish
 
 
 def test_the_group_of_a_run_has_a_lawful_name() -> None:
-    InMemoryChannelLayer().require_valid_group_name(live.group_of(fresh_id()))
+    for group in (live.group_of(fresh_id()), live.group_of_tenant(fresh_id())):
+        InMemoryChannelLayer().require_valid_group_name(group)

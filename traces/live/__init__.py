@@ -1,0 +1,7 @@
+"""Live: hints after commits, and one reader a process that follows them for all its viewers (docs/ring.md).
+
+`publishing` sends the hints, `feeds` says what can be followed, `hub` and `follower` read and share out.
+"""
+
+from traces.live.publishing import announce as announce
+from traces.live.publishing import nudge as nudge

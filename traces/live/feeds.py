@@ -1,0 +1,94 @@
+"""What can be followed: the port between the reader of a process and the floors that know what there is.
+
+Every feed has its scripted twin in `traces.live.scripted`.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
+from uuid import UUID
+
+Cursor = int | str
+"""Where a reader stands in a feed: a run's sequence number, or a list's mark (tenancy/marks.py). Opaque to
+clients."""
+
+
+class Item(NamedTuple):
+    """One thing of a feed as JSON. `seq` is its place; all items of a list have the place 0."""
+
+    seq: int
+    body: bytes
+
+
+class Batch(NamedTuple):
+    """What a feed has after a cursor.
+
+    `seq` is the cursor after it, `beside` further fields of the frame as JSON (the progress envelope), `more`
+    says that there is more already, `end` is the last word (JSON) of something that has ended and was read to
+    its end.
+    """
+
+    seq: Cursor
+    items: tuple[Item, ...]
+    beside: Mapping[str, bytes] = {}
+    more: bool = False
+    end: bytes | None = None
+
+
+class Fragments(NamedTuple):
+    """What a page applies to come from one cursor to another.
+
+    `html` is a string of elements: one with `data-append="<id>"` has those of its children appended to the
+    element `<id>` whose own id is not there yet; any other replaces the element of the same id. `more`: there
+    is more already after `seq`.
+    """
+
+    after: Cursor
+    seq: Cursor
+    html: str
+    more: bool = False
+
+
+class Feed(Protocol):
+    """Something to follow. All methods block and run in a reader's thread, outside any transaction."""
+
+    items: str
+    """What a frame calls its items: events, runs, requests."""
+    states: bool
+    """Whether items are states, which may come twice, or events, which come once. The cursors of states are
+    texts in whose order an earlier one comes first."""
+    pages: bool
+    """Whether it can be rendered for a page."""
+
+    def cursor(self, given: object) -> Cursor:
+        """The cursor a client gave; None and "" are the beginning. Raises ValueError for what is none."""
+        ...
+
+    def group(self, tenant_id: UUID, subject: UUID) -> str:
+        """The channel group whose hints say that there may be news."""
+        ...
+
+    def find(self, tenant_id: UUID, subject: UUID) -> bool:
+        """Whether the tenant has it; another tenant's is not there."""
+        ...
+
+    def read(self, tenant_id: UUID, subject: UUID, after: Cursor) -> Batch:
+        """What came after a cursor, oldest first, a bounded number."""
+        ...
+
+    def render(self, tenant_id: UUID, subject: UUID, after: Cursor, scopes: tuple[str, ...]) -> Fragments:
+        """The same for a page whose reader holds `scopes`. Not called where there are no `pages`."""
+        ...
+
+
+def sequence(given: object) -> int:
+    """A run's cursor: a whole number from 0 on, the beginning for None and "". Raises ValueError."""
+    if given is None or given == "":
+        return 0
+    if isinstance(given, bool) or not isinstance(given, int | str):
+        raise ValueError("a cursor is a whole number")
+    if isinstance(given, str) and not (given.isascii() and given.isdigit() and len(given) <= 16):
+        raise ValueError("a cursor is a whole number")
+    found = int(given)
+    if not 0 <= found <= 2**53:
+        raise ValueError("a cursor is a whole number from 0 on")
+    return found

@@ -1,0 +1,136 @@
+"""One follower for each thing that is watched in this process, however many watch it: it reads once, renders
+once for each set of scopes, and shares out."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from random import uniform
+from typing import Any, Protocol, TypeVar
+from uuid import UUID
+
+import structlog
+
+from traces.live.feeds import Cursor, Feed
+from traces.live.viewers import Limits, Packet, Viewer, packet_of, packet_of_page
+
+log = structlog.get_logger(__name__)
+T = TypeVar("T")
+# Viewers of a run that stand this close together are served by one read.
+NEAR = 500
+AWAY_SECONDS = 1.0
+LEAST_GAP_SECONDS, LONGEST_GAP_SECONDS = 0.01, 1.0
+
+
+class Reading(Protocol):
+    """Runs a blocking function in a reader's thread."""
+
+    async def __call__(self, function: Callable[..., T], *arguments: Any) -> T: ...
+
+
+class Follower:
+    """Follows one subject of one feed for as long as somebody watches it."""
+
+    def __init__(self, feed: Feed, tenant_id: UUID, subject: UUID, reading: Reading, limits: Limits) -> None:
+        self.feed, self.tenant_id, self.subject = feed, tenant_id, subject
+        self.viewers: set[Viewer] = set()
+        self.read_at = 0.0
+        self._reading, self._limits = reading, limits
+        self._news = asyncio.Event()
+
+    def hint(self, seq: int) -> None:
+        """Somebody says that there is news up to `seq` (0: of an unknown extent)."""
+        known = seq and not self.feed.states and all(int(v.at) >= seq for v in self.viewers if not v.behind)
+        if not known:
+            self._news.set()
+
+    async def follow(self) -> None:
+        """Look when hinted at, and now and then without; ends when nobody watches."""
+        while self.viewers:
+            await self._wait()
+            self._news.clear()
+            started = asyncio.get_running_loop().time()
+            try:
+                again = await self._catch_up()
+            except Exception as error:  # noqa: BLE001 - a store that is away must not end the viewing
+                log.warning("live.read_failed", error=type(error).__name__, feed=self.feed.items)
+                again = True
+                await asyncio.sleep(AWAY_SECONDS)
+            else:
+                self.read_at = asyncio.get_running_loop().time()
+            if again:
+                self._news.set()
+            await asyncio.sleep(self._gap(asyncio.get_running_loop().time() - started))
+
+    async def _wait(self) -> None:
+        patience = self._limits.fallback * uniform(0.8, 1.2)  # noqa: S311 - spread, not secret
+        try:
+            async with asyncio.timeout(patience):
+                await self._news.wait()
+        except TimeoutError:
+            pass
+
+    def _gap(self, took: float) -> float:
+        wanted = took * (1 / self._limits.share - 1)
+        return min(max(wanted, LEAST_GAP_SECONDS), LONGEST_GAP_SECONDS)
+
+    async def _catch_up(self) -> bool:
+        """Bring every viewer as far as one read brings them; whether there is more already."""
+        by_scopes: dict[tuple[str, ...] | None, list[Viewer]] = defaultdict(list)
+        for viewer in self.viewers:
+            by_scopes[viewer.scopes].append(viewer)
+        again = False
+        for scopes, viewers in by_scopes.items():
+            for after, members in self._clusters(viewers, one_by_one=scopes is not None):
+                again |= await self._serve(after, members, scopes)
+        return again
+
+    def _clusters(
+        self, viewers: Iterable[Viewer], *, one_by_one: bool
+    ) -> Iterator[tuple[Cursor, list[Viewer]]]:
+        """Who can be served by one read, and from which cursor.
+
+        Of states everybody who has caught up, from the earliest cursor among them: what comes twice does no
+        harm. Of events those who stand at the same place, or (`one_by_one` off) near each other.
+        """
+        at: dict[Cursor, list[Viewer]] = defaultdict(list)
+        for viewer in viewers:
+            at[viewer.at].append(viewer)
+        if self.feed.states:
+            settled = [viewer for viewer in viewers if not viewer.behind]
+            if settled:
+                yield min(viewer.at for viewer in settled), settled
+            for cursor, members in at.items():
+                if late := [viewer for viewer in members if viewer.behind]:
+                    yield cursor, late
+            return
+        low: int | None = None
+        near: list[Viewer] = []
+        for cursor in sorted(at, key=int):
+            if low is not None and (one_by_one or int(cursor) - low > NEAR):
+                yield low, near
+                low, near = None, []
+            low = int(cursor) if low is None else low
+            near = [*near, *at[cursor]]
+        if low is not None:
+            yield low, near
+
+    async def _serve(self, after: Cursor, members: list[Viewer], scopes: tuple[str, ...] | None) -> bool:
+        """Read once and share out."""
+        where = (self.tenant_id, self.subject, after)
+        stood = {viewer: viewer.at for viewer in members}
+        made: dict[Cursor, Packet] = {}
+        states = self.feed.states
+        if scopes is None:
+            batch = await self._reading(self.feed.read, *where)
+            made = {at: packet_of(batch, self.feed.items, at, states=states) for at in set(stood.values())}
+        else:
+            found = await self._reading(self.feed.render, *where, scopes)
+            made = dict.fromkeys(stood.values(), packet_of_page(found, states=states))
+        more = False
+        for viewer, at in stood.items():
+            # Whoever left, or went back to a cursor of their own, while the read was under way is not served.
+            if viewer in self.viewers and viewer.at == at and at in made:
+                packet = made[at]
+                viewer.take(packet, packet.seq)
+                more |= packet.more
+        return more

@@ -1,0 +1,209 @@
+"""What one process holds of the live view: its followers, its one channel for hints, its readers' threads."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
+from typing import Any, TypeVar
+from uuid import UUID
+
+import structlog
+from channels.layers import get_channel_layer
+from django.db import connection
+
+from traces.live.feeds import Cursor, Feed
+from traces.live.follower import Follower
+from traces.live.viewers import RESTART, Limits, Viewer
+
+log = structlog.get_logger(__name__)
+T = TypeVar("T")
+Key = tuple[str, UUID, UUID]
+READERS = 4
+RETRY_SECONDS = 2.0
+
+
+class Hints:
+    """One channel of this process; joins a group while somebody watches what it is about, once for all of
+    them. A broker that is away is tried again; until then followers look by themselves."""
+
+    def __init__(self, heard: Callable[[str, int], None]) -> None:
+        self._heard = heard
+        self._wanted: set[str] = set()
+        self._joined: set[str] = set()
+        self._changed = asyncio.Event()
+        self._channel: str | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def want(self, group: str) -> None:
+        """Join a group soon; `heard` is called once it is joined, for what was missed meanwhile."""
+        self._wanted.add(group)
+        self._changed.set()
+        if not self._tasks:
+            self._tasks = [asyncio.create_task(self._reconcile()), asyncio.create_task(self._receive())]
+
+    def leave(self, group: str) -> None:
+        """Leave it soon."""
+        self._wanted.discard(group)
+        self._changed.set()
+
+    def stop(self) -> None:
+        """Listen no more."""
+        for task in self._tasks:
+            task.cancel()
+
+    async def _reconcile(self) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(RETRY_SECONDS if self._wanted != self._joined else None):
+                    await self._changed.wait()
+            except TimeoutError:
+                pass
+            self._changed.clear()
+            try:
+                async with asyncio.timeout(RETRY_SECONDS):
+                    await self._move()
+            except Exception as error:  # noqa: BLE001 - the broker is away: again, soon
+                log.debug("live.not_joined", error=type(error).__name__)
+                await asyncio.sleep(RETRY_SECONDS)
+
+    async def _move(self) -> None:
+        layer: Any = get_channel_layer()
+        if layer is None:
+            return
+        if self._channel is None:
+            self._channel = await layer.new_channel("live.")
+        for group in sorted(self._wanted - self._joined):
+            await layer.group_add(group, self._channel)
+            self._joined.add(group)
+            self._heard(group, 0)
+        for group in sorted(self._joined - self._wanted):
+            self._joined.discard(group)
+            await layer.group_discard(group, self._channel)
+
+    async def _receive(self) -> None:
+        while True:
+            if self._channel is None:
+                await asyncio.sleep(0.02)
+                continue
+            try:
+                layer: Any = get_channel_layer()
+                message = await layer.receive(self._channel)
+                self._heard(message["group"], message["seq"])
+            except Exception as error:  # noqa: BLE001 - the channel is made anew
+                log.warning("live.channel_lost", error=type(error).__name__)
+                self._channel, self._joined = None, set()
+                self._changed.set()
+                await asyncio.sleep(RETRY_SECONDS)
+
+
+class Hub:
+    """The live view of this process. All methods belong to its one event loop."""
+
+    def __init__(self, limits: Limits | None = None, *, build: str = "") -> None:
+        self.limits = limits or Limits()
+        self.build = build
+        self.closing = False
+        self._followers: dict[Key, Follower] = {}
+        self._groups: dict[str, set[Follower]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._seats: Counter[UUID] = Counter()
+        self._seating = Lock()
+        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="reader")
+        self._hints: Hints | None = None
+
+    async def reading(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Run something blocking in a reader's thread; its connection goes back to the pool afterwards."""
+        return await asyncio.get_running_loop().run_in_executor(self._readers, _clean, function, *arguments)
+
+    def seat(self, principal: UUID) -> bool:
+        """Take one of a person's places in this process; False when all are taken. From any thread."""
+        with self._seating:
+            if self.closing or self._seats[principal] >= self.limits.sockets_a_person:
+                return False
+            self._seats[principal] += 1
+            return True
+
+    def unseat(self, principal: UUID) -> None:
+        """Give it back. From any thread."""
+        with self._seating:
+            self._seats[principal] -= 1
+            if self._seats[principal] <= 0:
+                del self._seats[principal]
+
+    def join(
+        self, feed: Feed, tenant_id: UUID, subject: UUID, after: Cursor, scopes: tuple[str, ...] | None = None
+    ) -> Viewer:
+        """Follow a subject from a cursor on: frames for a program, or fragments for a page's `scopes`."""
+        viewer = Viewer(after, scopes, self.limits)
+        key = (feed.items, tenant_id, subject)
+        follower = self._followers.get(key)
+        if follower is None:
+            follower = Follower(feed, tenant_id, subject, self.reading, self.limits)
+            self._followers[key] = follower
+            self._start(key, follower)
+        follower.viewers.add(viewer)
+        follower.hint(0)
+        return viewer
+
+    def _start(self, key: Key, follower: Follower) -> None:
+        group = follower.feed.group(follower.tenant_id, follower.subject)
+        self._groups.setdefault(group, set()).add(follower)
+        if self._hints is None:
+            self._hints = Hints(self._heard)
+        self._hints.want(group)
+        task = asyncio.create_task(self._follow(key, group, follower))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _follow(self, key: Key, group: str, follower: Follower) -> None:
+        await asyncio.sleep(0)
+        try:
+            await follower.follow()
+        finally:
+            del self._followers[key]
+            self._groups[group].discard(follower)
+            if not self._groups[group]:
+                del self._groups[group]
+                if self._hints is not None:
+                    self._hints.leave(group)
+            for viewer in follower.viewers:
+                viewer.lapse(RESTART)
+
+    def leave(self, feed: Feed, tenant_id: UUID, subject: UUID, viewer: Viewer) -> None:
+        """Follow no more."""
+        follower = self._followers.get((feed.items, tenant_id, subject))
+        if follower is not None:
+            follower.viewers.discard(viewer)
+            follower.hint(0)
+
+    def nudge(self, feed: Feed, tenant_id: UUID, subject: UUID) -> None:
+        """Look now: a viewer went back to a cursor of its own."""
+        if (follower := self._followers.get((feed.items, tenant_id, subject))) is not None:
+            follower.hint(0)
+
+    def fresh(self, feed: Feed, tenant_id: UUID, subject: UUID) -> bool:
+        """Whether the last look is recent enough to say that nothing happened."""
+        follower = self._followers.get((feed.items, tenant_id, subject))
+        now = asyncio.get_running_loop().time()
+        return follower is not None and now - follower.read_at < self.limits.heartbeat + self.limits.fallback
+
+    def _heard(self, group: str, seq: int) -> None:
+        for follower in self._groups.get(group, ()):
+            follower.hint(seq)
+
+    def close(self) -> None:
+        """End every viewing, so that a client comes back to the next process at once."""
+        self.closing = True
+        for follower in self._followers.values():
+            for viewer in follower.viewers:
+                viewer.lapse(RESTART)
+        if self._hints is not None:
+            self._hints.stop()
+
+
+def _clean(function: Callable[..., T], *arguments: Any) -> T:
+    try:
+        return function(*arguments)
+    finally:
+        connection.close()

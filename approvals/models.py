@@ -61,7 +61,9 @@ class Request(TenantOwned):
                 fields=["tenant", "expires_at", "id"], condition=Q(status="pending"), name="request_waiting"
             ),
             models.Index(
-                fields=["tenant", "-settled_at", "-id"], condition=~Q(status="pending"), name="request_settled"
+                fields=["tenant", "-settled_at", "-id"],
+                condition=~Q(status="pending"),
+                name="request_settled",
             ),
             models.Index(fields=["tenant", "tool", "-settled_at"], name="request_by_tool"),
         ]

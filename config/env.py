@@ -12,6 +12,7 @@ import os
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr
 from pydantic.fields import FieldInfo
@@ -61,6 +62,13 @@ class Environment(BaseSettings):
     metrics_port: int | None = Field(None, ge=1, le=65535, validation_alias="INTERLOCK_METRICS_PORT")
     allowed_hosts: str = Field("localhost,127.0.0.1,[::1]", validation_alias="INTERLOCK_ALLOWED_HOSTS")
     secret_key: SecretStr | None = Field(None, validation_alias="INTERLOCK_SECRET_KEY")
+    # Where the console is reached from outside (https://console.example), and how many proxies stand before it.
+    origins: str = Field("", validation_alias="INTERLOCK_ORIGINS")
+    proxies: int = Field(0, ge=0, le=9, validation_alias="INTERLOCK_PROXIES")
+    oidc_url: str | None = Field(None, validation_alias="INTERLOCK_OIDC_URL")
+    oidc_client_id: str | None = Field(None, validation_alias="INTERLOCK_OIDC_CLIENT_ID")
+    oidc_secret: SecretStr | None = Field(None, validation_alias="INTERLOCK_OIDC_SECRET")
+    oidc_name: str = Field("Single sign-on", validation_alias="INTERLOCK_OIDC_NAME")
     debug: bool = Field(False, validation_alias="INTERLOCK_DEBUG")
     behind_https: bool = Field(False, validation_alias="INTERLOCK_HTTPS")
     embedded: bool = Field(False, validation_alias="INTERLOCK_EMBEDDED")
@@ -98,6 +106,25 @@ class Environment(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Environment, then `.env`, then the running house."""
         return init_settings, env_settings, dotenv_settings, _RunningHouse(settings_cls)
+
+    @property
+    def oidc_origin(self) -> str | None:
+        """Where the provider of identities stands, for the content security policy."""
+        if not self.oidc_app:
+            return None
+        at = urlsplit(self.oidc_app["settings"]["server_url"])
+        return f"{at.scheme}://{at.netloc}"
+
+    @property
+    def oidc_app(self) -> dict[str, Any] | None:
+        """The provider of identities as allauth wants it, or None where none is configured (R-SEC-2)."""
+        if not (self.oidc_url and self.oidc_client_id):
+            return None
+        return {
+            "provider_id": "sso", "name": self.oidc_name, "client_id": self.oidc_client_id,
+            "secret": clear(self.oidc_secret) or "",
+            "settings": {"server_url": self.oidc_url, "oauth_pkce_enabled": True},
+        }  # fmt: skip
 
     @property
     def has_model_key(self) -> bool:

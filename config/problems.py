@@ -21,6 +21,7 @@ from psycopg_pool import PoolTimeout
 from rest_framework.exceptions import APIException
 from rest_framework.response import Response
 
+from config.pages import refusal, wants_page
 from config.statuses import status_of
 from orchestrator.core.errors import DiskFull as StoreFull
 from tenancy.core.errors import InterlockError
@@ -148,6 +149,8 @@ def exception_handler(exc: Exception, context: ExceptionHandlerContext) -> Respo
 
 
 def _plain(request: HttpRequest, status: int, code: str, detail: str) -> HttpResponse:
+    if wants_page(request):
+        return refusal(request, status, detail, code=code)
     body = document(code=code, status=status, detail=detail, instance=request.path)
     return JsonResponse(body, status=status, content_type=CONTENT_TYPE)
 

@@ -6,6 +6,8 @@ import secrets
 from pathlib import Path
 from typing import Any
 
+from csp.constants import NONCE, NONE, SELF
+
 from config import logs
 from config.databases import database
 from config.env import Environment, clear, data_dir
@@ -45,6 +47,9 @@ REDIS_URL = clear(ENVIRONMENT.redis_url) or "redis://127.0.0.1:6379/0"
 INSTALLED_APPS = [
     "django.contrib.contenttypes",
     "django.contrib.auth",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.humanize",
     "servestatic.runserver_nostatic",
     "django.contrib.staticfiles",
     "rest_framework",
@@ -55,6 +60,14 @@ INSTALLED_APPS = [
     "drf_standardized_errors",
     "django_structlog",
     "csp",
+    "allauth",
+    "allauth.account",
+    "allauth.mfa",
+    "allauth.usersessions",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
+    "django_htmx",
+    "template_partials",
     "tenancy",
     "traces",
     "budgets",
@@ -67,9 +80,15 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "servestatic.middleware.ServeStaticMiddleware",
     "csp.middleware.CSPMiddleware",
+    "config.middleware.permissions_policy",
+    "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
     "django_structlog.middlewares.RequestMiddleware",
     "tenancy.middleware.RefuseNul",
     "tenancy.middleware.ShowRate",
@@ -80,12 +99,26 @@ APPEND_SLASH = False
 AUTH_USER_MODEL = "tenancy.Person"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.Argon2PasswordHasher"]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}", "OPTIONS": options}
+    for name, options in (
+        ("UserAttributeSimilarityValidator", {"user_attributes": ("email", "name")}),
+        ("MinimumLengthValidator", {"min_length": 12}),
+        ("CommonPasswordValidator", {}),
+    )
+]
 TEMPLATES: list[dict[str, Any]] = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
         "DIRS": [BASE_DIR / "templates"],
         "APP_DIRS": True,
-        "OPTIONS": {"context_processors": ["django.template.context_processors.request"]},
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.messages.context_processors.messages",
+                "config.shell.shell",
+            ]
+        },
     }
 ]
 
@@ -107,10 +140,17 @@ LANGUAGE_CODE = "en"
 USE_I18N = False
 
 STATIC_URL = "/static/"
+STORAGES = {"staticfiles": {"BACKEND": "config.static.Versioned"}}
 STATIC_ROOT = BASE_DIR / "staticfiles"
 STATICFILES_DIRS = [folder for folder in (BASE_DIR / "static",) if folder.is_dir()]
 SERVESTATIC_USE_FINDERS = True
-SERVESTATIC_AUTOREFRESH = False
+SERVESTATIC_AUTOREFRESH = DEBUG
+# Every reference carries the digest of what it names (config.static), so a browser may keep it.
+SERVESTATIC_MAX_AGE = 0 if DEBUG else 31_536_000
+SERVESTATIC_ALLOW_ALL_ORIGINS = False
+
+# Attempts to sign in are counted where the sessions are: a restart forgets none, and no broker is needed.
+CACHES = {"default": {"BACKEND": "django.core.cache.backends.db.DatabaseCache", "LOCATION": "config_cache"}}
 
 CHANNEL_LAYERS: dict[str, Any] = {
     "default": {
@@ -154,20 +194,54 @@ SECURE_HSTS_INCLUDE_SUBDOMAINS = ENVIRONMENT.behind_https
 SECURE_HSTS_PRELOAD = ENVIRONMENT.behind_https
 SECURE_REFERRER_POLICY = "same-origin"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = ENVIRONMENT.behind_https
+SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_AGE = 12 * 3600
+CSRF_TRUSTED_ORIGINS = [origin.strip() for origin in ENVIRONMENT.origins.split(",") if origin.strip()]
+CSRF_FAILURE_VIEW = "config.pages.csrf_failure"
 X_FRAME_OPTIONS = "DENY"
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
-        "default-src": ["'self'"],
-        "script-src": ["'self'"],
-        "style-src": ["'self'"],
-        "img-src": ["'self'", "data:"],
-        "connect-src": ["'self'"],
-        "object-src": ["'none'"],
-        "base-uri": ["'none'"],
-        "form-action": ["'self'"],
-        "frame-ancestors": ["'none'"],
+        "default-src": [NONE],
+        # The nonce is for the import map alone; no script is inline.
+        "script-src": [SELF, NONCE],
+        "style-src": [SELF],
+        "img-src": [SELF, "data:"],
+        "font-src": [SELF],
+        "connect-src": [SELF],
+        # A browser holds the redirect to the provider of identities against this too.
+        "form-action": [SELF, *([ENVIRONMENT.oidc_origin] if ENVIRONMENT.oidc_origin else [])],
+        "base-uri": [NONE],
+        "frame-ancestors": [NONE],
     }
 }
+
+# Who draws a refusal as a page (tenancy.pages).
+INTERLOCK_PROBLEM_PAGE = "config.pages.problem"
+LOGIN_URL = "account_login"
+LOGIN_REDIRECT_URL = "/"
+AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
+ALLAUTH_TRUSTED_PROXY_COUNT = ENVIRONMENT.proxies
+ACCOUNT_ADAPTER = "config.accounts.Accounts"
+ACCOUNT_USER_MODEL_USERNAME_FIELD = None
+ACCOUNT_LOGIN_METHODS = {"email"}
+ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*"]
+# People are made by administrators, who vouch for the address.
+ACCOUNT_EMAIL_VERIFICATION = "none"
+MFA_ALLOW_UNVERIFIED_EMAIL = True
+ACCOUNT_SESSION_REMEMBER = True
+ACCOUNT_LOGOUT_REDIRECT_URL = LOGIN_URL
+ACCOUNT_LOGOUT_ON_PASSWORD_CHANGE = False
+ACCOUNT_REAUTHENTICATION_TIMEOUT = 600
+MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+MFA_PASSKEY_LOGIN_ENABLED = True
+MFA_TOTP_ISSUER = "Interlock"
+# Browsers call http://localhost a secure place; the library asks to be told so.
+MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not ENVIRONMENT.behind_https
+SOCIALACCOUNT_ADAPTER = "config.accounts.ForeignAccounts"
+SOCIALACCOUNT_EMAIL_AUTHENTICATION = True
+SOCIALACCOUNT_EMAIL_AUTHENTICATION_AUTO_CONNECT = True
+SOCIALACCOUNT_PROVIDERS = {"openid_connect": {"APPS": [ENVIRONMENT.oidc_app] if ENVIRONMENT.oidc_app else []}}
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["tenancy.authentication.KeyAuthentication"],

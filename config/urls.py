@@ -1,4 +1,4 @@
-"""Where every address leads. Each app's `api.urls` hangs under `/api/v1/`."""
+"""Where every address leads. Each app's `api.urls` hangs under `/api/v1/`, its `views.urls` under `/`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from importlib.util import find_spec
 from django.urls import URLPattern, URLResolver, include, path
 from drf_spectacular.views import SpectacularJSONAPIView
 
-from config import health, metrics
+from config import health, metrics, pages
 from config.celery import FLOORS
+from tenancy.pages import switch
 
 
 def _has(module: str) -> bool:
@@ -24,13 +25,25 @@ def api_patterns() -> list[URLPattern | URLResolver]:
     return [path("", include(f"{floor}.api.urls")) for floor in FLOORS if _has(f"{floor}.api.urls")]
 
 
+def page_patterns() -> list[URLPattern | URLResolver]:
+    """The pages of every floor that has some."""
+    return [path("", include(f"{floor}.views.urls")) for floor in FLOORS if _has(f"{floor}.views.urls")]
+
+
 urlpatterns: list[URLPattern | URLResolver] = [
     path("livez", health.livez, name="livez"),
     path("readyz", health.readyz, name="readyz"),
     path("metrics", metrics.metrics, name="metrics"),
     path("api/schema", SpectacularJSONAPIView.as_view(permission_classes=[]), name="schema"),
     path("api/v1/", include(api_patterns())),
+    path("account/", include("allauth.urls")),
+    path("preferences", pages.preferences, name="preferences"),
+    path("palette", pages.palette, name="palette"),
+    path("styleguide", pages.styleguide, name="styleguide"),
+    path("tenant/switch", switch, name="tenant-switch"),
+    *page_patterns(),
 ]
 handler404 = "config.problems.not_found"
 handler400 = "config.problems.bad_request"
 handler500 = "config.problems.server_error"
+handler429 = "config.pages.too_many"

@@ -1,5 +1,6 @@
 """Reads of tenancy."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -67,6 +68,25 @@ def standing_of(tenant_id: UUID, principal_id: UUID) -> Standing | None:
         if principal.kind == "key":
             return _key_standing(principal)
         return _person_standing(principal)
+
+
+def standing_of_person(tenant_id: UUID, person_id: UUID) -> Standing | None:
+    """The standing of a person who signed in; None where they are nobody."""
+    with tenant(tenant_id):
+        principal = Principal.objects.filter(kind="person", owner_id=person_id).first()
+        return None if principal is None else _person_standing(principal)
+
+
+def tenants_by_id(ids: Iterable[UUID]) -> list[Tenant]:
+    """These tenants, by name."""
+    return list(Tenant.objects.filter(id__in=list(ids)).order_by("name", "id"))
+
+
+def who_grants(tenant_id: UUID) -> list[str]:
+    """The names of a tenant's administrators: whom to ask for a role."""
+    with tenant(tenant_id):
+        admins = Membership.objects.filter(role=Role.ADMIN.value, person__is_active=True)
+        return list(admins.order_by("person__name").values_list("person__name", flat=True)[:5])
 
 
 def _key_standing(principal: Principal) -> Standing | None:

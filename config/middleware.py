@@ -1,0 +1,39 @@
+"""Headers every answer carries besides Django's own."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from inspect import iscoroutinefunction
+from typing import Any
+
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.utils.decorators import sync_and_async_middleware
+
+NOT_NEEDED = (
+    "accelerometer", "autoplay", "camera", "display-capture", "encrypted-media", "fullscreen", "geolocation",
+    "gyroscope", "magnetometer", "microphone", "midi", "payment", "screen-wake-lock", "serial", "usb",
+    "xr-spatial-tracking",
+)  # fmt: skip
+PERMISSIONS = ", ".join(f"{name}=()" for name in NOT_NEEDED)
+
+
+@sync_and_async_middleware
+def permissions_policy(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
+    """Say `Permissions-Policy`: no page asks a device for anything but a passkey (R-SEC-5)."""
+    if iscoroutinefunction(get_response):
+
+        async def answer_later(request: HttpRequest) -> HttpResponseBase:
+            waiting: Awaitable[HttpResponseBase] = get_response(request)
+            response = await waiting
+            response.headers["Permissions-Policy"] = PERMISSIONS
+            return response
+
+        return answer_later
+
+    def answer(request: HttpRequest) -> HttpResponseBase:
+        response: HttpResponseBase = get_response(request)
+        response.headers["Permissions-Policy"] = PERMISSIONS
+        return response
+
+    return answer

@@ -1,0 +1,123 @@
+"""What every page has around it: navigation with what waits, the person's preferences, the build."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest
+from django.urls import NoReverseMatch, reverse
+from django.utils.functional import SimpleLazyObject
+
+from approvals.queries import inbox
+from tenancy.context import tenant
+from tenancy.core.roles import Scope
+from tenancy.pages import Member, member_of
+
+MOST_COUNTED = 100
+THEMES = ("system", "light", "dark")
+DENSITIES = ("comfortable", "compact")
+
+
+@dataclass(frozen=True, slots=True)
+class Preferences:
+    """How a person likes it, kept in cookies: it must be known before the first byte, signed in or not."""
+
+    theme: str = "system"
+    density: str = "comfortable"
+    keys: bool = True
+
+    @classmethod
+    def of(cls, request: HttpRequest) -> Preferences:
+        """What the cookies say; nonsense counts as nothing said."""
+        theme, density = request.COOKIES.get("theme", ""), request.COOKIES.get("density", "")
+        return cls(
+            theme if theme in THEMES else "system",
+            density if density in DENSITIES else "comfortable",
+            request.COOKIES.get("keys") != "off",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """A place of the navigation."""
+
+    name: str
+    word: str
+    url: str
+    key: str = ""
+    here: bool = False
+    count: int = 0
+
+
+# name, word, keys, scope it needs
+PLACES = (
+    ("overview", "Overview", "g o", Scope.READ),
+    ("runs", "Runs", "g r", Scope.READ),
+    ("approvals", "Approvals", "g a", Scope.READ),
+    ("budgets", "Budgets", "g b", Scope.READ),
+    ("tools", "Tools", "g t", Scope.READ),
+    ("workflows", "Workflows", "g w", Scope.READ),
+    ("system", "System", "g s", Scope.READ),
+)
+TENANT_PLACES = (
+    ("people", "People", "g p", Scope.READ),
+    ("keys", "API keys", "g k", Scope.READ),
+    ("audit", "Audit log", "g l", Scope.READ),
+)
+Places = tuple[tuple[str, str, str, Scope], ...]
+
+
+def address(name: str) -> str | None:
+    """The address called `name`, or None where no floor has such a page."""
+    try:
+        return reverse(name)
+    except NoReverseMatch:
+        return None
+
+
+class Shell:
+    """Lazily, so that an answer without a page pays for nothing."""
+
+    def __init__(self, request: HttpRequest) -> None:
+        self._request = request
+        self.preferences = Preferences.of(request)
+        self.version: str = settings.INTERLOCK_VERSION
+        self.member: Member | None = member_of(request) if hasattr(request, "user") else None
+        self.pending = waiting_for(self.member) if self.member is not None else 0
+        self.places = tuple(self._links(PLACES))
+        self.tenant_places = tuple(self._links(TENANT_PLACES))
+
+    def _links(self, places: Places) -> Iterator[Link]:
+        for name, word, key, scope in places:
+            url = address(name)
+            if url is None or self.member is None or scope not in self.member.scopes:
+                continue
+            here = self._request.path == url or (url != "/" and self._request.path.startswith(f"{url}/"))
+            count = self.pending if name == "approvals" else 0
+            yield Link(name=name, word=word, url=url, key=key, here=here, count=count)
+
+    @property
+    def tenant_here(self) -> bool:
+        """Whether this is one of the tenant's own pages."""
+        return any(link.here for link in self.tenant_places)
+
+
+def waiting_for(member: Member) -> int:
+    """How many requests wait in the queues a member may decide, a hundred at the most. One query."""
+    if Scope.DECIDE not in member.scopes:
+        return 0
+    with tenant(member.tenant.id):
+        found = inbox(status="pending").order_by()
+        if all(authority.queues for authority in member.authorities):
+            queues = {queue for authority in member.authorities for queue in authority.queues}
+            found = found.filter(queue__in=queues)
+        return found[:MOST_COUNTED].count()
+
+
+def shell(request: HttpRequest) -> dict[str, Any]:
+    """The context processor: `shell` and `member` in every template."""
+    drawn: Any = SimpleLazyObject(lambda: Shell(request))
+    return {"shell": drawn, "member": SimpleLazyObject(lambda: drawn.member)}

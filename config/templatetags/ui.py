@@ -1,0 +1,237 @@
+"""The console's components as tags: `{% load ui %}`. Each is one template in `templates/components/`.
+
+Text that came from outside goes through `{% hostile %}`; everything else is escaped as any template value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from django import template
+from django.conf import settings
+from django.forms import BoundField
+from django.forms.widgets import CheckboxInput, CheckboxSelectMultiple, RadioSelect
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString, mark_safe
+
+from config.static import import_map
+from config.ui import charts, differences, numbers
+from config.ui.hostile import Piece, pieces
+from config.ui.states import class_look, state_look
+from config.ui.tree import tree
+
+register = template.Library()
+Context = dict[str, Any]
+LONG = 2_000
+HANDLES_ITSELF = (CheckboxInput, RadioSelect, CheckboxSelectMultiple)
+
+
+def component(name: str) -> Any:
+    """An inclusion tag that draws `templates/components/<name>.html`."""
+    return register.inclusion_tag(f"components/{name}.html", name=name)
+
+
+@component("state_chip")
+def state_chip(status: str, terminal_code: str = "") -> Context:
+    """Icon, word and colour of a run's or a request's state."""
+    return {"look": state_look(str(status), str(terminal_code or "")), "status": status}
+
+
+@component("class_chip")
+def class_chip(risk: str) -> Context:
+    """Letter and word of a risk class."""
+    tone, letter, word = class_look(str(risk))
+    return {"tone": tone, "letter": letter, "word": word}
+
+
+@component("meter")
+def meter(label: str, used: Any, reserved: Any, limit: Any, unit: str = "", soft: Any = None) -> Context:
+    """Used, reserved and free of a limit; a tick where warnings begin. No limit: the amount alone."""
+    used_share = numbers.share(used, limit)
+    held = min(numbers.share(reserved, limit), Decimal(100) - used_share)
+    parts = [
+        f"{numbers.quantity(used, unit)}{'' if limit is None else ' of ' + numbers.quantity(limit, unit)}"
+    ]
+    if reserved:
+        parts.append(f"{numbers.quantity(reserved, unit)} reserved")
+    tone = (
+        "limit"
+        if used_share + held >= 100
+        else "soft"
+        if soft is not None and used_share >= numbers.share(soft, limit)
+        else ""
+    )
+    return {
+        "label": label, "text": ", ".join(parts), "used": used_share, "reserved": held, "tone": tone,
+        "limited": limit is not None, "soft": None if soft is None else numbers.share(soft, limit),
+    }  # fmt: skip
+
+
+@register.simple_tag
+def money(amount: Any) -> SafeString:
+    """An amount of dollars."""
+    exact = "" if amount in (None, "") else str(amount)
+    return format_html('<data class="num" value="{}">{}</data>', exact, numbers.money(amount))
+
+
+@register.simple_tag
+def duration(seconds: Any) -> SafeString:
+    """A stretch of time."""
+    return format_html('<span class="num">{}</span>', numbers.duration(seconds))
+
+
+@register.simple_tag
+def quantity(amount: Any, unit: str = "") -> SafeString:
+    """An amount with its unit."""
+    return format_html('<span class="num">{}</span>', numbers.quantity(amount, unit))
+
+
+@register.simple_tag
+def when(at: datetime | None, prefix: str = "") -> SafeString:
+    """A moment: absolute in the reader's zone; `time.js` turns the text to "4 min ago"."""
+    if at is None:
+        return mark_safe("–")
+    local = timezone.localtime(at)
+    text = f"{local:%d %b %Y, %H:%M:%S} {local:%Z}"
+    return format_html(
+        '<time datetime="{}" title="{}" data-time>{}{}</time>', at.isoformat(), text, prefix, text
+    )
+
+
+@component("empty")
+def empty(
+    title: str, text: str = "", action_url: str = "", action_text: str = "", icon: str = "inbox"
+) -> Context:
+    """Nothing here: what will appear, and the one action that fills it."""
+    return {"title": title, "text": text, "action_url": action_url, "action_text": action_text, "icon": icon}
+
+
+@component("notice")
+def notice(tone: str, title: str, text: str = "", code: str = "") -> Context:
+    """A region's error, stale or forbidden state. `tone`: error, stale, forbidden, loading or info."""
+    icons = {"error": "alert", "stale": "hourglass", "forbidden": "lock", "loading": "loop", "info": "info"}
+    return {"tone": tone, "title": title, "text": text, "code": code, "icon": icons.get(tone, "info")}
+
+
+@component("icon")
+def icon(name: str, label: str = "") -> Context:
+    """A symbol of the sprite; decorative unless it has a label."""
+    return {"name": name, "label": label}
+
+
+@component("hostile")
+def hostile(text: Any, limit: int = LONG) -> Context:
+    """Text from outside, whole: escaped, hidden characters marked, beyond `limit` folded."""
+    whole = "" if text is None else str(text)
+    return {"head": pieces(whole[:limit]), "rest": pieces(whole[limit:]), "size": len(whole)}
+
+
+@component("hostile_line")
+def hostile_line(text: Any, limit: int = 120) -> Context:
+    """Text from outside on one line (a list's row, a link): beyond `limit` cut, and said so."""
+    whole = " ".join(str("" if text is None else text).split(maxsplit=400))
+    return {"head": pieces(whole[:limit]), "left": max(0, len(whole) - limit)}
+
+
+@register.inclusion_tag("components/pieces.html", name="pieces")
+def shown_pieces(of: Sequence[Piece]) -> Context:
+    """Stretches and marks (the inside of the two tags above)."""
+    return {"pieces": of}
+
+
+@register.inclusion_tag("components/json.html", name="json")
+def json_viewer(value: Any, label: str = "") -> Context:
+    """A JSON value that folds, without a script."""
+    return {"node": tree(value), "label": label}
+
+
+@component("diff")
+def diff(before: Any, after: Any) -> Context:
+    """What differs: lines of two texts, or places of two values."""
+    if isinstance(before, str) and isinstance(after, str):
+        return {"lines": differences.lines(before, after)}
+    return {"entries": differences.entries(before, after)}
+
+
+@register.simple_tag
+def kbd(keys: str) -> SafeString:
+    """The keys of a shortcut. Hidden from screen readers: the control says it by `aria-keyshortcuts`."""
+    several = [format_html("<kbd>{}</kbd>", key) for key in keys.split(" ")]
+    return format_html('<span class="kbd" aria-hidden="true">{}</span>', mark_safe("".join(several)))  # noqa: S308 - joined from format_html
+
+
+@component("copy")
+def copy(text: Any, label: str = "Copy") -> Context:
+    """A button that copies a text; without script the text itself can be selected."""
+    return {"text": str(text), "label": label}
+
+
+@component("field")
+def field(form_field: BoundField) -> Context:
+    """A form's field: label, control, help and errors, tied together for every reader."""
+    described = [
+        f"{form_field.auto_id}_{part}"
+        for part, there in (("help", form_field.help_text), ("error", form_field.errors))
+        if there
+    ]
+    widget = form_field.field.widget
+    attrs: dict[str, Any] = {"aria-describedby": " ".join(described)} if described else {}
+    if form_field.errors:
+        attrs["aria-invalid"] = "true"
+    grouped = isinstance(widget, RadioSelect | CheckboxSelectMultiple)
+    return {
+        "field": form_field, "control": form_field.as_widget(attrs=attrs), "grouped": grouped,
+        "box": isinstance(widget, CheckboxInput), "hidden": form_field.is_hidden,
+    }  # fmt: skip
+
+
+@component("errors")
+def form_errors(form: Any) -> Context:
+    """The summary above a form that was refused: each error leads to its field."""
+    named = [(found, found.errors) for found in form if found.errors]
+    return {"general": form.non_field_errors(), "named": named, "any": bool(form.errors)}
+
+
+@component("sparkline")
+def sparkline(values: Sequence[Any], label: str) -> Context:
+    """A small line; `label` says what it shows."""
+    return {
+        "points": charts.sparkline(values),
+        "label": label,
+        "width": charts.WIDTH,
+        "height": charts.HEIGHT,
+    }
+
+
+@component("bars")
+def bar_chart(rows: Sequence[tuple[str, Any, str]], label: str) -> Context:
+    """Bars with direct labels, as a table: (label, value, text) each."""
+    return {"bars": charts.bars(rows), "label": label}
+
+
+@register.simple_tag
+def short_id(value: UUID | str) -> SafeString:
+    """The last eight digits of an id, whole on hover. The first ones are a time and much alike."""
+    return format_html('<span class="mono" title="{}">…{}</span>', value, str(value)[-8:])
+
+
+@register.simple_tag(takes_context=True)
+def modules(context: Context) -> SafeString:
+    """The import map of every page (config.static)."""
+    nonce = getattr(context.get("request"), "csp_nonce", "")
+    return format_html(
+        '<script type="importmap" nonce="{}">{}</script>',
+        nonce,
+        mark_safe(import_map()),  # noqa: S308 - our own file names
+    )
+
+
+@register.simple_tag
+def version() -> str:
+    """The build's version."""
+    return str(settings.INTERLOCK_VERSION)

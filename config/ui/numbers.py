@@ -1,0 +1,71 @@
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from decimal import ROUND_HALF_UP, Decimal
+
+UNKNOWN = "unknown"
+CENT = Decimal("0.01")
+SMALL = Decimal("0.10")
+Number = Decimal | int | float | str
+
+
+def money(amount: Number | None, currency: str = "$") -> str:
+    """Two decimals, four below $0.10; the currency always. None is unknown, never zero."""
+    if amount is None or amount == "":
+        return UNKNOWN
+    exact = Decimal(str(amount))
+    step = Decimal("0.0001") if 0 < abs(exact) < SMALL else CENT
+    shown = abs(exact).quantize(step, ROUND_HALF_UP)
+    if shown == 0 and exact != 0:
+        return f"< {currency}0.0001"
+    return f"{'−' if exact < 0 else ''}{currency}{shown:,}"
+
+
+def quantity(amount: Number | None, unit: str) -> str:
+    """An amount with its unit: "USD" as money, seconds as a duration, counts with their word."""
+    if amount is None or amount == "":
+        return UNKNOWN
+    if unit in {"USD", "$", "usd"}:
+        return money(amount)
+    if unit in {"s", "seconds"}:
+        return duration(amount)
+    exact = Decimal(str(amount))
+    plain = f"{int(exact):,}" if exact == exact.to_integral_value() else f"{exact.normalize():,f}"
+    return f"{plain} {unit}".strip()
+
+
+def duration(seconds: Number | timedelta | None) -> str:
+    """The two greatest units: "0.4 s", "3 min 40 s", "2 h 5 min", "3 d 4 h"."""
+    if seconds is None or seconds == "":
+        return "–"
+    exact = seconds.total_seconds() if isinstance(seconds, timedelta) else float(seconds)
+    if exact < 0:
+        return f"−{duration(-exact)}"
+    if exact < 1:
+        return f"{round(exact * 1000)} ms"
+    if exact < 10:
+        return f"{exact:.1f} s"
+    whole = round(exact)
+    if whole < 60:
+        return f"{whole} s"
+    units = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+    parts = []
+    for word, size in units:
+        amount, whole = divmod(whole, size)
+        if amount or parts:
+            parts.append(f"{amount} {word}" if amount else "")
+        if len(parts) == 2:
+            break
+    return " ".join(part for part in parts if part)
+
+
+def share(part: Number | None, whole: Number | None) -> Decimal:
+    """`part` of `whole` in percent, 0 to 100. Of a limit of nothing anything is all."""
+    if part is None or whole is None:
+        return Decimal(0)
+    above, below = Decimal(str(part)), Decimal(str(whole))
+    if below <= 0:
+        return Decimal(100) if above > 0 else Decimal(0)
+    return min(max(above * 100 / below, Decimal(0)), Decimal(100)).quantize(CENT)

@@ -1,0 +1,78 @@
+"""How states and risk classes look: word, icon and tone, in one table. Colours and the style guide follow it.
+
+A tone is a set of three colours in `static/css/tokens.css`: `--<tone>-text`, `-tint`, `-solid`. Never colour
+alone: every chip has its icon and its word.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Tone(StrEnum):
+    """The sets of colours a state can have."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    APPROVAL = "approval"
+    PAUSED = "paused"
+    RETRYING = "retrying"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    LIMIT = "limit"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+
+
+class Look(NamedTuple):
+    """What a chip shows."""
+
+    word: str
+    icon: str
+    tone: Tone
+
+
+STATES: dict[str, Look] = {
+    # runs (R-SESS-5)
+    "queued": Look("Queued", "circle", Tone.QUEUED),
+    "in_progress": Look("Running", "play", Tone.RUNNING),
+    "awaiting_gate": Look("Needs approval", "diamond", Tone.APPROVAL),
+    "awaiting_input": Look("Needs an answer", "question", Tone.APPROVAL),
+    "paused": Look("Paused", "pause", Tone.PAUSED),
+    "completed": Look("Succeeded", "check", Tone.SUCCEEDED),
+    "failed": Look("Failed", "cross", Tone.FAILED),
+    "expired": Look("Expired", "hourglass", Tone.EXPIRED),
+    "rejected": Look("Rejected", "thumb", Tone.CANCELLED),
+    "cancelled": Look("Cancelled", "ban", Tone.CANCELLED),
+    # inside a run
+    "retrying": Look("Retrying", "loop", Tone.RETRYING),
+    "limit": Look("Stopped at limit", "square", Tone.LIMIT),
+    "partial": Look("Partly done", "half", Tone.SUCCEEDED),
+    # requests (R-APPR-2)
+    "pending": Look("Waits", "diamond", Tone.APPROVAL),
+    "decided": Look("Decided", "check", Tone.SUCCEEDED),
+    "withdrawn": Look("Withdrawn", "ban", Tone.CANCELLED),
+}
+BY_CODE = {"BUDGET_EXHAUSTED": "limit", "TIMEOUT": "limit", "PARTIAL_SUCCESS": "partial"}
+CLASSES: dict[str, tuple[str, str]] = {
+    # value: letter, word (R-TOOL-2)
+    "read_only": ("R0", "Read only"),
+    "local_write": ("R1", "Local write"),
+    "network": ("R2", "Network"),
+    "delegated": ("R2", "Delegated"),
+    "destructive": ("R3", "Destructive"),
+    "disabled": ("R4", "Disabled"),
+}
+
+
+def state_look(status: str, terminal_code: str = "") -> Look:
+    """The look of a state; how a run ended refines it. An unknown word is shown as it is, never hidden."""
+    refined = BY_CODE.get(terminal_code, status) if status in {"completed", "failed"} else status
+    return STATES.get(refined) or Look(status.replace("_", " ").capitalize(), "circle", Tone.QUEUED)
+
+
+def class_look(risk: str) -> tuple[str, str, str]:
+    """Tone, letter and word of a risk class; an unknown one is shown as the most dangerous."""
+    letter, word = CLASSES.get(risk, ("R4", risk.replace("_", " ").capitalize() or "Unknown"))
+    return letter.lower(), letter, word

@@ -1,0 +1,26 @@
+// <time data-time> says how long ago; the absolute time stays in its title.
+const units = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
+
+export function relative(moment, now = Date.now()) {
+  let left = Math.round((now - moment) / 1000);
+  const ahead = left < 0;
+  left = Math.abs(left);
+  if (left < 2) return "now";
+  const [unit, size] = units.find(([, one]) => left >= one);
+  const text = `${Math.floor(left / size)} ${unit}`;
+  return ahead ? `in ${text}` : `${text} ago`;
+}
+
+export function tick(within = document) {
+  for (const element of within.querySelectorAll("time[data-time]")) {
+    const moment = Date.parse(element.dateTime);
+    if (Number.isNaN(moment)) continue;
+    const text = relative(moment);
+    if (element.textContent !== text) element.textContent = text;
+  }
+}
+
+tick();
+setInterval(() => { if (!document.hidden) tick(); }, 5000);
+document.addEventListener("interlock:changed", (event) => tick(event.target.querySelectorAll ? event.target : document));
+document.addEventListener("htmx:load", (event) => tick(event.target));

@@ -1,0 +1,208 @@
+"""Who is asking, for pages: a person by their session, in one tenant, with the scopes they have today.
+
+A page is a function under `@page(Scope.READ)`. It reads inside `with tenant(request.member.tenant.id):` and
+writes by one call of a verb, as the API's doors do; an `InterlockError` it does not catch becomes a page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import Concatenate, ParamSpec, cast
+from urllib.parse import unquote
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from django.conf import settings
+from django.contrib.auth.views import redirect_to_login
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http.response import HttpResponseBase
+from django.shortcuts import resolve_url
+from django.utils import timezone
+from django.utils.cache import add_never_cache_headers, patch_vary_headers
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.module_loading import import_string
+from django.views.decorators.http import require_POST
+
+from tenancy.core.errors import Forbidden, InterlockError, NotFound
+from tenancy.core.roles import SCOPES, Authority, Role, Scope
+from tenancy.doors import uuid_or_none
+from tenancy.models import Person, Tenant
+from tenancy.queries import Standing, standing_of_person, tenants_by_id, tenants_of_person, who_grants
+from tenancy.zones import known
+
+P = ParamSpec("P")
+CHOSEN = "tenant"
+"""The session's key for the chosen tenant's id."""
+ZONE_COOKIE = "zone"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A person in the tenant they look at. `tenants` are all they belong to, by name."""
+
+    person: Person
+    tenant: Tenant
+    tenants: tuple[Tenant, ...]
+    principal: UUID
+    owner: UUID
+    roles: tuple[Role, ...]
+    scopes: tuple[Scope, ...]
+    authorities: tuple[Authority, ...]
+    time_zone: ZoneInfo
+
+    def may(self, *scopes: Scope) -> bool:
+        """Whether all of `scopes` are held."""
+        return all(scope in self.scopes for scope in scopes)
+
+
+class PageRequest(HttpRequest):
+    """A request whose sender is known."""
+
+    member: Member
+
+
+class NoTenant(Forbidden):
+    """You belong to no tenant yet; an administrator of one can add you."""
+
+    code = "no-tenant"
+
+
+class ScopeMissing(Forbidden):
+    """This page needs the scope {scope}, which comes with the role {role}."""
+
+    code = "scope-missing"
+
+
+View = Callable[Concatenate[PageRequest, P], HttpResponseBase]
+Door = Callable[Concatenate[HttpRequest, P], HttpResponseBase]
+
+
+def page(*scopes: Scope) -> Callable[[View[P]], Door[P]]:
+    """A view for members who hold all of `scopes`; none given: every member.
+
+    Not signed in: to the sign-in page and back. No tenant, or a scope missing: 403 and whom to ask. Within the
+    view times are those of the member's zone.
+    """
+
+    def decorate(view: View[P]) -> Door[P]:
+        @wraps(view)
+        def door(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
+            response = _answer(request, lambda known: view(known, *args, **kwargs), scopes)
+            add_never_cache_headers(response)
+            patch_vary_headers(response, ("Cookie", "HX-Request"))
+            return response
+
+        return door
+
+    return decorate
+
+
+def _answer(
+    request: HttpRequest, view: Callable[[PageRequest], HttpResponseBase], scopes: tuple[Scope, ...]
+) -> HttpResponseBase:
+    try:
+        if not request.user.is_authenticated:
+            return _to_sign_in(request)
+        member = member_of(request)
+        if member is None:
+            raise NoTenant
+        with timezone.override(member.time_zone):
+            try:
+                require(member, *scopes)
+                return view(cast("PageRequest", request))
+            except InterlockError as error:
+                return problem(request, error)
+    except InterlockError as error:
+        return problem(request, error)
+
+
+def require(member: Member, *scopes: Scope) -> None:
+    """Raises ScopeMissing, with the roles that bring it and the administrators who give it."""
+    for scope in scopes:
+        if scope not in member.scopes:
+            bringing = [role.value for role in Role if scope in SCOPES[role]]
+            raise ScopeMissing(
+                scope=scope.value, role=" or ".join(bringing), roles=[role.value for role in member.roles],
+                admins=who_grants(member.tenant.id), tenant=member.tenant.name,
+            )  # fmt: skip
+
+
+def member_of(request: HttpRequest) -> Member | None:
+    """The member who asks; None for a stranger and for a person without a tenant. Read once a request.
+
+    A chosen tenant the person has left gives way to their first.
+    """
+    if not hasattr(request, "member"):
+        request.member = _member(request)  # type: ignore[attr-defined]
+    found: Member | None = request.member  # type: ignore[attr-defined]
+    return found
+
+
+def _member(request: HttpRequest) -> Member | None:
+    person = request.user
+    if not isinstance(person, Person) or not person.is_active:
+        return None
+    tenants = tenants_by_id(tenants_of_person(person.id))
+    chosen = request.session.get(CHOSEN)
+    tenants_in_turn = sorted(tenants, key=lambda one: str(one.id) != chosen)
+    for candidate in tenants_in_turn:
+        standing = standing_of_person(candidate.id, person.id)
+        if standing is not None:
+            return _as_member(request, person, candidate, tuple(tenants), standing)
+    return None
+
+
+def _as_member(
+    request: HttpRequest, person: Person, at: Tenant, tenants: tuple[Tenant, ...], standing: Standing
+) -> Member:
+    return Member(
+        person=person, tenant=at, tenants=tenants, principal=standing.principal, owner=standing.owner,
+        roles=standing.roles, scopes=standing.scopes, authorities=standing.authorities,
+        time_zone=zone_of(request, at),
+    )  # fmt: skip
+
+
+def zone_of(request: HttpRequest, at: Tenant) -> ZoneInfo:
+    """The zone the person asked for by cookie, else the tenant's, else UTC."""
+    for name in (unquote(request.COOKIES.get(ZONE_COOKIE, "")), at.time_zone):
+        if known(name):
+            return ZoneInfo(name)
+    return ZoneInfo("UTC")
+
+
+def _to_sign_in(request: HttpRequest) -> HttpResponse:
+    if request.headers.get("HX-Request"):
+        # A fragment must not be replaced by a whole sign-in page.
+        back = redirect_to_login(request.headers.get("HX-Current-URL", "/")).url
+        return HttpResponse(status=401, headers={"HX-Redirect": back})
+    back_to = request.get_full_path() if request.method in {"GET", "HEAD"} else "/"
+    return redirect_to_login(back_to)
+
+
+def problem(request: HttpRequest, error: InterlockError) -> HttpResponse:
+    """The page or fragment that says what was refused; the roof names who draws it
+    (`INTERLOCK_PROBLEM_PAGE`)."""
+    draw: Callable[[HttpRequest, InterlockError], HttpResponse] = import_string(
+        settings.INTERLOCK_PROBLEM_PAGE
+    )
+    return draw(request, error)
+
+
+def back(request: HttpRequest, otherwise: str = "/") -> HttpResponseRedirect:
+    """Back to the address in the form's `next`, if it is one of ours."""
+    wanted = request.POST.get("next", "")
+    fine = url_has_allowed_host_and_scheme(wanted, {request.get_host()}, require_https=request.is_secure())
+    return HttpResponseRedirect(wanted if fine else resolve_url(otherwise))
+
+
+@require_POST
+@page()
+def switch(request: PageRequest) -> HttpResponse:
+    """Look at another of one's tenants from now on. 404 for a tenant that is not one's own (R-SEC-1)."""
+    wanted = uuid_or_none(request.POST.get("tenant", ""))
+    if wanted not in {one.id for one in request.member.tenants}:
+        raise NotFound
+    request.session[CHOSEN] = str(wanted)
+    return back(request)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 
-from channels.routing import ProtocolTypeRouter
 from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+# First: what the routes import needs Django's apps.
+_http = get_asgi_application()
 
-application = ProtocolTypeRouter({"http": get_asgi_application()})
+from config.routing import hub, live  # noqa: E402
+
+HUB = hub()
+application = live(_http, HUB)

@@ -41,6 +41,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("palette", pages.palette, name="palette"),
     path("styleguide", pages.styleguide, name="styleguide"),
     path("tenant/switch", switch, name="tenant-switch"),
+    path("", include("config.polling")),
     *page_patterns(),
 ]
 handler404 = "config.problems.not_found"

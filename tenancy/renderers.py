@@ -1,4 +1,4 @@
-"""JSON Lines beside JSON, for doors that hand out files."""
+"""JSON Lines and event streams beside JSON, for doors that hand out more than one document."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -21,3 +21,10 @@ class JSONLinesRenderer(JSONRenderer):
         """A refusal as JSON; the lines themselves never come here."""
         body: bytes = super().render(data, "application/json", renderer_context)
         return body
+
+
+class EventStreamRenderer(JSONLinesRenderer):
+    """Lets a client ask for `text/event-stream`; what a door refuses is still a problem document."""
+
+    media_type = "text/event-stream"
+    format = "sse"

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from orchestrator.api import catalogue, runs, tasks
+from orchestrator.api import catalogue, runs, stream, tasks
 
 urlpatterns = [
     path("tasks", tasks.Tasks.as_view(), name="tasks"),
@@ -14,6 +14,7 @@ urlpatterns = [
     path("runs/<str:run_id>/events", runs.Events.as_view(), name="run-events"),
     path("runs/<str:run_id>/result", runs.Result.as_view(), name="run-result"),
     path("runs/<str:run_id>/trace", runs.Trace.as_view(), name="run-trace"),
+    path("runs/<str:run_id>/stream", stream.Stream.as_view(), name="run-stream"),
     path("runs/<str:run_id>/replay", runs.Replay.as_view(), name="run-replay"),
     path("workflows", catalogue.Workflows.as_view(), name="workflows"),
     path("workflows/<str:slug>", catalogue.OneWorkflow.as_view(), name="workflow"),

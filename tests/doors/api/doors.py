@@ -29,6 +29,7 @@ DOORS: dict[tuple[str, str], Scope | None] = {
     ("get", "api/v1/runs/{run_id}/events"): Scope.READ,
     ("get", "api/v1/runs/{run_id}/result"): Scope.READ,
     ("get", "api/v1/runs/{run_id}/trace"): Scope.READ,
+    ("get", "api/v1/runs/{run_id}/stream"): Scope.READ,
     ("post", "api/v1/runs/{run_id}/replay"): Scope.READ,
     ("get", "api/v1/workflows"): Scope.READ,
     ("get", "api/v1/workflows/{slug}"): Scope.READ,

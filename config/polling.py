@@ -1,0 +1,42 @@
+"""Where a page without a socket asks what is new (traces/views/polling.py)."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.http.response import HttpResponseBase
+from django.urls import path
+from django.views.decorators.http import require_safe
+
+from config.feeds import INBOX, RUN, RUNS
+from tenancy.core.roles import Scope
+from tenancy.pages import PageRequest, page
+from traces.views.polling import poll
+
+
+@require_safe
+@page(Scope.READ)
+def run(request: PageRequest, run_id: UUID) -> HttpResponseBase:
+    """A run's page."""
+    return poll(request, RUN, run_id)
+
+
+@require_safe
+@page(Scope.READ)
+def runs(request: PageRequest) -> HttpResponseBase:
+    """The list of runs."""
+    return poll(request, RUNS, request.member.tenant.id)
+
+
+@require_safe
+@page(Scope.READ)
+def inbox(request: PageRequest) -> HttpResponseBase:
+    """The inbox."""
+    return poll(request, INBOX, request.member.tenant.id)
+
+
+urlpatterns = [
+    path("runs/<uuid:run_id>/events.html", run, name="run-poll"),
+    path("runs/changes.html", runs, name="runs-poll"),
+    path("approvals/changes.html", inbox, name="inbox-poll"),
+]

@@ -1,0 +1,109 @@
+"""GET /runs/{id}/stream: a run's events as they come (R-API-5, R-SESS-11).
+
+This view knows the caller, finds the run and refuses; the stream itself is the ASGI server's
+(traces/consumers/streams.py). Under a server that cannot stream, the answer is what there is so far: an event
+source comes back with its last id, by the rules of the protocol.
+"""
+
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework.authentication import BaseAuthentication
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from orchestrator.api.runs import Reading
+from orchestrator.api.serializers import EventsQuery
+from orchestrator.consumers import RunFeed
+from orchestrator.queries.runs import run_of
+from tenancy.authentication import Caller, KeyAuthentication
+from tenancy.context import tenant
+from tenancy.core.errors import TenancyError
+from tenancy.doors import caller, uuid_or_none
+from tenancy.presence import Presence, of_session
+from tenancy.renderers import EventStreamRenderer
+from tenancy.shapes import asked
+from traces.consumers.streams import ADMISSION, Admission, event
+from traces.live.feeds import Batch, sequence
+
+FEED = RunFeed()
+LAST_EVENT_ID = OpenApiParameter(
+    "Last-Event-ID",
+    {"type": "string", "pattern": "^[0-9]{1,16}$"},
+    OpenApiParameter.HEADER,
+    description="The id of the last event that was taken; it goes before `after`.",
+)
+SAID = """Server-sent events: `event` (an event of the trace, its `seq` as the id), `progress` (the envelope
+of the newest committed step), `end` (status and terminal code; nothing follows). Comments keep it open."""
+# The page's own session is nothing that a program's document offers.
+BY_KEY: Any = [{"apiKey": []}]
+
+
+class SessionAuthentication(BaseAuthentication):
+    """A person's own page may follow too; only where nothing is changed."""
+
+    def authenticate(self, request: Request) -> tuple[Caller, None] | None:
+        """The person of the session; None for nobody."""
+        session = getattr(request._request, "session", None)  # noqa: SLF001 - DRF's own way to Django's request
+        if session is None or not session.session_key:
+            return None
+        try:
+            found = of_session(session.session_key)
+        except TenancyError:
+            return None
+        request._request.presence = found  # type: ignore[attr-defined]  # noqa: SLF001
+        return Caller(
+            principal=found.principal, owner=found.principal, tenant=found.tenant, scopes=found.scopes
+        ), None
+
+
+class Stream(Reading):
+    """A run's trace as it grows."""
+
+    authentication_classes = [KeyAuthentication, SessionAuthentication]
+    renderer_classes = [EventStreamRenderer]
+
+    @extend_schema(
+        operation_id="stream_run",
+        parameters=[EventsQuery, LAST_EVENT_ID],
+        responses={(200, "text/event-stream"): OpenApiResponse(OpenApiTypes.STR, description=SAID)},
+        auth=BY_KEY,
+    )
+    def get(self, request: Request, run_id: str) -> HttpResponse | Response:
+        """The events after a sequence number, and on from there."""
+        after: int = asked(EventsQuery, request.query_params)["after"]
+        last = request.headers.get("Last-Event-ID", "")
+        try:
+            after = sequence(last) if last else after
+        except ValueError:
+            asked(EventsQuery, {"after": "-1"})
+        who = caller(request)
+        with tenant(who.tenant):
+            run = run_of(uuid_or_none(run_id))
+        admission: Admission | None = getattr(request._request, "scope", {}).get(ADMISSION)  # noqa: SLF001
+        body = b""
+        if admission is None:
+            body = _so_far(who.tenant, run.id, after)
+        else:
+            admission.admit(_presence(request, who), run.id, after)
+        return HttpResponse(body, content_type="text/event-stream")
+
+
+def _presence(request: Request, who: Caller) -> Presence:
+    found: Presence | None = getattr(request._request, "presence", None)  # noqa: SLF001
+    return found or Presence(tenant=who.tenant, principal=who.principal, scopes=who.scopes)
+
+
+def _so_far(tenant_id: UUID, run_id: UUID, after: int) -> bytes:
+    parts: list[bytes] = []
+    more = True
+    while more:
+        batch: Batch = FEED.read(tenant_id, run_id, after)
+        parts += [event("event", item.body, item.seq) for item in batch.items]
+        parts += [event(name, body) for name, body in sorted(batch.beside.items())]
+        after, more = int(batch.seq), batch.more
+    ending: Any = batch.end
+    return b"".join(parts) + (event("end", ending) if ending is not None else b"")

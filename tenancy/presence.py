@@ -1,0 +1,121 @@
+"""Who stands behind a connection that stays open: a person's session or a key, looked at now and again."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from http.cookies import CookieError
+from importlib import import_module
+from types import SimpleNamespace
+from typing import Any, cast
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib.auth import get_user
+from django.http import parse_cookie
+from django.http.request import split_domain_port, validate_host
+
+from tenancy.authentication import caller_of
+from tenancy.core.errors import Forbidden, KeyInvalid, TenancyError
+from tenancy.core.roles import Scope
+from tenancy.models import Person
+from tenancy.queries import standing_of, standing_of_person, tenants_by_id, tenants_of_person
+
+Headers = tuple[tuple[bytes, bytes], ...]
+CHOSEN = "tenant"
+"""The session's key for the chosen tenant's id (tenancy/pages.py)."""
+
+
+class SignedOut(TenancyError):
+    """Nobody is signed in here."""
+
+    code = "signed-out"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Presence:
+    """A principal in a tenant with the scopes it had when last looked at. `session` is a person's."""
+
+    tenant: UUID
+    principal: UUID
+    scopes: tuple[str, ...]
+    session: str | None = None
+
+    @property
+    def is_person(self) -> bool:
+        """Whether a person's browser asks, and not a program."""
+        return self.session is not None
+
+    def needs(self, scope: Scope) -> None:
+        """Raises Forbidden without the scope."""
+        if scope.value not in self.scopes:
+            raise Forbidden(reason=f"this needs the scope {scope.value}")
+
+
+def header(headers: Headers, name: bytes) -> str:
+    """A header's value, the last one's where there are several; "" for none."""
+    return dict(headers).get(name, b"").decode("latin-1")
+
+
+def same_origin(headers: Headers) -> bool:
+    """Whether a page of this very house asks. A program shows a key, which no page sends by itself."""
+    if header(headers, b"authorization"):
+        return True
+    origin, host = header(headers, b"origin"), header(headers, b"host")
+    if origin in settings.CSRF_TRUSTED_ORIGINS:
+        return True
+    try:
+        asked = urlsplit(origin).netloc
+    except ValueError:
+        return False
+    domain, _ = split_domain_port(host)
+    return bool(host) and asked == host and validate_host(domain, settings.ALLOWED_HOSTS)
+
+
+def arrive(headers: Headers) -> Presence:
+    """Who asks, by `Authorization: Bearer` or by the session's cookie.
+
+    Raises SignedOut, KeyInvalid, KeyExpired, KeyRevoked, and Forbidden for a person of no tenant.
+    """
+    if given := header(headers, b"authorization"):
+        word, _, key = given.partition(" ")
+        if word.lower() != "bearer":
+            raise KeyInvalid
+        who = caller_of(key.strip())
+        return Presence(tenant=who.tenant, principal=who.principal, scopes=who.scopes)
+    try:
+        cookies = parse_cookie(header(headers, b"cookie"))
+    except CookieError:
+        raise SignedOut from None
+    session = cookies.get(settings.SESSION_COOKIE_NAME)
+    if not session:
+        raise SignedOut
+    return of_session(session)
+
+
+def of_session(key: str, tenant_id: UUID | None = None) -> Presence:
+    """The person of a session, in the tenant it is in or the one given. Raises SignedOut, Forbidden."""
+    store = cast("Callable[[str], Any]", import_module(settings.SESSION_ENGINE).SessionStore)(key)
+    person = get_user(cast("Any", SimpleNamespace(session=store)))
+    if not isinstance(person, Person) or not person.is_active:
+        raise SignedOut
+    wanted = str(tenant_id or store.get(CHOSEN, ""))
+    houses = [one.id for one in tenants_by_id(tenants_of_person(person.id))]
+    # A chosen tenant that was left gives way to the first, as on a page; one that is followed does not.
+    houses.sort(key=lambda house: str(house) != wanted)
+    for house in houses if tenant_id is None else [tenant_id]:
+        standing = standing_of_person(house, person.id)
+        if standing is not None:
+            scopes = tuple(scope.value for scope in standing.scopes)
+            return Presence(tenant=house, principal=standing.principal, scopes=scopes, session=key)
+    raise Forbidden(reason="you have no role in this tenant")
+
+
+def look_again(presence: Presence) -> Presence:
+    """The same principal as it stands now. Raises as `arrive` does."""
+    if presence.session is not None:
+        return of_session(presence.session, presence.tenant)
+    standing = standing_of(presence.tenant, presence.principal)
+    if standing is None:
+        raise KeyInvalid
+    scopes = tuple(scope.value for scope in standing.scopes)
+    return Presence(tenant=presence.tenant, principal=presence.principal, scopes=scopes)

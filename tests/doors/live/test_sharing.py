@@ -1,0 +1,143 @@
+"""Many viewers of one process: exact delivery, one read for all, and no harm by a slow one."""
+
+import asyncio
+import random
+from collections.abc import Iterator
+from functools import partial
+from uuid import UUID
+
+import pytest
+from channels.routing import URLRouter
+
+from config.embedded import EmbeddedValkey
+from config.routing import router
+from tests.conftest import House
+from tests.doors.api.program import Program
+from tests.doors.live.client import Follower, closing, following
+from tests.doors.live.serving import QUICK, Serving
+from tests.proves import proves
+from traces.consumers.sockets import Socket
+from traces.live.hub import Hub
+from traces.live.publishing import announce
+from traces.live.scripted import ScriptedFeed
+from traces.live.viewers import Limits
+
+VIEWERS, EVENTS = 20, 200
+
+
+@pytest.fixture
+def feed() -> ScriptedFeed:
+    """Events in memory."""
+    return ScriptedFeed()
+
+
+def served(feed: ScriptedFeed, limits: Limits) -> Serving:
+    """A server of this feed alone."""
+
+    def application(hub: Hub) -> URLRouter:
+        return router({"^ws/runs/(?P<subject>[0-9a-f-]{36})$": Socket(hub, feed)})
+
+    return Serving(application, limits)
+
+
+@pytest.fixture
+def site(house: House, broker: EmbeddedValkey, feed: ScriptedFeed) -> Iterator[Serving]:
+    """The scripted feed, served."""
+    serving = served(feed, QUICK)
+    yield serving
+    serving.stop()
+
+
+@pytest.fixture
+def run(house: House, feed: ScriptedFeed, reader: Program) -> UUID:
+    """A run whose trace has begun."""
+    feed.append(house.tenant.id, house.tenant.id, b'{"n":1}')
+    return house.tenant.id
+
+
+def reached(seq: int, follower: Follower) -> bool:
+    """Whether a follower stands at `seq` or beyond."""
+    return bool(follower.after >= seq)
+
+
+async def watch(base: str, run: UUID, reader: Program, *, drops: int) -> list[int]:
+    """Follow to the end, losing the connection now and then without a word."""
+    after, seen = 0, list[int]()
+    for leg in range(drops + 1):
+        async with following(base, f"/ws/runs/{run}", reader, after=after) as follower:
+            enough = EVENTS if leg == drops else min(EVENTS, after + random.randint(1, EVENTS // (drops + 1)))
+            await follower.until(partial(reached, enough), 30)
+            if leg < drops:
+                follower.socket.transport.abort()
+            after = follower.after
+            seen += [item["n"] for item in follower.items]
+    return seen
+
+
+@proves("R-SESS-11", part="a fifth of the clients drop twice: nothing is missing, nothing comes twice")
+async def test_everybody_gets_everything_once(
+    site: Serving, house: House, feed: ScriptedFeed, run: UUID, reader: Program
+) -> None:
+    viewers = [
+        asyncio.create_task(watch(site.base, run, reader, drops=2 if number % 5 == 0 else 0))
+        for number in range(VIEWERS)
+    ]
+    for number in range(2, EVENTS + 1):
+        seq = feed.append(house.tenant.id, run, b'{"n":%d}' % number)
+        announce(house.tenant.id, run, seq)
+        await asyncio.sleep(0.01)
+    expected = list(range(1, EVENTS + 1))
+    assert all(seen == expected for seen in await asyncio.gather(*viewers))
+    assert feed.reads < EVENTS * 3, "one read serves everybody"
+
+
+async def test_one_read_serves_all_who_stand_alike(
+    site: Serving, house: House, feed: ScriptedFeed, run: UUID, reader: Program
+) -> None:
+    async def one(follower: Follower) -> None:
+        await follower.until(lambda f: f.after == 2)
+
+    stack = [following(site.base, f"/ws/runs/{run}", reader) for _ in range(10)]
+    followers = [await one_.__aenter__() for one_ in stack]
+    for follower in followers:
+        await follower.until(lambda f: f.after == 1)
+    before = feed.reads
+    announce(house.tenant.id, run, feed.append(house.tenant.id, run, b'{"n":2}'))
+    await asyncio.gather(*map(one, followers))
+    assert feed.reads - before <= 2
+    for opened in stack:
+        await opened.__aexit__(None, None, None)
+
+
+async def test_who_does_not_read_is_sent_away_and_the_others_go_on(
+    house: House, broker: EmbeddedValkey, feed: ScriptedFeed, run: UUID, reader: Program
+) -> None:
+    big = b'{"n":0,"text":"' + b"x" * 200_000 + b'"}'
+    site = served(feed, Limits(fallback=0.2, frames=5, share=1.0))
+    try:
+        async with (
+            following(site.base, f"/ws/runs/{run}", reader) as quick,
+            following(site.base, f"/ws/runs/{run}", reader) as slow,
+        ):
+            await slow.take()
+            slow.socket.transport.pause_reading()
+            for _ in range(150):
+                announce(house.tenant.id, run, feed.append(house.tenant.id, run, big))
+                await quick.until(lambda f: f.after == len(feed.said(house.tenant.id, run)))
+            slow.socket.transport.resume_reading()
+            assert await closing(slow, 20) == 4408
+            assert quick.after == 151
+    finally:
+        site.stop()
+
+
+async def test_a_store_that_is_away_ends_no_viewing(
+    site: Serving, house: House, feed: ScriptedFeed, run: UUID, reader: Program
+) -> None:
+    async with following(site.base, f"/ws/runs/{run}", reader) as follower:
+        await follower.until(lambda f: f.after == 1)
+        feed.failing = True
+        announce(house.tenant.id, run, feed.append(house.tenant.id, run, b'{"n":2}'))
+        await asyncio.sleep(0.3)
+        feed.failing = False
+        await follower.until(lambda f: f.after == 2)

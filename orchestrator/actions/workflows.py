@@ -1,0 +1,104 @@
+"""Publishing and retiring workflows by people and programs: one verb behind page, API and command
+(R-GRAPH-4)."""
+
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from orchestrator.actions.publish import compile_here, publish_workflow
+from orchestrator.core.checks.fault import fault
+from orchestrator.core.compiler import failed
+from orchestrator.core.errors import CompileFailed
+from orchestrator.core.graph import CompiledGraph
+from orchestrator.models import BoundaryVersion, WorkflowVersion
+from orchestrator.sources import Source, read_source, with_lines
+from tenancy.actions import audit
+from tenancy.clock import database_now
+from tenancy.context import raw_cursor, tenant
+from tenancy.core.errors import NotFound
+
+
+class Publication(NamedTuple):
+    """A version, and whether this publication made it."""
+
+    version: WorkflowVersion
+    new: bool
+
+
+def compile_source(tenant_id: UUID, text: str) -> CompiledGraph:
+    """Compile a source text against the tenant's own tools and boundaries; nothing changes. Opens the
+    tenant's transaction itself.
+
+    Raises CompileFailed with every fault, each with its `line`.
+    """
+    source = read_source(text)
+    with tenant(tenant_id):
+        return _compiled(source)
+
+
+def publish_source(tenant_id: UUID, text: str, *, by: UUID | None, reason: str = "") -> Publication:
+    """Compile and publish a source text as the newest version of its workflow; audited. Outermost verb: owns
+    the transaction.
+
+    The same graph again is the version that stands. Raises CompileFailed with every fault, each with its
+    `line`; nothing is changed then.
+    """
+    source = read_source(text)
+    with tenant(tenant_id):
+        raw_cursor().execute(
+            "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"workflows:{tenant_id}",)
+        )
+        spec = _compiled(source).spec
+        before = _newest(spec.slug)
+        version = publish_workflow(tenant_id, spec, by=by)
+        new = before is None or before.id != version.id
+        if new:
+            was: dict[str, Any] = (
+                {} if before is None else {"version": before.version, "digest": before.digest}
+            )
+            audit(
+                tenant_id, by, verb="workflow.publish", object=f"workflow:{version.slug}", before=was,
+                after={"version": version.version, "digest": version.digest}, reason=reason,
+            )  # fmt: skip
+        return Publication(version, new)
+
+
+def retire_workflow(
+    tenant_id: UUID, slug: str, number: int, *, by: UUID | None, reason: str
+) -> WorkflowVersion:
+    """Take a version out of choice; the newest that is left is what new runs get. Runs of it go on. Audited.
+    Outermost verb: owns the transaction.
+
+    A version that was retired before keeps its time. Raises NotFound.
+    """
+    with tenant(tenant_id):
+        version = WorkflowVersion.objects.filter(slug=slug, version=number).first()
+        if version is None:
+            raise NotFound
+        at = database_now()
+        if WorkflowVersion.objects.filter(id=version.id, retired_at=None).update(retired_at=at):
+            audit(
+                tenant_id, by, verb="workflow.retire", object=f"workflow:{slug}",
+                before={"version": number, "retired": False}, after={"version": number, "retired": True},
+                reason=reason,
+            )  # fmt: skip
+        version.refresh_from_db()
+        return version
+
+
+def _newest(slug: str) -> WorkflowVersion | None:
+    return WorkflowVersion.objects.filter(slug=slug).order_by("-version").first()
+
+
+def _compiled(source: Source) -> CompiledGraph:
+    try:
+        graph = compile_here(source.document)
+    except CompileFailed as error:
+        raise _located(error, source) from None
+    boundary = graph.spec.boundary
+    if not BoundaryVersion.objects.filter(slug=boundary).exists():
+        raise _located(failed((fault(0, f"boundary: there is no boundary {boundary!r} here"),)), source)
+    return graph
+
+
+def _located(error: CompileFailed, source: Source) -> CompileFailed:
+    return CompileFailed(count=error.data["count"], faults=with_lines(error.data["faults"], source))

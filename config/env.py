@@ -62,7 +62,7 @@ class Environment(BaseSettings):
     metrics_port: int | None = Field(None, ge=1, le=65535, validation_alias="INTERLOCK_METRICS_PORT")
     allowed_hosts: str = Field("localhost,127.0.0.1,[::1]", validation_alias="INTERLOCK_ALLOWED_HOSTS")
     secret_key: SecretStr | None = Field(None, validation_alias="INTERLOCK_SECRET_KEY")
-    # Where the console is reached from outside (https://console.example), and how many proxies stand before it.
+    # Where the console is reached from outside (https://console.example), and how many proxies stand before.
     origins: str = Field("", validation_alias="INTERLOCK_ORIGINS")
     proxies: int = Field(0, ge=0, le=9, validation_alias="INTERLOCK_PROXIES")
     oidc_url: str | None = Field(None, validation_alias="INTERLOCK_OIDC_URL")

@@ -48,5 +48,5 @@ _kept_modules = cache(_modules)
 
 
 def import_map() -> str:
-    """The import map of all first-party modules, as JSON. File names are ours: nothing in it needs escaping."""
+    """The import map of all first-party modules, as JSON. Nothing in it needs escaping."""
     return _modules() if settings.DEBUG else _kept_modules()

@@ -82,8 +82,8 @@ Door = Callable[Concatenate[HttpRequest, P], HttpResponseBase]
 def page(*scopes: Scope) -> Callable[[View[P]], Door[P]]:
     """A view for members who hold all of `scopes`; none given: every member.
 
-    Not signed in: to the sign-in page and back. No tenant, or a scope missing: 403 and whom to ask. Within the
-    view times are those of the member's zone.
+    Not signed in: to the sign-in page and back. No tenant, or a scope missing: 403 and whom to ask. Within
+    the view times are those of the member's zone.
     """
 
     def decorate(view: View[P]) -> Door[P]:

@@ -5,10 +5,10 @@ Text that came from outside goes through `{% hostile %}`; everything else is esc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from django import template
@@ -31,9 +31,13 @@ LONG = 2_000
 HANDLES_ITSELF = (CheckboxInput, RadioSelect, CheckboxSelectMultiple)
 
 
-def component(name: str) -> Any:
+Tag = TypeVar("Tag", bound=Callable[..., Context])
+
+
+def component(name: str) -> Callable[[Tag], Tag]:
     """An inclusion tag that draws `templates/components/<name>.html`."""
-    return register.inclusion_tag(f"components/{name}.html", name=name)
+    decorate: Callable[[Tag], Tag] = register.inclusion_tag(f"components/{name}.html", name=name)
+    return decorate
 
 
 @component("state_chip")
@@ -138,7 +142,7 @@ def hostile_line(text: Any, limit: int = 120) -> Context:
     return {"head": pieces(whole[:limit]), "left": max(0, len(whole) - limit)}
 
 
-@register.inclusion_tag("components/pieces.html", name="pieces")
+@component("pieces")
 def shown_pieces(of: Sequence[Piece]) -> Context:
     """Stretches and marks (the inside of the two tags above)."""
     return {"pieces": of}
@@ -190,7 +194,7 @@ def field(form_field: BoundField) -> Context:
     }  # fmt: skip
 
 
-@component("errors")
+@register.inclusion_tag("components/errors.html", name="form_errors")
 def form_errors(form: Any) -> Context:
     """The summary above a form that was refused: each error leads to its field."""
     named = [(found, found.errors) for found in form if found.errors]

@@ -22,7 +22,7 @@ def sparkline(values: Sequence[Value], width: int = WIDTH, height: int = HEIGHT)
     """The points of a polyline through `values`, the greatest at the top and zero at the bottom."""
     if not values:
         return ""
-    highest = max(max(float(value) for value in values), 0.0) or 1.0
+    highest = max(0.0, *(float(value) for value in values)) or 1.0
     step = width / max(len(values) - 1, 1)
     return " ".join(
         f"{at * step:.1f},{height - 2 - (height - 4) * max(float(value), 0.0) / highest:.1f}"

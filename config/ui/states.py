@@ -34,7 +34,7 @@ class Look(NamedTuple):
 
 
 STATES: dict[str, Look] = {
-    # runs (R-SESS-5)
+    # Of runs, as R-SESS-5 names them.
     "queued": Look("Queued", "circle", Tone.QUEUED),
     "in_progress": Look("Running", "play", Tone.RUNNING),
     "awaiting_gate": Look("Needs approval", "diamond", Tone.APPROVAL),
@@ -45,11 +45,11 @@ STATES: dict[str, Look] = {
     "expired": Look("Expired", "hourglass", Tone.EXPIRED),
     "rejected": Look("Rejected", "thumb", Tone.CANCELLED),
     "cancelled": Look("Cancelled", "ban", Tone.CANCELLED),
-    # inside a run
+    # Within a run, or how it ended.
     "retrying": Look("Retrying", "loop", Tone.RETRYING),
     "limit": Look("Stopped at limit", "square", Tone.LIMIT),
     "partial": Look("Partly done", "half", Tone.SUCCEEDED),
-    # requests (R-APPR-2)
+    # Of requests, as R-APPR-2 names them.
     "pending": Look("Waits", "diamond", Tone.APPROVAL),
     "decided": Look("Decided", "check", Tone.SUCCEEDED),
     "withdrawn": Look("Withdrawn", "ban", Tone.CANCELLED),

@@ -14,7 +14,7 @@ OPEN_BELOW = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """One value. `kind` is object, array, string, number, boolean or null; `left` counts what is not drawn."""
+    """One value. `kind` is object, array, string, number, boolean or null; `left`: how many are not drawn."""
 
     key: str | None
     kind: str

@@ -1,0 +1,184 @@
+"""A running house for browsers: the web server and a worker in processes of their own, on the tests' database."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from axe_playwright_python.sync_playwright import Axe
+from django.conf import settings
+from django.test import Client
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright
+
+from config import plan
+from config.children import Command
+from tenancy.models import Person
+
+CHROMIUM = os.environ.get("INTERLOCK_CHROMIUM") or shutil.which("chromium")
+# Root has no sandbox; the rest keeps the browser from asking anybody outside for anything.
+FLAGS = (
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+)  # fmt: skip
+WIDE, NARROW, NARROWEST = 1280, 390, 320
+START_SECONDS = 30.0
+
+
+def start(playwright: Playwright) -> Browser:
+    """The system's Chromium."""
+    return playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+
+
+class Child:
+    """A process of the house; its output goes to a file that a failed start shows."""
+
+    def __init__(self, command: Command, log: Path) -> None:
+        self.log = log
+        with log.open("ab") as out:
+            self.process = subprocess.Popen(
+                command.argv, cwd=command.folder, env=dict(command.environment), stdout=out, stderr=out
+            )
+
+    def wait_until(self, ready: Callable[[], bool]) -> None:
+        """Raises AssertionError with the end of its output when it dies or is not ready in time."""
+        until = time.monotonic() + START_SECONDS
+        while not ready():
+            alive = self.process.poll() is None and time.monotonic() < until
+            assert alive, self.log.read_text(errors="replace")[-4000:]
+            time.sleep(0.05)
+
+    def end(self, *, kill: bool = False) -> None:
+        """Stop it; `kill` gives it no chance to say goodbye."""
+        if self.process.poll() is None:
+            self.process.kill() if kill else self.process.terminate()
+        self.process.wait(20)
+
+
+@dataclass
+class Site:
+    """The web server under `url` (localhost, which browsers take for secure), and maybe a worker."""
+
+    environment: dict[str, str]
+    folder: Path
+    port: int = field(default_factory=plan.free_port)
+    web: Child | None = None
+    worker: Child | None = None
+
+    @property
+    def url(self) -> str:
+        """Where it is."""
+        return f"http://localhost:{self.port}"
+
+    def start(self) -> None:
+        """Start the web server and wait until it answers."""
+        environment = self.environment | {"INTERLOCK_PORT": str(self.port)}
+        part = plan.web("127.0.0.1", self.port, environment)
+        self.web = Child(part.command(), self.folder / "web.log")
+        self.web.wait_until(part.ready)
+
+    def stop(self, *, kill: bool = False) -> None:
+        """Stop the web server, or kill it."""
+        if self.web is not None:
+            self.web.end(kill=kill)
+            self.web = None
+
+    def start_worker(self) -> None:
+        """Start a worker; it stays until the session ends."""
+        if self.worker is None:
+            part = plan.worker(self.folder, self.environment, threads=4, drain=1)
+            part.before()
+            self.worker = Child(part.command(), self.folder / "worker.log")
+            self.worker.wait_until(part.ready)
+
+    def end(self) -> None:
+        """Stop everything."""
+        self.stop()
+        if self.worker is not None:
+            self.worker.end()
+
+
+@dataclass
+class Messages:
+    """What the browser's console said. `expect` names what a test provokes on purpose."""
+
+    heard: list[str] = field(default_factory=list)
+    expected: list[str] = field(default_factory=list)
+
+    def listen(self, page: Page) -> None:
+        """Hear a page."""
+        page.on("console", lambda message: self.heard.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: self.heard.append(f"error: {error}"))
+
+    def expect(self, part: str) -> None:
+        """A message with this in it is no surprise."""
+        self.expected.append(part)
+
+    @property
+    def surprises(self) -> list[str]:
+        """What nobody expected."""
+        return [text for text in self.heard if not any(part in text for part in self.expected)]
+
+
+@dataclass
+class Visitors:
+    """Opens pages as somebody."""
+
+    browser: Browser
+    site: Site
+    messages: Messages
+    contexts: list[BrowserContext] = field(default_factory=list)
+
+    def page(
+        self, person: Person | None = None, *, width: int = WIDE, theme: str = "light", script: bool = True
+    ) -> Page:
+        """A page of a browser of its own, signed in as `person` (None: a stranger), on no address yet."""
+        context = self.browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme="dark" if theme == "dark" else "light",
+            java_script_enabled=script, base_url=self.site.url, reduced_motion="reduce",
+        )  # fmt: skip
+        self.contexts.append(context)
+        if person is not None:
+            context.add_cookies([{"name": "sessionid", "value": session_of(person), "url": self.site.url}])
+        page = context.new_page()
+        page.set_default_timeout(10_000)
+        self.messages.listen(page)
+        return page
+
+    def leave(self) -> None:
+        """Close what was opened."""
+        for context in self.contexts:
+            context.close()
+        self.contexts.clear()
+
+
+def session_of(person: Person) -> str:
+    """A session of a person, as signing in would have made it."""
+    client = Client()
+    client.force_login(person)
+    return str(client.cookies[settings.SESSION_COOKIE_NAME].value)
+
+
+def axe(page: Page) -> None:
+    """No violation of any rule of axe. Raises AssertionError with what and where."""
+    found: Any = Axe().run(page).response["violations"]
+    said = [
+        f"{one['id']}: {one['help']}\n"
+        + "\n".join(
+            f"  {node['target']} {node['html'][:160]}\n  {node['failureSummary'][:300]}"
+            for node in one["nodes"][:4]
+        )
+        for one in found
+    ]
+    assert not said, f"{page.url}\n" + "\n".join(said)
+
+
+def no_sideways(page: Page) -> None:
+    """The page fits its width."""
+    wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    assert wide <= 0, f"{page.url} is {wide} px too wide"

@@ -74,6 +74,11 @@ def secret_pointers(value: Any) -> tuple[str, ...]:
     return tuple(argument.pointer for argument in shown_arguments(value, ()) if argument.fingerprint)
 
 
+def without_secrets(value: Any) -> Any:
+    """The same value with a mark where something looks like a secret."""
+    return orjson.loads(redact(orjson.dumps(value))[0])
+
+
 def to_type(
     risk: str, *, has_amount: bool, amount: Decimal | None, arguments: Any, tool: str
 ) -> Typed | None:

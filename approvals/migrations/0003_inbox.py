@@ -20,7 +20,9 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="request",
             index=models.Index(
-                fields=["tenant", "-settled_at", "-id"], condition=~Q(status="pending"), name="request_settled"
+                fields=["tenant", "-settled_at", "-id"],
+                condition=~Q(status="pending"),
+                name="request_settled",
             ),
         ),
         migrations.AddIndex(

@@ -10,15 +10,21 @@ from typing import Any, Final
 
 import orjson
 
-from approvals.core.arguments import Argument, Typed, secret_pointers, shown_arguments, to_type
-from approvals.core.changes import Change, changes
+from approvals.core.arguments import (
+    Argument,
+    Typed,
+    secret_pointers,
+    shown_arguments,
+    to_type,
+    without_secrets,
+)
 from approvals.core.lifecycle import AGREEING, FITTING, DecisionKind, RequestStatus
 from approvals.core.packet import Packet
 from approvals.core.policy import Decider
 from approvals.models import Decision, Request
 from approvals.ports import CallShape, asking_runs
 from approvals.queries.people import names_of
-from approvals.queries.waiting import Row, rows_of
+from approvals.queries.waiting import Row, Said, rows_of
 from tenancy.clock import database_now
 from traces.models import Event
 
@@ -45,19 +51,16 @@ class Edit:
     name: str
     at: datetime
     arguments: Any
-    changes: tuple[Change, ...]
     decision: Decision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Before:
-    """An earlier decision on the same tool, with what was different then."""
+    """An earlier decision on the same tool, with the arguments of then."""
 
     request: Request
-    name: str
-    kind: str
-    at: datetime
-    changes: tuple[Change, ...]
+    said: Said
+    arguments: Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +86,16 @@ class Card:
     def request(self) -> Request:
         """Its request."""
         return self.row.request
+
+    @property
+    def safe(self) -> Any:
+        """The arguments with a mark where something looks like a secret."""
+        return without_secrets(self.arguments)
+
+    @property
+    def seen(self) -> str:
+        """What the page keeps of them, to say what changed since."""
+        return orjson.dumps(self.safe, option=orjson.OPT_SORT_KEYS).decode()
 
     @property
     def late(self) -> bool:
@@ -129,9 +142,9 @@ def card_of(request: Request, decider: Decider) -> Card:
         secrets=secret_pointers(arguments) if packet.arguments else (),
         typed=_typed(request, arguments),
         agreed=len({d.owner for d in said if d.kind in AGREEING and d.arguments is None}),
-        edits=_edits(said, arguments),
+        edits=_edits(said),
         history=_history(request),
-        before=_before(request, arguments),
+        before=_before(request),
         approved_lately=_approved_lately(request, decider, now - AN_HOUR),
         now=now,
     )
@@ -150,7 +163,7 @@ def _typed(request: Request, arguments: Any) -> Typed | None:
     )  # fmt: skip
 
 
-def _edits(said: Sequence[Decision], arguments: Any) -> tuple[Edit, ...]:
+def _edits(said: Sequence[Decision]) -> tuple[Edit, ...]:
     """The edits that were agreed to, each once, by who proposed it."""
     names = names_of({decision.principal for decision in said})
     found: dict[bytes, Edit] = {}
@@ -159,8 +172,7 @@ def _edits(said: Sequence[Decision], arguments: Any) -> tuple[Edit, ...]:
             continue
         other = orjson.loads(body := bytes(decision.arguments))
         found.setdefault(body, Edit(
-            name=names.get(decision.principal, "somebody"), at=decision.at, arguments=other,
-            changes=changes(arguments, other), decision=decision,
+            name=names.get(decision.principal, "somebody"), at=decision.at, arguments=other, decision=decision
         ))  # fmt: skip
     return tuple(found.values())
 
@@ -197,7 +209,7 @@ def _detail(body: dict[str, Any]) -> str:
     return " · ".join(text for text in named if isinstance(text, str) and text)
 
 
-def _before(request: Request, arguments: Any) -> tuple[Before, ...]:
+def _before(request: Request) -> tuple[Before, ...]:
     """What was decided on the same tool the last few times."""
     if not request.tool:
         return ()
@@ -208,10 +220,8 @@ def _before(request: Request, arguments: Any) -> tuple[Before, ...]:
         last, packet = row.ended_by, orjson.loads(bytes(row.request.packet))
         if last is None:
             continue
-        then = orjson.loads(packet["arguments"]) if packet["arguments"] else None
-        found.append(Before(
-            request=row.request, name=last.name, kind=last.kind, at=last.at, changes=changes(then, arguments)
-        ))  # fmt: skip
+        then = without_secrets(orjson.loads(packet["arguments"])) if packet["arguments"] else None
+        found.append(Before(request=row.request, said=last, arguments=then))
     return tuple(found)
 
 

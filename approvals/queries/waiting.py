@@ -6,7 +6,7 @@ All inside the tenant's context. A page is 50 rows, found by the key of the row 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import reduce
 from operator import or_
 from typing import Any, Final, Literal
@@ -21,6 +21,7 @@ from approvals.models import Decision, Request
 from approvals.ports import RunWords, asking_runs
 from approvals.queries import decisions_by_request
 from approvals.queries.people import asked_of, names_of
+from tenancy.clock import database_now
 from tenancy.core.errors import InvalidInput
 from tenancy.core.roles import Authority, Scope
 
@@ -30,6 +31,10 @@ PAGE: Final = 50
 CAP: Final = 1_000
 PENDING: Final = RequestStatus.PENDING.value
 LINE: Final = 300
+WORDS: Final = {
+    "approve": "yes", "edit": "yes, with changes", "reject": "no", "answer": "an answer",
+    "happened": "that it happened", "not_happened": "that it did not happen", "cancel": "to cancel the run",
+}  # fmt: skip
 RANK = Case(
     *(When(risk=risk, then=Value(rank)) for rank, risk in enumerate(RISKS)),
     default=Value(len(RISKS)),
@@ -60,6 +65,12 @@ class Said:
     kind: str
     at: datetime
     owner: UUID
+    reason: str = ""
+
+    @property
+    def word(self) -> str:
+        """What they said, in words."""
+        return WORDS[self.kind]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +140,10 @@ def words_of(requests: Iterable[UUID]) -> dict[UUID, tuple[Said, ...]]:
     names = names_of({decision.principal for said in found.values() for decision in said})
     return {
         request: tuple(
-            Said(name=names.get(d.principal, "somebody"), kind=d.kind, at=d.at, owner=d.owner) for d in said
+            Said(
+                name=names.get(d.principal, "somebody"), kind=d.kind, at=d.at, owner=d.owner, reason=d.reason
+            )
+            for d in said
         )
         for request, said in found.items()
     }
@@ -146,6 +160,24 @@ def line_of(request: Request) -> str:
 def count(tab: Tab, decider: Decider) -> int:
     """How many are in a tab; what is beyond a thousand is not counted."""
     return _of_tab(tab, decider, ()).order_by()[: CAP + 1].count()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lately:
+    """What was decided in the last 24 hours: how many (of a thousand at most), and how long the one in the
+    middle took."""
+
+    decided: int
+    median: timedelta | None
+
+
+def decided_lately() -> Lately:
+    """What an empty inbox says about the last 24 hours."""
+    since = database_now() - timedelta(hours=24)
+    decided = Request.objects.filter(status=RequestStatus.DECIDED.value, settled_at__gte=since)
+    times = decided.order_by("-settled_at").values_list("created_at", "settled_at")[:CAP]
+    took = sorted(settled - created for created, settled in times if settled is not None)
+    return Lately(decided=len(took), median=took[len(took) // 2] if took else None)
 
 
 def tools_that_ask() -> list[str]:

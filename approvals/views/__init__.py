@@ -1,0 +1,1 @@
+"""The inbox and the decision for people."""

@@ -1,0 +1,205 @@
+"""POST /approvals/<id>/decide: one person's word, by a plain form (R-APPR-3, R-UI-4)."""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpResponse, HttpResponseRedirect
+from django.shortcuts import render, resolve_url
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.http import require_POST
+
+from approvals.actions import Word, decide
+from approvals.core.errors import AlreadyDecided, DecisionInvalid, Expired, NotYours, PacketChanged
+from approvals.core.lifecycle import DecisionKind
+from approvals.core.policy import Rule
+from approvals.models import Request
+from approvals.queries.card import Card
+from approvals.views.cards import Notice, previewed, shown_card
+from approvals.views.words import FormFaulty, NotReviewed, NotSaid, agreed_edit, edit_of, row_id, word_of
+from tenancy.context import tenant
+from tenancy.core.errors import InterlockError
+from tenancy.core.roles import Scope
+from tenancy.pages import PageRequest, page
+
+SAID: Mapping[DecisionKind, str] = {
+    DecisionKind.APPROVE: "Approved.",
+    DecisionKind.EDIT: "Approved with your changes.",
+    DecisionKind.REJECT: "Rejected; the run is told your reason.",
+    DecisionKind.ANSWER: "Answered; the run goes on.",
+    DecisionKind.HAPPENED: "Noted: it happened.",
+    DecisionKind.NOT_HAPPENED: "Noted: it did not happen.",
+    DecisionKind.CANCEL: "Noted: the run is cancelled.",
+}
+PANELS = {"edit": "edit", "review": "edit", "reject": "reject", "cancel": "cancel"}
+
+
+@require_POST
+@page(Scope.READ)
+def decide_here(request: PageRequest, request_id: UUID) -> HttpResponse:
+    """Decide: on to the next request. The card again with what stands in the way: 403 not yours, 409 decided
+    before or changed, 410 too late, 422 a word that does not fit.
+    """
+    member, said = request.member, request.POST
+    with tenant(member.tenant.id):
+        card = shown_card(member, request_id).card
+    if said.get("decision") == "review":
+        return _review(request, card)
+    try:
+        word = word_of(card, said) if card.decidable else _in_vain(card)
+        settled = decide(member.tenant.id, request_id, member.principal, word)
+    except NotReviewed:
+        return _review(request, card)
+    except (NotYours, AlreadyDecided, PacketChanged, Expired, DecisionInvalid) as error:
+        return _refused(request, request_id, error)
+    messages.success(request, _told(settled, word.kind))
+    return HttpResponseRedirect(_onwards(request, request_id))
+
+
+def _in_vain(card: Card) -> Word:
+    """A word that cannot count, so that the verb says why. Raises AlreadyDecided for a person's second.
+
+    Without the digest of what was shown it decides nothing, whatever has changed meanwhile.
+    """
+    if card.row.open and card.row.voted:
+        raise AlreadyDecided(status="decided by you")
+    return Word(kind=card.fitting[0], packet_digest="")
+
+
+@require_POST
+@page(Scope.READ)
+def preview(request: PageRequest, request_id: UUID) -> HttpResponse:
+    """What an edit would change, as it is typed: a fragment; without script the whole page."""
+    with tenant(request.member.tenant.id):
+        card = shown_card(request.member, request_id).card
+    return _review(request, card)
+
+
+def _review(request: PageRequest, card: Card) -> HttpResponse:
+    """The difference, with the button that approves just this one."""
+    said = request.POST
+    small = request.headers.get("HX-Request") is not None
+    with tenant(request.member.tenant.id):
+        try:
+            found = agreed_edit(card, said) or edit_of(card, said)
+        except DecisionInvalid as error:
+            if not small:
+                return _refused(request, card.request.id, error)
+            return render(request, "approvals/_preview.html", {"faulty": _faults_of(error)})
+        shown = shown_card(
+            request.member, card.request.id, said=said, preview=previewed(card, found), panel="edit",
+            **_way(request),
+        )  # fmt: skip
+    if small:
+        return render(request, "approvals/_preview.html", {"shown": shown, "preview": shown.preview})
+    return render(request, "approvals/approval.html", {"shown": shown, "alone": True})
+
+
+def _refused(request: PageRequest, request_id: UUID, error: InterlockError) -> HttpResponse:
+    """The card as it stands now, with what stood in the way."""
+    said = request.POST
+    with tenant(request.member.tenant.id):
+        shown = shown_card(
+            request.member, request_id, said=said, faults=_named(error),
+            form_faults=error.read.faults if isinstance(error, FormFaulty) else _at_fields(error),
+            panel=PANELS.get(said.get("decision", ""), ""), **_way(request),
+        )  # fmt: skip
+    notice = _notice(error, shown.card)
+    context = {"shown": shown, "notice": notice, "alone": True}
+    return render(request, "approvals/approval.html", context, status=_status(error))
+
+
+def _status(error: InterlockError) -> int:
+    """As the API answers it (config/statuses.py)."""
+    table: tuple[tuple[type[InterlockError], int], ...] = (
+        (NotYours, 403), (AlreadyDecided, 409), (PacketChanged, 409), (Expired, 410), (DecisionInvalid, 422),
+    )  # fmt: skip
+    return next(status for kind, status in table if isinstance(error, kind))
+
+
+def _notice(error: InterlockError, card: Card) -> Notice:
+    match error:
+        case NotYours():
+            return Notice(tone="forbidden", title="This is not yours to decide.", text=_why_not(error))
+        case AlreadyDecided():
+            return _already(error, card)
+        case PacketChanged():
+            text = "What is asked changed after you opened it. Nothing was decided; the changes are marked."
+            return Notice(tone="stale", title="Look again.", text=text)
+        case Expired():
+            text = "Nothing was decided. The run was told that nobody answered in time."
+            return Notice(tone="stale", title="You are too late: the request expired.", text=text)
+    return Notice(tone="error", title="Nothing was decided yet.", text=str(error))
+
+
+def _already(error: AlreadyDecided, card: Card) -> Notice:
+    if card.row.voted and card.row.open:
+        text = "Your word counts already; another person is needed."
+        return Notice(tone="info", title="You have decided this before.", text=text)
+    title = f"The request was already {error.data['status']}."
+    return Notice(
+        tone="stale", title=title, text="Your word was not needed. Who decided, and when, stands below."
+    )
+
+
+def _why_not(error: NotYours) -> str:
+    more = {
+        Rule.OWN_RUN.value: " Somebody else who may decide in this queue must do it.",
+        Rule.SUBMITTER_ANSWERS.value: " The question was put to them.",
+        Rule.SCOPE.value: " The roles reviewer and admin have it; an admin of the tenant grants them.",
+    }
+    reason = str(error.data.get("reason", ""))
+    return (
+        f"{reason[:1].upper()}{reason[1:]}.{more.get(str(error.data.get('rule')), ' Ask an administrator.')}"
+    )
+
+
+def _named(error: InterlockError) -> dict[str, str]:
+    """A fault at a field of the card's own: the reason, or what is to be typed."""
+    pointer = str(error.data.get("pointer", ""))
+    return {pointer[1:]: f"Needed: {error.data['detail']}."} if isinstance(error, NotSaid) and pointer else {}
+
+
+def _at_fields(error: InterlockError) -> dict[str, tuple[str, ...]]:
+    """What the verb has against a value, at the field it names."""
+    pointer = str(error.data.get("pointer", ""))
+    for start in ("/arguments", "/answer"):
+        if pointer.startswith(start):
+            return {pointer.removeprefix(start): (str(error.data.get("detail", error)),)}
+    return {}
+
+
+def _faults_of(error: DecisionInvalid) -> list[str]:
+    if isinstance(error, FormFaulty):
+        return [
+            f"{where or 'The value'}: {text}" for where, said in error.read.faults.items() for text in said
+        ]
+    return [str(error)]
+
+
+def _told(settled: Request, kind: DecisionKind) -> str:
+    waits = settled.status == "pending"
+    return f"{SAID[kind]} One more person must agree before it is done." if waits else SAID[kind]
+
+
+def _way(request: PageRequest) -> dict[str, Any]:
+    """Where the form came from and which request comes next."""
+    return {"back": _safe(request), "next": request.POST.get("next", "")}
+
+
+def _safe(request: PageRequest) -> str:
+    wanted = request.POST.get("back", "")
+    host = {request.get_host()}
+    return wanted if url_has_allowed_host_and_scheme(wanted, host, require_https=request.is_secure()) else ""
+
+
+def _onwards(request: PageRequest, done: UUID) -> str:
+    """Back to the list, with the next request open and this one struck through; or to where one came from."""
+    where = _safe(request)
+    if not where.startswith("/approvals?"):
+        return where or resolve_url("approval", done)
+    following = row_id(request.POST.get("next", ""))
+    query = [("done", str(done)), *([("open", str(following))] if following is not None else [])]
+    return f"{where}&{urlencode(query)}"

@@ -1,0 +1,142 @@
+"""GET /approvals, list and packet side by side, and /approvals/<id>, the packet alone (R-UI-4, R-APPR-9)."""
+
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.http import HttpResponse
+from django.shortcuts import render, resolve_url
+from django.views.decorators.http import require_safe
+
+from approvals.core.policy import RISKS
+from approvals.queries.people import decider_of
+from approvals.queries.waiting import (
+    TABS,
+    Filters,
+    Inbox,
+    Row,
+    Tab,
+    count,
+    decided_lately,
+    inbox_page,
+    tools_that_ask,
+)
+from approvals.views.cards import Shown, shown_card
+from approvals.views.words import row_id
+from tenancy.context import tenant
+from tenancy.core.roles import Scope
+from tenancy.marks import mark_now
+from tenancy.pages import Member, PageRequest, page
+
+NAMES = {"mine": "Mine", "open": "All open", "decided": "Decided"}
+LONGEST = 64
+MOST_DONE = 50
+
+
+@require_safe
+@page(Scope.READ)
+def inbox(request: PageRequest) -> HttpResponse:
+    """What waits for this person, what waits at all, and what was decided; one request open beside it."""
+    member = request.member
+    tab, filters, done = _tab(request), _filters(request), _done(request)
+    with tenant(member.tenant.id):
+        seq = str(mark_now())
+        decider = decider_of(member)
+        found = inbox_page(tab, decider, filters, cursor=request.GET.get("cursor", ""), done=done)
+        chosen = _chosen(request, found, done)
+        context = {
+            **_around(member, tab, filters, found, done),
+            "shown": _card(member, chosen, found, back=_address(tab, filters, done), done=done),
+            "seq": seq,
+            "tools": tools_that_ask(),
+            "chosen": chosen,
+            "lately": None if found.rows else decided_lately(),
+            "landed": bool(done),
+        }
+        return render(request, "approvals/inbox.html", context)
+
+
+@require_safe
+@page(Scope.READ)
+def approval(request: PageRequest, request_id: UUID) -> HttpResponse:
+    """One request, alone on its page: the same card, with or without script."""
+    with tenant(request.member.tenant.id):
+        seq = str(mark_now())
+        shown = shown_card(request.member, request_id, back=resolve_url("approval", request_id))
+        return render(request, "approvals/approval.html", {"shown": shown, "alone": True, "seq": seq})
+
+
+def _around(member: Member, tab: Tab, filters: Filters, found: Inbox, done: Sequence[UUID]) -> dict[str, Any]:
+    decider = decider_of(member)
+    return {
+        "inbox": found,
+        "tab": tab,
+        "tabs": [
+            (
+                name,
+                NAMES[name],
+                _address(name, filters, ()),
+                count(name, decider) if name != "decided" else None,
+            )
+            for name in TABS
+        ],
+        "filters": filters,
+        "risks": RISKS,
+        "without": [
+            (name, value, _address(tab, filters, (), but=name)) for name, value in filters.given.items()
+        ],
+        "list_url": _address(tab, filters, done),
+        "more": _address(tab, filters, done, cursor=found.next) if found.next else "",
+        "may_decide": Scope.DECIDE in member.scopes,
+    }
+
+
+def _card(
+    member: Member, chosen: UUID | None, found: Inbox, *, back: str, done: Sequence[UUID]
+) -> Shown | None:
+    if chosen is None:
+        return None
+    following = _following(found.rows, chosen, done)
+    return shown_card(member, chosen, back=back, next=str(following or ""))
+
+
+def _tab(request: PageRequest) -> Tab:
+    asked = request.GET.get("tab", "")
+    return next((tab for tab in TABS if tab == asked), "mine")
+
+
+def _filters(request: PageRequest) -> Filters:
+    text = {name: request.GET.get(name, "").strip()[:LONGEST] for name in ("tool", "risk", "workflow")}
+    return Filters(**text | {"risk": text["risk"] if text["risk"] in RISKS else ""})
+
+
+def _done(request: PageRequest) -> tuple[UUID, ...]:
+    found = [row_id(text) for text in request.GET.getlist("done")[-MOST_DONE:]]
+    return tuple(dict.fromkeys(one for one in found if one is not None))
+
+
+def _chosen(request: PageRequest, found: Inbox, done: Sequence[UUID]) -> UUID | None:
+    """The request to open: the one that is asked for, else the first that is not done."""
+    asked = row_id(request.GET.get("open", ""))
+    if asked is not None:
+        return asked
+    ids = [row.request.id for row in found.rows]
+    return next((one for one in ids if one not in done), ids[0] if ids else None)
+
+
+def _following(rows: Sequence[Row], chosen: UUID, done: Sequence[UUID]) -> UUID | None:
+    """The request after the chosen one that still waits; from the top again after the last."""
+    ids = [row.request.id for row in rows]
+    at = ids.index(chosen) + 1 if chosen in ids else 0
+    turn = [*rows[at:], *rows[:at]]
+    waiting = [row.request.id for row in turn if row.open and row.request.id not in (*done, chosen)]
+    return waiting[0] if waiting else None
+
+
+def _address(tab: str, filters: Filters, done: Sequence[UUID], *, but: str = "", cursor: str = "") -> str:
+    """A list's address; it always has a query, so that more can be added to it."""
+    query = [("tab", tab), *((name, value) for name, value in filters.given.items() if name != but)]
+    query += [("done", str(one)) for one in done]
+    query += [("cursor", cursor)] if cursor else []
+    return f"{resolve_url('approvals')}?{urlencode(query)}"

@@ -1,0 +1,12 @@
+"""Where the inbox's pages are."""
+
+from django.urls import path
+
+from approvals.views import deciding, inbox
+
+urlpatterns = [
+    path("approvals", inbox.inbox, name="approvals"),
+    path("approvals/<uuid:request_id>", inbox.approval, name="approval"),
+    path("approvals/<uuid:request_id>/decide", deciding.decide_here, name="approval-decide"),
+    path("approvals/<uuid:request_id>/preview", deciding.preview, name="approval-preview"),
+]

@@ -25,7 +25,7 @@ ETAG = OpenApiParameter(
     OpenApiParameter.HEADER,
     required=True,
     response=[200, 304],
-    description="Changes with the run.",
+    description="Changes with what is shown.",
 )
 REPLAYED = OpenApiParameter(
     "Idempotent-Replay",
@@ -33,6 +33,9 @@ REPLAYED = OpenApiParameter(
     OpenApiParameter.HEADER,
     response=[200, 202],
     description="Only where this key was answered before.",
+)
+IF_MATCH = OpenApiParameter(
+    "If-Match", str, OpenApiParameter.HEADER, description="The ETag of what was looked at: else 412."
 )
 PROBLEM: dict[str, Any] = {
     "type": "object",
@@ -68,6 +71,7 @@ WRITING = {
     "406": "No such representation.",
     "409": "Not in this state, or the Idempotency-Key is in use.",
     "410": "Too late.",
+    "412": "It was changed since; If-Match names what was looked at.",
     "413": "The body is too large.",
     "415": "The body is not JSON.",
     "422": "Well formed, and not possible; or the Idempotency-Key was used for another body.",
@@ -75,6 +79,15 @@ WRITING = {
     "507": "The store is full: no new work.",
 }
 MISSING = {"404": "There is no such thing here."}
+
+
+TAGGED: dict[str, tuple[OpenApiParameter, ...]] = {
+    "get_run": (IF_NONE_MATCH, ETAG),
+    "get_tool": (IF_NONE_MATCH, ETAG),
+    "change_tool": (IF_MATCH,),
+    "get_ceilings": (IF_NONE_MATCH, ETAG),
+    "set_ceilings": (IF_MATCH,),
+}
 
 
 class KeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
@@ -107,11 +120,12 @@ class Schema(AutoSchema):
     """Adds the headers that doors of a kind share."""
 
     def get_override_parameters(self) -> list[Any]:
-        """Idempotency-Key on every POST, If-None-Match and ETag where a run is read."""
+        """Idempotency-Key on every POST, ETags and their conditions where there are some."""
         given: list[Any] = super().get_override_parameters()
         if self.method == "POST":
             given = [*given, POST_ONCE, REPLAYED]
-        return [*given, IF_NONE_MATCH, ETAG] if self.get_operation_id() == "get_run" else given
+        known = TAGGED.get(self.get_operation_id())
+        return [*given, *known] if known is not None else given
 
 
 def simplified(node: Any) -> Any:
@@ -129,7 +143,8 @@ def with_problems(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     reference = {CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     for path, methods in result["paths"].items():
         for method, operation in methods.items():
-            refusals = ALWAYS | (WRITING if method == "post" else READING) | (MISSING if "{" in path else {})
+            writes = method in {"post", "put", "patch"}
+            refusals = ALWAYS | (WRITING if writes else READING) | (MISSING if "{" in path else {})
             for status, words in refusals.items():
                 operation["responses"].setdefault(status, {"description": words, "content": reference})
             operation["responses"] = dict(sorted(operation["responses"].items()))

@@ -8,11 +8,13 @@ from uuid import UUID
 
 import orjson
 from django.db.models import Q, QuerySet
+from django.utils.http import parse_etags
 from rest_framework.exceptions import ParseError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from tenancy.authentication import Caller
+from tenancy.core.errors import Stale
 from tenancy.idempotency import Answer, once
 from tenancy.shapes import LARGEST
 
@@ -37,6 +39,18 @@ def post_once(request: Request, act: Callable[[], Answer]) -> Response:
     answer = once(who.tenant, who.principal, key, request.path, request.data, act)
     headers = {"Idempotent-Replay": "true"} if answer.replayed else {}
     return Response(answer.body, status=answer.status, headers=headers)
+
+
+def expected_tag(request: Request) -> str | None:
+    """The entity tag, without its quotes, that If-Match asks for; None where anything will do. Raises Stale
+    for what no tag of ours can be."""
+    given = request.headers.get("If-Match")
+    if given is None or given.strip() == "*":
+        return None
+    tags = parse_etags(given)
+    if len(tags) != 1 or tags[0].startswith("W/"):
+        raise Stale
+    return tags[0].strip('"')
 
 
 def uuid_or_none(text: str) -> UUID | None:

@@ -2,7 +2,13 @@
 transaction."""
 
 from budgets.actions.accounts import close_run_account, extend, open_run_account
-from budgets.actions.ceilings import charge_tenant_check, ensure_tenant_windows, set_ceilings
+from budgets.actions.ceilings import (
+    change_ceilings,
+    charge_tenant_check,
+    ensure_tenant_windows,
+    newest_ceilings,
+    set_ceilings,
+)
 from budgets.actions.correcting import correct
 from budgets.actions.posting import PostHandle, Posting, post, queue_post
 from budgets.actions.prices import declare_price
@@ -14,12 +20,14 @@ __all__ = [
     "Refusal",
     "Reserve",
     "Settle",
+    "change_ceilings",
     "charge_tenant_check",
     "close_run_account",
     "correct",
     "declare_price",
     "ensure_tenant_windows",
     "extend",
+    "newest_ceilings",
     "open_run_account",
     "post",
     "queue_post",

@@ -16,7 +16,9 @@ from budgets.core.windows import Span, day_of, month_of
 from budgets.ledger import Cursor, Sheet
 from budgets.models import TenantCeiling
 from tenancy.actions import audit
-from tenancy.context import raw_cursor
+from tenancy.clock import database_now
+from tenancy.context import raw_cursor, tenant
+from tenancy.core.errors import Stale
 from tenancy.ids import fresh_id
 from traces.core.canonical import plain
 
@@ -127,8 +129,25 @@ def set_ceilings(tenant_id: UUID, ceilings: Ceilings, *, by: UUID | None, reason
     )
 
 
+def change_ceilings(
+    tenant_id: UUID, ceilings: Ceilings, *, by: UUID | None, reason: str, expected: str | None = None
+) -> Ceilings:
+    """`set_ceilings` as an admin asks for it: now, and only if they still are what `expected` (their tag)
+    says. The same again changes nothing. Outermost verb: owns the transaction. Raises Stale."""
+    with tenant(tenant_id):
+        cursor = raw_cursor()
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"ceilings:{tenant_id}",))
+        before = newest_ceilings(tenant_id, cursor)
+        if expected is not None and expected != before.tag:
+            raise Stale
+        if before != ceilings:
+            set_ceilings(tenant_id, ceilings, by=by, reason=reason, at=database_now())
+        return newest_ceilings(tenant_id, cursor)
+
+
 def _shown(ceilings: Ceilings) -> dict[str, Any]:
-    return ceilings.model_dump(mode="json")
+    amounts = {name: getattr(ceilings, name) for name in Ceilings.model_fields}
+    return {name: None if amount is None else plain(amount) for name, amount in amounts.items()}
 
 
 def _standing(tenant_id: UUID, at: datetime, cursor: Cursor) -> dict[str, Any]:

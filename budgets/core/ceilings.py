@@ -7,6 +7,8 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from traces.core.canonical import plain
+
 
 class Ceilings(BaseModel):
     """Ceilings in US$; None is no ceiling. `tranche_usd` is how much of them a run holds at once (None: the
@@ -17,6 +19,12 @@ class Ceilings(BaseModel):
     daily_usd: Decimal | None = Field(default=None, ge=0)
     monthly_usd: Decimal | None = Field(default=None, ge=0)
     tranche_usd: Decimal | None = Field(default=None, ge=0)
+
+    @property
+    def tag(self) -> str:
+        """What changes whenever a ceiling does: an entity tag without its quotes."""
+        amounts = (getattr(self, name) for name in Ceilings.model_fields)
+        return "-".join("none" if amount is None else plain(amount) for amount in amounts)
 
 
 def _tier(per_run: str, daily: str, monthly: str) -> Ceilings:

@@ -5,7 +5,6 @@ from typing import Any
 from uuid import UUID
 
 from orchestrator.actions.publish import hold_registry, publish_registry, publish_tool
-from orchestrator.core.errors import Stale
 from orchestrator.core.tool import ToolSpec
 from orchestrator.core.tool_change import ToolChange, changed, difference
 from orchestrator.models import EmergencyStop
@@ -13,7 +12,7 @@ from orchestrator.queries.tools import DISABLED, ToolNow, lowest_risk, registry_
 from tenancy.actions import audit
 from tenancy.clock import database_now
 from tenancy.context import tenant
-from tenancy.core.errors import InvalidInput
+from tenancy.core.errors import Stale
 
 
 def change_tool(
@@ -32,8 +31,6 @@ def change_tool(
     them, and one whose risk class is raised asks a person. `expected` is the tag of what was looked at. The
     same again changes nothing. Raises NotFound, InvalidInput, Stale.
     """
-    if not reason.strip():
-        raise InvalidInput(errors=[{"pointer": "/reason", "code": "required", "detail": "Say why."}])
     with tenant(tenant_id):
         hold_registry(tenant_id)
         before = tool_now(tenant_id, name)

@@ -1,6 +1,7 @@
 """Publishing and retiring workflows by people and programs: one verb behind page, API and command
 (R-GRAPH-4)."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -44,22 +45,16 @@ def publish_source(tenant_id: UUID, text: str, *, by: UUID | None, reason: str =
     """
     source = read_source(text)
     with tenant(tenant_id):
-        raw_cursor().execute(
-            "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"workflows:{tenant_id}",)
-        )
-        spec = _compiled(source).spec
-        before = _newest(spec.slug)
-        version = publish_workflow(tenant_id, spec, by=by)
-        new = before is None or before.id != version.id
-        if new:
-            was: dict[str, Any] = (
-                {} if before is None else {"version": before.version, "digest": before.digest}
-            )
-            audit(
-                tenant_id, by, verb="workflow.publish", object=f"workflow:{version.slug}", before=was,
-                after={"version": version.version, "digest": version.digest}, reason=reason,
-            )  # fmt: skip
-        return Publication(version, new)
+        return _published(tenant_id, source, by=by, reason=reason)
+
+
+def publish_document(
+    tenant_id: UUID, document: Mapping[str, Any], *, by: UUID | None, reason: str = ""
+) -> Publication:
+    """The same for a document that is no text: its faults have no line."""
+    source = Source(text="", document=dict(document))
+    with tenant(tenant_id):
+        return _published(tenant_id, source, by=by, reason=reason)
 
 
 def retire_workflow(
@@ -102,3 +97,18 @@ def _compiled(source: Source) -> CompiledGraph:
 
 def _located(error: CompileFailed, source: Source) -> CompileFailed:
     return CompileFailed(count=error.data["count"], faults=with_lines(error.data["faults"], source))
+
+
+def _published(tenant_id: UUID, source: Source, *, by: UUID | None, reason: str) -> Publication:
+    raw_cursor().execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"workflows:{tenant_id}",))
+    spec = _compiled(source).spec
+    before = _newest(spec.slug)
+    version = publish_workflow(tenant_id, spec, by=by)
+    new = before is None or before.id != version.id
+    if new:
+        was: dict[str, Any] = {} if before is None else {"version": before.version, "digest": before.digest}
+        audit(
+            tenant_id, by, verb="workflow.publish", object=f"workflow:{version.slug}", before=was,
+            after={"version": version.version, "digest": version.digest}, reason=reason,
+        )  # fmt: skip
+    return Publication(version, new)

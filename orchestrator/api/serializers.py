@@ -212,44 +212,6 @@ class ReplayField(serializers.Serializer[Any]):
     detail = serializers.CharField(allow_blank=True)
 
 
-class WorkflowRow(serializers.Serializer[Any]):
-    """The newest version of a workflow."""
-
-    slug = serializers.CharField()
-    version = serializers.IntegerField()
-    title = serializers.CharField()
-    tier = serializers.IntegerField()
-    digest = serializers.CharField()
-    published_at = serializers.DateTimeField()
-
-
-class WorkflowField(WorkflowRow):
-    """A workflow with the document it was compiled from."""
-
-    document = serializers.DictField(child=serializers.JSONField(allow_null=True))
-
-
-class ToolRow(serializers.Serializer[Any]):
-    """A tool as it is offered."""
-
-    name = serializers.CharField()
-    version = serializers.IntegerField()
-    description = serializers.CharField()
-    risk_class = serializers.CharField()
-    reversibility = serializers.CharField()
-    approval_policy = serializers.CharField()
-    needs_approval = serializers.BooleanField()
-    enabled = serializers.BooleanField()
-    input_schema = serializers.DictField(child=serializers.JSONField(allow_null=True))
-    output_schema = serializers.DictField(child=serializers.JSONField(allow_null=True))
-
-
-class ToolField(ToolRow):
-    """A tool with everything its active version declares."""
-
-    definition = serializers.DictField(child=serializers.JSONField(allow_null=True))
-
-
 def stamp(at: datetime | None) -> str | None:
     """A time as it is written."""
     return at.isoformat() if at is not None else None

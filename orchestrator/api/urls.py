@@ -18,6 +18,12 @@ urlpatterns = [
     path("runs/<str:run_id>/replay", runs.Replay.as_view(), name="run-replay"),
     path("workflows", catalogue.Workflows.as_view(), name="workflows"),
     path("workflows/<str:slug>", catalogue.OneWorkflow.as_view(), name="workflow"),
+    path("workflows/<str:slug>/versions", catalogue.Versions.as_view(), name="workflow-versions"),
+    path(
+        "workflows/<str:slug>/versions/<str:number>/retire",
+        catalogue.Retire.as_view(),
+        name="workflow-retire",
+    ),
     path("tools", catalogue.Tools.as_view(), name="tools"),
     path("tools/<str:name>", catalogue.OneTool.as_view(), name="tool"),
 ]

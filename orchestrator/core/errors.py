@@ -45,12 +45,6 @@ class GoalInvalid(OrchestratorError):
     code = "goal-invalid"
 
 
-class Stale(OrchestratorError):
-    """It was changed in the meantime; look at it again."""
-
-    code = "stale"
-
-
 class WorkflowUnknown(OrchestratorError):
     """There is no published workflow {slug}."""
 

@@ -76,3 +76,9 @@ class InvalidInput(TenancyError):
     """
 
     code = "invalid-input"
+
+
+class Stale(TenancyError):
+    """It was changed in the meantime; look at it again."""
+
+    code = "stale"

@@ -32,9 +32,15 @@ DOORS: dict[tuple[str, str], Scope | None] = {
     ("get", "api/v1/runs/{run_id}/stream"): Scope.READ,
     ("post", "api/v1/runs/{run_id}/replay"): Scope.READ,
     ("get", "api/v1/workflows"): Scope.READ,
+    ("post", "api/v1/workflows"): Scope.ADMIN,
     ("get", "api/v1/workflows/{slug}"): Scope.READ,
+    ("get", "api/v1/workflows/{slug}/versions"): Scope.READ,
+    ("post", "api/v1/workflows/{slug}/versions/{number}/retire"): Scope.ADMIN,
     ("get", "api/v1/tools"): Scope.READ,
     ("get", "api/v1/tools/{name}"): Scope.READ,
+    ("patch", "api/v1/tools/{name}"): Scope.ADMIN,
+    ("get", "api/v1/ceilings"): Scope.READ,
+    ("put", "api/v1/ceilings"): Scope.ADMIN,
     ("get", "api/v1/approvals"): Scope.READ,
     ("get", "api/v1/approvals/{request_id}"): Scope.READ,
     ("post", "api/v1/approvals/{request_id}/decisions"): Scope.READ,
@@ -42,9 +48,14 @@ DOORS: dict[tuple[str, str], Scope | None] = {
 BODIES: dict[str, Any] = {
     "api/v1/tasks": {"workflow": "tool-loop", "goal": {"objective": "How much is 1 + 1?"}},
     "api/v1/approvals/{request_id}/decisions": {"decision": "reject"},
+    "api/v1/workflows": {
+        "document": library.workflows()["tool-loop"].model_dump(mode="json", exclude_defaults=True)
+    },
+    "api/v1/tools/{name}": {"price_usd": "0.5"},
+    "api/v1/ceilings": {"per_run_usd": "5", "daily_usd": "100", "monthly_usd": None},
 }
-ONLY_THEIRS = {"slug": "theirs-alone", "name": "theirs.alone"}
-NOBODYS = {"slug": "nobodys-own1", "name": "nobodys.own1"}
+ONLY_THEIRS = {"slug": "theirs-alone", "name": "theirs.alone", "number": "1"}
+NOBODYS = {"slug": "nobodys-own1", "name": "nobodys.own1", "number": "1"}
 
 
 def addresses() -> set[tuple[str, str]]:

@@ -43,9 +43,13 @@ class Program:
             headers=self.headers(headers),
         )
 
-    def send(self, method: str, path: str) -> Any:
-        """Either of the two with an empty body."""
-        return self.post(path) if method == "post" else self.get(path)
+    def send(self, method: str, path: str, body: Any = None, *, headers: dict[str, str] | None = None) -> Any:
+        """Any method; all but GET with a JSON body, an empty one where none is given."""
+        if method == "get":
+            return self.get(path, headers=headers)
+        content = orjson.dumps({} if body is None else body)
+        given = self.headers(headers or {})
+        return self.client.generic(method, whole(path), content, "application/json", headers=given)
 
 
 def whole(path: str) -> str:

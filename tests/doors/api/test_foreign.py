@@ -53,7 +53,7 @@ def knock(who: Program, door: tuple[str, str], names: dict[str, str]) -> Any:
     """What a door answers to these names."""
     method, address = door
     path = "/" + address.format(**names)
-    return who.get(path) if method == "get" else who.post(path, BODIES.get(address))
+    return who.send(method, path, BODIES.get(address))
 
 
 def shape(response: Any) -> tuple[int, dict[str, Any], dict[str, str]]:

@@ -10,7 +10,7 @@ from tests.doors.api.program import Program, program, refusal
 from tests.factories.world import World
 from tests.proves import proves
 
-NAMES = {"run_id": "x", "request_id": "x", "slug": "x", "name": "x"}
+NAMES = {"run_id": "x", "request_id": "x", "slug": "x", "name": "x", "number": "1"}
 LOCKED = {door: scope for door, scope in DOORS.items() if scope is not None}
 
 
@@ -50,11 +50,11 @@ def test_a_key_with_the_scope_gets_past_the_lock(world: World) -> None:
     for role in Role:
         who = program(world.id, role)
         for (method, address), scope in LOCKED.items():
-            if scope not in SCOPES[role] or address.endswith("decisions"):
+            if scope not in SCOPES[role] or address.endswith(("decisions", "retire")):
                 continue
             path = path_of(address, things)
-            answer = who.get(path) if method == "get" else who.post(path, BODIES.get(address))
-            assert answer.status_code in {200, 202}, (role, address, answer.content)
+            answer = who.send(method, path, BODIES.get(address))
+            assert answer.status_code in {200, 201, 202}, (role, address, answer.content)
 
 
 def test_open_doors_ask_for_no_key(world: World) -> None:

@@ -1,0 +1,114 @@
+"""A tenant's ceilings, and what of them is spent (R-API-2, R-BUDGET-9)."""
+
+from typing import Any
+
+from django.http import HttpResponseNotModified
+from django.http.response import HttpResponseBase
+from django.utils.http import parse_etags
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import serializers
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from budgets.actions import change_ceilings, ensure_tenant_windows, newest_ceilings
+from budgets.core.ceilings import Ceilings
+from budgets.queries.tenant import Window, windows_now
+from tenancy.clock import database_now
+from tenancy.context import raw_cursor, tenant
+from tenancy.core.roles import Scope
+from tenancy.doors import caller, expected_tag
+from tenancy.permissions import requires
+from tenancy.shapes import Amount, Exact, Text, asked
+from traces.core.canonical import plain
+
+
+class WindowField(serializers.Serializer[Any]):
+    """A day or a month of the tenant's time zone, in US$. `left` is null where there is no ceiling."""
+
+    starts_at = serializers.DateTimeField()
+    ends_at = serializers.DateTimeField()
+    spent_usd = serializers.CharField()
+    reserved_usd = serializers.CharField()
+    left_usd = serializers.CharField(allow_null=True)
+
+
+class CeilingsField(serializers.Serializer[Any]):
+    """The ceilings in US$ as decimal text; null is no ceiling."""
+
+    per_run_usd = serializers.CharField(allow_null=True)
+    daily_usd = serializers.CharField(allow_null=True)
+    monthly_usd = serializers.CharField(allow_null=True)
+    day = WindowField()
+    month = WindowField()
+
+
+class CeilingsBody(Exact):
+    """All three ceilings; null is none."""
+
+    per_run_usd = Amount(allow_null=True)
+    daily_usd = Amount(allow_null=True)
+    monthly_usd = Amount(allow_null=True)
+    reason = Text(max_length=500, required=False, allow_blank=True, default="")
+
+
+class TenantCeilings(APIView):
+    """The ceilings of the caller's tenant."""
+
+    def get_permissions(self) -> list[BasePermission]:
+        """READ to look, ADMIN to set."""
+        scope = Scope.ADMIN if self.request.method == "PUT" else Scope.READ
+        return [requires(scope)()]
+
+    @extend_schema(
+        operation_id="get_ceilings",
+        responses={200: CeilingsField, 304: OpenApiResponse(description="As it was under If-None-Match.")},
+    )
+    def get(self, request: Request) -> HttpResponseBase | Response:
+        """Ceilings and what is spent of them, with an ETag that changes with the ceilings."""
+        ceilings, body = _standing(request)
+        tag = f'"{ceilings.tag}"'
+        if {tag, "*"} & set(parse_etags(request.headers.get("If-None-Match", ""))):
+            return HttpResponseNotModified(headers={"ETag": tag})
+        return Response(body, headers={"ETag": tag})
+
+    @extend_schema(operation_id="set_ceilings", request=CeilingsBody, responses=CeilingsField)
+    def put(self, request: Request) -> Response:
+        """Set all three; they hold from the next reservation on. With If-Match only those that were looked
+        at: else Stale (412)."""
+        who, body = caller(request), asked(CeilingsBody, request.data)
+        reason = body.pop("reason")
+        with tenant(who.tenant):
+            tranche = newest_ceilings(who.tenant, raw_cursor()).tranche_usd
+        change_ceilings(
+            who.tenant, Ceilings(**body, tranche_usd=tranche), by=who.principal, reason=reason,
+            expected=expected_tag(request),
+        )  # fmt: skip
+        ceilings, shown = _standing(request)
+        return Response(shown, headers={"ETag": f'"{ceilings.tag}"'})
+
+
+def _standing(request: Request) -> tuple[Ceilings, dict[str, Any]]:
+    who = caller(request).tenant
+    with tenant(who):
+        at = database_now()
+        ensure_tenant_windows(who, at)
+        ceilings, windows = newest_ceilings(who, raw_cursor()), windows_now(at)
+    amounts = {
+        name: None if (amount := getattr(ceilings, name)) is None else plain(amount)
+        for name in ("per_run_usd", "daily_usd", "monthly_usd")
+    }
+    return ceilings, {
+        **amounts, "day": _window(windows["tenant_day"]), "month": _window(windows["tenant_month"])
+    }  # fmt: skip
+
+
+def _window(window: Window) -> dict[str, Any]:
+    return {
+        "starts_at": window.start.isoformat(),
+        "ends_at": window.end.isoformat(),
+        "spent_usd": plain(window.spent),
+        "reserved_usd": plain(window.held),
+        "left_usd": None if window.left is None else plain(window.left),
+    }

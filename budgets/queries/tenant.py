@@ -1,0 +1,148 @@
+"""What a tenant may spend and has spent: windows, ceilings, days, the ledger of a day (R-BUDGET-9, R-UI-7).
+
+All inside the tenant's context. The sums are those of the lines and tranches that the reservations are made
+on, so a page and the API say the same to the cent.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any, Final
+from uuid import UUID
+
+from django.db.models import QuerySet
+
+from budgets.core.entry import read_amounts
+from budgets.core.outlook import Outlook, outlook
+from budgets.core.posting import COST
+from budgets.core.vector import ZERO
+from budgets.models import Entry, TenantCeiling
+from tenancy.context import current_tenant, raw_cursor
+from tenancy.core.errors import OutsideTenant
+
+# A line holds what was booked and what tranches hold; what runs have drawn on an open tranche is spent too.
+_WINDOWS: Final = """
+SELECT a.kind, a.id, a.window_start, a.window_end, l."limit", l.used, l.reserved,
+       coalesce((SELECT sum(t.used) FROM budgets_tranche t
+                  WHERE t.closed_at IS NULL AND a.id IN (t.day_id, t.month_id)), 0)
+  FROM budgets_account a JOIN budgets_line l ON l.tenant_id = a.tenant_id AND l.account_id = a.id
+ WHERE a.tenant_id = %(tenant)s AND a.kind = ANY(%(kinds)s) AND a.window_end > %(since)s
+   AND a.window_start <= %(at)s
+ ORDER BY a.window_start"""
+_LARGEST: Final = """
+SELECT l.account_id, l.used, l."limit" FROM budgets_line l
+ WHERE l.tenant_id = %(tenant)s AND l.dimension = 'cost_usd' AND l.used > 0 AND l.account_id >= %(since)s
+   AND EXISTS (SELECT 1 FROM budgets_account a WHERE a.id = l.account_id AND a.kind = 'run')
+ ORDER BY l.used DESC, l.account_id LIMIT %(most)s"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """A day or a month: US$ spent, held for runs, and the ceiling (None: none)."""
+
+    kind: str
+    account: UUID
+    start: datetime
+    end: datetime
+    limit: Decimal | None
+    spent: Decimal
+    held: Decimal
+
+    @property
+    def left(self) -> Decimal | None:
+        """What may still be reserved."""
+        return None if self.limit is None else max(ZERO, self.limit - self.spent - self.held)
+
+    def outlook(self, at: datetime) -> Outlook | None:
+        """Where it is heading."""
+        return outlook(self.spent, self.held, self.limit, start=self.start, end=self.end, at=at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Largest:
+    """A run that took much: US$ used and its limit."""
+
+    run: UUID
+    used: Decimal
+    limit: Decimal | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DayEntry:
+    """One entry of a tenant's day: changes of US$ spent, held and allowed."""
+
+    id: UUID
+    at: datetime
+    cause: str
+    run: UUID | None
+    effect: str
+    spent: Decimal
+    held: Decimal
+    limit: Decimal
+    unknown: bool
+
+
+def windows_now(at: datetime) -> Mapping[str, Window]:
+    """The day (`tenant_day`) and the month (`tenant_month`) that hold `at`, as far as they were opened."""
+    found = _windows(("tenant_day", "tenant_month"), since=at, at=at)
+    return {window.kind: window for window in found}
+
+
+def days(at: datetime, count: int) -> list[Window]:
+    """The tenant's days of the last `count` days that were opened, oldest first."""
+    return _windows(("tenant_day",), since=at - timedelta(days=count), at=at)
+
+
+def largest_runs(since: datetime, most: int = 10) -> list[Largest]:
+    """The runs admitted since then that took the most."""
+    cursor = raw_cursor()
+    first = UUID(int=int(since.timestamp() * 1000) << 80)
+    cursor.execute(_LARGEST, {"tenant": _here(), "since": first, "most": most})
+    return [Largest(run=row[0], used=row[1], limit=row[2]) for row in cursor.fetchall()]
+
+
+def ceiling_versions(most: int = 20) -> "Sequence[TenantCeiling]":
+    """Who set which ceilings, newest first."""
+    return list(TenantCeiling.objects.order_by("-id")[:most])
+
+
+def day_entries(day: UUID, *, cause: str = "", run: UUID | None = None) -> "QuerySet[Entry]":
+    """The entries of a tenant's day, newest first; of one cause, of one run."""
+    found = Entry.objects.filter(account_id=day, month_id__isnull=False)
+    if cause:
+        found = found.filter(cause=cause)
+    if run is not None:
+        found = found.filter(run_id=run)
+    return found.order_by("-id")
+
+
+def shown(entries: "QuerySet[Entry] | Sequence[Entry]") -> Iterator[DayEntry]:
+    """Entries as people read them."""
+    for entry in entries:
+        spent, held, limit = read_amounts(entry.amounts)
+        yield DayEntry(
+            id=entry.id, at=entry.at, cause=entry.cause, run=entry.run_id, effect=entry.effect_id or "",
+            spent=spent.get(COST) or ZERO, held=held.get(COST) or ZERO, limit=limit.get(COST) or ZERO,
+            unknown=entry.unknown,
+        )  # fmt: skip
+
+
+def _windows(kinds: tuple[str, ...], *, since: datetime, at: datetime) -> list[Window]:
+    cursor = raw_cursor()
+    cursor.execute(_WINDOWS, {"tenant": _here(), "kinds": list(kinds), "since": since, "at": at})
+    return [_window(row) for row in cursor.fetchall()]
+
+
+def _window(row: tuple[Any, ...]) -> Window:
+    kind, account, start, end, limit, used, reserved, drawn = row
+    return Window(
+        kind=kind, account=account, start=start, end=end, limit=limit, spent=used + drawn,
+        held=max(ZERO, reserved - drawn),
+    )  # fmt: skip
+
+
+def _here() -> UUID:
+    if (tenant_id := current_tenant()) is None:
+        raise OutsideTenant(table="budgets_account")
+    return tenant_id

@@ -1,0 +1,46 @@
+"""Where spending is heading (R-UI-7)."""
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+from budgets.core.outlook import Outlook, outlook
+from tests.proves import proves
+
+START = datetime(2026, 11, 1, tzinfo=UTC)
+END = START + timedelta(days=30)
+
+
+def after(days: float, spent: str, *, held: str = "0", limit: str | None = "100") -> Outlook | None:
+    """The outlook some days into a month of thirty."""
+    ceiling = None if limit is None else Decimal(limit)
+    at = START + timedelta(days=days)
+    return outlook(Decimal(spent), Decimal(held), ceiling, start=START, end=END, at=at)
+
+
+@proves("R-UI-7", part="forecast")
+def test_the_pace_so_far_is_carried_on_to_the_end() -> None:
+    assert after(10, "20") == Outlook(daily=Decimal("2.00"), by_the_end=Decimal("60.00"), stops_at=None)
+
+
+@proves("R-UI-7", part="projected stop")
+def test_a_pace_that_meets_the_ceiling_says_when() -> None:
+    found = after(10, "50", held="10")
+    assert found is not None
+    assert found.stops_at == START + timedelta(days=18)
+    assert found.by_the_end == Decimal("150.00")
+
+
+def test_what_is_full_has_stopped_now() -> None:
+    found = after(3, "90", held="10")
+    assert found is not None
+    assert found.stops_at == START + timedelta(days=3)
+
+
+def test_no_spending_and_no_ceiling_never_stop() -> None:
+    for found in (after(3, "0"), after(3, "500", limit=None)):
+        assert found is not None
+        assert found.stops_at is None
+
+
+def test_the_first_hour_says_nothing() -> None:
+    assert after(0.01, "5") is None

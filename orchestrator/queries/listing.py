@@ -12,6 +12,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
 from approvals.models import Request
@@ -111,9 +112,10 @@ def _one_of(*words: str) -> Any:
 def _moment(text: str) -> datetime:
     # A plus sign in an address that nobody quoted is a blank.
     found = parse_datetime(text.replace(" ", "+"))
-    if found is None or found.tzinfo is None:
+    if found is None:
         raise ValueError(text)
-    return found
+    # A form's field has no zone: it is the reader's.
+    return found if found.tzinfo is not None else timezone.make_aware(found)
 
 
 def _amount(text: str) -> Decimal:

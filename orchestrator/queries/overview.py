@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Final
 
 from django.db.models import Count as Counted
-from django.db.models import Max, Min, Q
+from django.db.models import Min, Q
 from django.db.models.functions import TruncHour
 
 from approvals.models import Request
@@ -50,8 +50,10 @@ class Spending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Now:
-    """What happens now. `hours` are the runs begun in each of the last 24 hours, oldest first."""
+    """What happens now. `begun` are the runs begun in the last 24 hours, `hours` those of each, oldest
+    first."""
 
+    begun: Count
     running: Count
     waiting: Count
     queued: Count
@@ -61,13 +63,13 @@ class Now:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """What works. `broken` are runs of the last day that ended because a dependency was away or one failure
-    came again and again: what a breaker leaves behind."""
+    """What works. `away` and `repeated` are runs of the last day that a breaker ended: a dependency could not
+    be reached, or the same failure came again and again. Breakers themselves live in the workers."""
 
     workers: int
-    last_seen: datetime | None
     stuck: bool
-    broken: Count
+    away: Count
+    repeated: Count
     since: datetime
     stops: tuple[EmergencyStop, ...]
 
@@ -145,6 +147,7 @@ def now_of(at: datetime) -> Now:
     hours = dict(began.order_by().values_list("hour").annotate(n=Counted("id")))
     first = at.replace(minute=0, second=0, microsecond=0) - timedelta(hours=HOURS - 1)
     return Now(
+        begun=count(runs_by(Filters(created_after=at - DAY))),
         running=count(runs_by(Filters(status="in_progress"))),
         waiting=count(runs_by(Filters(view="needs"))),
         queued=count(queued),
@@ -157,14 +160,16 @@ def health_of(at: datetime, moving: Now) -> Health:
     """What works, as this tenant's runs show it: workers are seen by the runs they hold or held last."""
     since = at - DAY
     live = Run.objects.filter(status__in=LIVE)
-    seen = live.aggregate(workers=Counted("lease_owner", distinct=True), last=Max("lease_until"))
-    codes = ("UNAVAILABLE_DEP", "REPEATED_FAILURE")
-    broken = Run.objects.filter(terminal_code__in=codes, finished_at__gt=since)
+    seen = live.filter(lease_until__gt=at).aggregate(workers=Counted("lease_owner", distinct=True))
+    away, repeated = (
+        count(runs_by(Filters(terminal_code=code, finished_after=since)))
+        for code in ("UNAVAILABLE_DEP", "REPEATED_FAILURE")
+    )
     return Health(
         workers=seen["workers"],
-        last_seen=seen["last"],
         stuck=moving.oldest_queued is not None and moving.oldest_queued < at - PATIENCE,
-        broken=count(broken),
+        away=away,
+        repeated=repeated,
         since=since,
         stops=tuple(_stops()),
     )

@@ -1,0 +1,57 @@
+"""Who did what to a run: wishes and decisions, in order (R-UI-3, R-SEC-6). In the tenant's context."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+from approvals.models import Decision, Request
+from orchestrator.models import Run, RunSignal, SignalReceipt
+from orchestrator.queries.listing import names_of
+
+MOST: Final = 200
+WORDS: Final = {"cancel": "asked to cancel", "pause": "asked to pause", "resume": "asked to resume"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Act:
+    """One act. `reason` is text from a person. `taken` is the record that took it up; None: not yet, or it
+    needed none. `request` leads to what was decided."""
+
+    at: datetime
+    who: str
+    what: str
+    reason: str = ""
+    taken: int | None = None
+    request: UUID | None = None
+    role: str = ""
+
+
+def acts_of(run: Run) -> tuple[Act, ...]:
+    """What people did to the run, the newest first, at most two hundred of each sort."""
+    signals = list(RunSignal.objects.filter(run_id=run.id, kind__in=WORDS).order_by("-id")[:MOST])
+    taken = dict(
+        SignalReceipt.objects.filter(id__in=[signal.id for signal in signals]).values_list("id", "record")
+    )
+    requests = dict(Request.objects.filter(run_id=run.id).values_list("id", "tool"))
+    decisions = list(Decision.objects.filter(request_id__in=requests).order_by("-at")[:MOST])
+    by = [run.submitted_by, *(s.by for s in signals), *(d.principal for d in decisions)]
+    names = names_of(by)
+    acts = [
+        Act(
+            at=signal.at, who=names.get(signal.by, "Interlock") if signal.by else "Interlock",
+            what=WORDS[signal.kind], reason=str(signal.payload.get("reason", "")),
+            taken=taken.get(signal.id),
+        )
+        for signal in signals
+    ]  # fmt: skip
+    acts += [
+        Act(
+            at=decision.at, who=names.get(decision.principal, ""), reason=decision.reason,
+            what=f"{decision.kind.replace('_', ' ')}: {requests[decision.request_id] or 'a question'}",
+            request=decision.request_id, role=decision.role,
+        )
+        for decision in decisions
+    ]  # fmt: skip
+    acts.append(Act(at=run.created_at, who=names.get(run.submitted_by, ""), what="submitted the task"))
+    return tuple(sorted(acts, key=lambda act: act.at, reverse=True))

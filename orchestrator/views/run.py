@@ -1,0 +1,113 @@
+"""GET /runs/<id> and what can be asked of a run there (R-UI-3)."""
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from orchestrator.core.terminal import Status
+from orchestrator.queries.contents import contents_of
+from orchestrator.queries.replays import replay
+from orchestrator.queries.runs import run_of, state_now
+from orchestrator.queries.standing import effects_done
+from orchestrator.queries.timeline import row_at, with_names
+from orchestrator.views.fragments import head_of
+from orchestrator.views.runs import LONGEST_REASON, WISHES
+from orchestrator.views.tabs import TABS, body_of, rail_of
+from tenancy.context import tenant
+from tenancy.core.errors import NotFound
+from tenancy.core.roles import Scope
+from tenancy.pages import PageRequest, page, require
+from traces.exports.jsonl import export
+
+
+@require_safe
+@page(Scope.READ)
+def run(request: PageRequest, run_id: UUID) -> HttpResponse:
+    """The run: where it stands and why, its limits, what waits to be decided, then a tab."""
+    asked = request.GET.get("tab", "")
+    tab = asked if asked in TABS else "timeline"
+    with tenant(request.member.tenant.id):
+        found = run_of(run_id)
+        state = state_now(found.id)
+        context = {
+            **head_of(found, state, request.member.scopes),
+            **rail_of(found, request),
+            **body_of(tab, found, state, request),
+            "tab": tab,
+            "short": str(found.id)[-8:],
+            "tabs": [(name, word, key) for name, (word, key) in TABS.items()],
+        }
+        return render(request, "orchestrator/run.html", context)
+
+
+@require_safe
+@page(Scope.READ)
+def row(request: PageRequest, run_id: UUID, seq: int) -> HttpResponse:
+    """One row of the timeline, opened: its events with what was sent and what came back. A fragment for
+    htmx."""
+    with tenant(request.member.tenant.id):
+        found = run_of(run_id)
+        held = row_at(found.id, min(seq, found.event_seq))
+        if held is None:
+            raise NotFound
+        contents = contents_of(found.id, held.events)
+        (shown,) = with_names([held])
+        context = {
+            "run": found,
+            "shown": shown,
+            "opened": [(told, said, contents[told.seq]) for told, said in shown.spoken],
+        }
+        part = "orchestrator/_opened.html" if request.headers.get("HX-Request") else "orchestrator/row.html"
+        return render(request, part, context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page(Scope.READ)
+def ask(request: PageRequest, run_id: UUID) -> HttpResponse:
+    """Pause, resume or cancel: what it will do and what it will not undo, then the wish itself."""
+    given = request.POST if request.method == "POST" else request.GET
+    name = given.get("wish", "")
+    if name not in WISHES:
+        raise NotFound
+    wish = WISHES[name]
+    require(request.member, wish.scope)
+    fault, reason = "", request.POST.get("reason", "").strip()[:LONGEST_REASON]
+    if request.method == "POST":
+        if reason or name != "cancel":
+            wish.verb(request.member.tenant.id, run_id, by=request.member.principal, reason=reason)
+            messages.success(request, f"{wish.word} asked for.")
+            return redirect("run", run_id)
+        fault = "Say why: the reason stands in the trace."
+    with tenant(request.member.tenant.id):
+        found = run_of(run_id)
+        done = effects_done(found) if name == "cancel" else ()
+        context: dict[str, Any] = {
+            "run": found, "wish": wish, "name": name, "done": done, "fault": fault, "reason": reason,
+            "fits": Status(found.status) in wish.states,
+        }  # fmt: skip
+        return render(request, "orchestrator/ask.html", context, status=422 if fault else 200)
+
+
+@require_POST
+@page(Scope.READ)
+def replayed(request: PageRequest, run_id: UUID) -> HttpResponse:
+    """Feed the recorded events to the core again and compare; nothing is called, nothing changes."""
+    with tenant(request.member.tenant.id):
+        found = run_of(run_id)
+    report = replay(request.member.tenant.id, found.id)
+    return render(request, "orchestrator/replayed.html", {"run": found, "report": report})
+
+
+@require_safe
+@page(Scope.READ)
+def file(request: PageRequest, run_id: UUID) -> HttpResponse:
+    """The trace as a file: self-contained JSON lines that verify without this server."""
+    with tenant(request.member.tenant.id):
+        found = run_of(run_id)
+        lines = b"".join(export(found.id))
+    name = f'attachment; filename="{found.id}.jsonl"'
+    return HttpResponse(lines, content_type="application/jsonl", headers={"Content-Disposition": name})

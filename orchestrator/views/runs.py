@@ -1,0 +1,159 @@
+"""GET /runs and POST /runs/bulk (R-UI-2)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.views.decorators.http import require_POST, require_safe
+
+from orchestrator.actions import signalling
+from orchestrator.core.terminal import TERMINAL_STATUSES, Status, TerminalCode
+from orchestrator.models import Run, WorkflowVersion
+from orchestrator.queries.listing import CAP, VIEWS, Filters, filters_of, listed, view_counts
+from tenancy.context import tenant
+from tenancy.core.errors import InterlockError
+from tenancy.core.roles import Scope
+from tenancy.doors import uuid_or_none
+from tenancy.marks import mark_now
+from tenancy.pages import PageRequest, page, require
+
+WORDS: Final = {"needs": "Needs people", "active": "Active", "problems": "Problems", "all": "All"}
+LABELS: Final = {
+    "status": "state", "workflow": "workflow", "terminal_code": "ended as", "q": "named",
+    "created_after": "begun after", "finished_after": "ended after", "cost__gt": "cost over $",
+    "tool": "called",
+}  # fmt: skip
+MOST: Final = 100
+LONGEST_REASON: Final = 500
+
+
+class Wish(NamedTuple):
+    """Something a person may ask of a run: its verb, the scope for it, its words, and the states in which it
+    can be asked for."""
+
+    verb: Callable[..., Run]
+    scope: Scope
+    word: str
+    explains: str
+    states: tuple[Status, ...]
+
+
+_LIVE = tuple(status for status in Status if status not in TERMINAL_STATUSES)
+WISHES: Final = {
+    "pause": Wish(
+        signalling.pause, Scope.OPERATE, "Pause",
+        "What is in flight comes back and is recorded; nothing more is begun until somebody resumes it. "
+        "Deadlines go on.",
+        tuple(status for status in _LIVE if status is not Status.PAUSED),
+    ),
+    "resume": Wish(
+        signalling.resume, Scope.OPERATE, "Resume", "The run goes on where it was held.", (Status.PAUSED,)
+    ),
+    "cancel": Wish(
+        signalling.cancel, Scope.SUBMIT, "Cancel",
+        "What is in flight comes back and is recorded, then the run ends. What it has done stays done.",
+        _LIVE,
+    ),
+}  # fmt: skip
+
+
+class Pill(NamedTuple):
+    """A filter in force, and the address without it."""
+
+    label: str
+    value: str
+    url: str
+
+
+@require_safe
+@page(Scope.READ)
+def runs(request: PageRequest) -> HttpResponse:
+    """The runs of the tenant, newest first."""
+    filters = filters_of(request.GET)
+    cursor = request.GET.get("cursor", "")[:200]
+    with tenant(request.member.tenant.id):
+        # The mark comes before the rows: what changes in between comes again by the socket.
+        mark = mark_now()
+        try:
+            found = listed(filters, cursor)
+        except ValueError:
+            cursor = ""
+            found = listed(filters)
+        counts = view_counts()
+        slugs = WorkflowVersion.objects.order_by("slug").values_list("slug", flat=True).distinct()
+        context = {
+            "page": found,
+            "filters": filters,
+            "cursor": cursor,
+            "seq": str(mark),
+            "workflows": list(slugs),
+            "views": [(name, WORDS[name], counts[name], _url(Filters(view=name))) for name in VIEWS],
+            "pills": _pills(filters),
+            "statuses": list(Status),
+            "codes": list(TerminalCode),
+            "following": _url(filters, cursor=found.following) if found.following else "",
+            "first": _url(filters),
+            "cap": CAP,
+            "may_operate": request.member.may(Scope.OPERATE),
+            "may_submit": request.member.may(Scope.SUBMIT),
+        }
+        return render(request, "orchestrator/runs.html", context)
+
+
+def _url(filters: Filters, *, without: str = "", **more: str) -> str:
+    parts = {"view": filters.view} if filters.view != "all" else {}
+    parts |= {name: value for name, value in filters.given.items() if name != without}
+    query = urlencode(parts | more)
+    return f"{reverse('runs')}?{query}" if query else reverse("runs")
+
+
+def _pills(filters: Filters) -> list[Pill]:
+    given = filters.given
+    return [Pill(LABELS[name], given[name], _url(filters, without=name)) for name in given]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What became of one run in a bulk wish."""
+
+    run: Run
+    done: bool
+    said: str
+
+
+@require_POST
+@page(Scope.READ)
+def bulk(request: PageRequest) -> HttpResponse:
+    """Ask the same of many runs: first what would happen, exactly; then, with a reason, each by its own."""
+    name = request.POST.get("wish", "")
+    wish = WISHES.get(name, WISHES["pause"])
+    require(request.member, wish.scope)
+    ids = [found for text in request.POST.getlist("run")[:MOST] if (found := uuid_or_none(text)) is not None]
+    with tenant(request.member.tenant.id):
+        chosen = list(Run.objects.filter(id__in=ids).order_by("-created_at", "-id"))
+    reason = request.POST.get("reason", "").strip()[:LONGEST_REASON]
+    context: dict[str, Any] = {
+        "wish": wish,
+        "name": name if name in WISHES else "pause",
+        "fit": [run for run in chosen if Status(run.status) in wish.states],
+        "left": [run for run in chosen if Status(run.status) not in wish.states],
+        "reason": reason,
+    }
+    if "sure" not in request.POST or not chosen:
+        return render(request, "orchestrator/bulk.html", context)
+    if not reason:
+        return render(request, "orchestrator/bulk.html", context | {"fault": "Say why."}, status=422)
+    context["results"] = [_ask(request, wish, run, reason) for run in context["fit"]]
+    return render(request, "orchestrator/bulk.html", context)
+
+
+def _ask(request: PageRequest, wish: Wish, run: Run, reason: str) -> Asked:
+    try:
+        wish.verb(request.member.tenant.id, run.id, by=request.member.principal, reason=reason)
+    except InterlockError as error:
+        return Asked(run=run, done=False, said=str(error))
+    return Asked(run=run, done=True, said="asked")

@@ -1,0 +1,275 @@
+"""GET /new, GET and POST /new/<workflow>: a task by a form made from the workflow's schema (R-UI-10)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal, InvalidOperation
+from itertools import count
+from time import sleep
+from typing import Any, Final
+from uuid import UUID, uuid4
+
+import orjson
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
+from django.views.decorators.http import require_http_methods, require_safe
+from pydantic import ValidationError
+
+from orchestrator import library
+from orchestrator.actions.submit import Submission, Submitter, submit_task
+from orchestrator.core.errors import GoalInvalid, WorkflowUnknown
+from orchestrator.core.goal import Goal
+from orchestrator.library import Starter
+from orchestrator.queries.offers import Limit, Offer, offer_of, offers, spec_of
+from tenancy.context import tenant
+from tenancy.core.errors import InterlockError, NotFound
+from tenancy.core.roles import Scope
+from tenancy.core.schema_form import schema_form
+from tenancy.core.schema_reading import read_form
+from tenancy.core.schema_shape import ABSENT
+from tenancy.doors import uuid_or_none
+from tenancy.idempotency import Answer, KeyInUse, once
+from tenancy.pages import PageRequest, page
+from traces.core.canonical import plain
+
+LONGEST: Final = 20_000
+PATIENCE: Final = 50
+A_MOMENT: Final = 0.1
+Faults = Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitField:
+    """A limit's field: what stands in it and what is wrong with it."""
+
+    limit: Limit
+    text: str
+    fault: str = ""
+
+
+@dataclass(slots=True)
+class Sheet:
+    """A filled-in form, read: what was asked for, and what is wrong with it by field."""
+
+    objective: str = ""
+    inputs: Any = ABSENT
+    deadline: datetime | None = None
+    deadline_text: str = ""
+    limits: tuple[LimitField, ...] = ()
+    budget: dict[str, Decimal] = field(default_factory=dict)
+    faults: dict[str, str] = field(default_factory=dict)
+    input_faults: Faults = field(default_factory=dict)
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing is wrong as far as the form can tell."""
+        wrong = any(one.fault for one in self.limits)
+        return not (wrong or self.faults or self.input_faults)
+
+    def goal(self) -> Goal:
+        """The goal. Raises GoalInvalid with the field that is wrong."""
+        try:
+            return Goal(
+                objective=self.objective,
+                inputs={} if self.inputs is ABSENT else self.inputs,
+                deadline=self.deadline,
+            )
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            where = "/".join(["", "goal", *map(str, first["loc"])])
+            raise GoalInvalid(detail=first["msg"], pointer=where) from None
+
+
+def fresh_key() -> str:
+    """A one-time key for a form: a second click sends the same one and starts nothing more."""
+    return str(uuid4())
+
+
+@require_safe
+@page(Scope.SUBMIT)
+def choose(request: PageRequest) -> HttpResponse:
+    """What can be submitted: ready goals first, then every workflow."""
+    with tenant(request.member.tenant.id):
+        found = [(version, spec_of(version)) for version in offers()]
+    slugs = {version.slug for version, _ in found}
+    context = {
+        "offers": found,
+        "starters": [starter for starter in library.starters() if starter.workflow in slugs],
+        "key": fresh_key(),
+        "may_submit": True,
+    }
+    return render(request, "orchestrator/choose.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page(Scope.SUBMIT)
+def submit(request: PageRequest, workflow: str) -> HttpResponse:
+    """The form of one workflow; sent, it submits once whatever is clicked how often."""
+    with tenant(request.member.tenant.id):
+        try:
+            offer = offer_of(workflow)
+        except WorkflowUnknown:
+            raise NotFound from None
+    starter = _starter(workflow, request.POST.get("starter") or request.GET.get("starter", ""))
+    if request.method != "POST":
+        return _form(request, offer, _prefilled(offer, starter))
+    if starter is not None and "objective" not in request.POST:
+        return redirect("run", _once(request, workflow, starter.goal, {}))
+    sheet = _read(offer, request.POST)
+    if "preview" in request.POST or not sheet.sound:
+        return _form(request, offer, sheet, status=200 if sheet.sound else 422)
+    try:
+        return redirect("run", _once(request, workflow, sheet.goal(), sheet.budget))
+    except GoalInvalid as error:
+        sheet.faults[_field_of(error)] = str(error.data.get("detail", error))
+        return _form(request, offer, sheet, status=422)
+    except InterlockError as error:
+        return _form(request, offer, sheet, status=409, refused=error)
+
+
+def _starter(workflow: str, slug: str) -> Starter | None:
+    return next((one for one in library.starters() if (one.workflow, one.slug) == (workflow, slug)), None)
+
+
+def _once(request: PageRequest, workflow: str, goal: Goal, budget: Mapping[str, Decimal]) -> UUID:
+    """Submit as the API does, once a key; who clicks twice is sent to the one run. Raises as submit_task
+    does."""
+    who = request.member
+    key = str(uuid_or_none(request.POST.get("key", "")) or fresh_key())
+    submitter = Submitter(principal=who.principal, owner=who.owner, scopes=tuple(map(str, who.scopes)))
+    asked = Submission(workflow=workflow, goal=goal, budget=budget, idempotency_key=f"page-{key}")
+    body = {name: request.POST.getlist(name) for name in request.POST if name != "csrfmiddlewaretoken"}
+
+    def act() -> Answer:
+        return Answer(202, {"run": str(submit_task(who.tenant.id, submitter, asked).run)})
+
+    for tries in count():
+        try:
+            answer = once(who.tenant.id, who.principal, key, request.path, body, act)
+        except KeyInUse:
+            # The first click is still under way.
+            if tries >= PATIENCE:
+                raise
+            sleep(A_MOMENT)
+        else:
+            return UUID(answer.body["run"])
+    raise AssertionError
+
+
+def _prefilled(offer: Offer, starter: Starter | None) -> Sheet:
+    goal = starter.goal if starter is not None else None
+    defaults = {
+        name: part["default"]
+        for name, part in offer.spec.input_schema.get("properties", {}).items()
+        if isinstance(part, dict) and "default" in part
+    }
+    return Sheet(
+        objective=goal.objective if goal is not None else "",
+        inputs=goal.inputs if goal is not None else defaults or ABSENT,
+        limits=tuple(LimitField(limit=limit, text=_shown(limit.most)) for limit in offer.limits),
+    )
+
+
+def _read(offer: Offer, sent: Mapping[str, Any]) -> Sheet:
+    """What was sent, field by field. Never raises."""
+    read = read_form(offer.spec.input_schema, sent)
+    sheet = Sheet(
+        objective=str(sent.get("objective", "")).strip()[:LONGEST],
+        inputs=read.value,
+        input_faults=read.faults,
+        deadline_text=str(sent.get("deadline", "")).strip()[:40],
+    )
+    if not sheet.objective:
+        sheet.faults["objective"] = "Say what is to be reached."
+    if sheet.deadline_text:
+        _read_deadline(sheet)
+    sheet.limits = tuple(_read_limit(limit, sent, sheet.budget) for limit in offer.limits)
+    return sheet
+
+
+def _read_deadline(sheet: Sheet) -> None:
+    try:
+        found = parse_datetime(sheet.deadline_text)
+    except ValueError:
+        found = None
+    if found is None:
+        sheet.faults["deadline"] = "This is no date with a time."
+        return
+    sheet.deadline = found if found.tzinfo is not None else timezone.make_aware(found)
+
+
+def _read_limit(limit: Limit, sent: Mapping[str, Any], budget: dict[str, Decimal]) -> LimitField:
+    """A limit as it was asked for; what stands at its most is not asked for at all."""
+    text = str(sent.get(f"limit:{limit.name}", "")).strip()[:40]
+    if not text:
+        return LimitField(limit=limit, text="")
+    try:
+        amount = Decimal(text)
+    except InvalidOperation:
+        return LimitField(limit=limit, text=text, fault="A number is needed, such as 12.")
+    if not amount.is_finite() or amount < 0:
+        return LimitField(limit=limit, text=text, fault="A number from 0 on is needed.")
+    if limit.most is not None and amount > limit.most:
+        return LimitField(limit=limit, text=text, fault=f"At most {_shown(limit.most)}, says {limit.reason}.")
+    if amount != limit.most:
+        budget[limit.name] = amount
+    return LimitField(limit=limit, text=text)
+
+
+def _shown(amount: Decimal | None) -> str:
+    return "" if amount is None else plain(amount)
+
+
+def _field_of(error: GoalInvalid) -> str:
+    """The form's field that an error is about."""
+    pointer = str(error.data.get("pointer", ""))
+    name = pointer.removeprefix("/goal/").split("/")[0]
+    return name if name in ("objective", "deadline", "inputs") else "general"
+
+
+def _form(
+    request: PageRequest,
+    offer: Offer,
+    sheet: Sheet,
+    *,
+    status: int = 200,
+    refused: InterlockError | None = None,
+) -> HttpResponse:
+    sent = request.POST if request.method == "POST" else None
+    context = {
+        "offer": offer,
+        "sheet": sheet,
+        "form": schema_form(offer.spec.input_schema, sheet.inputs if sent is None else ABSENT, sent=sent,
+                            faults=sheet.input_faults),
+        "refused": refused,
+        "key": request.POST.get("key") or fresh_key(),
+        "curl": _curl(request, offer, sheet),
+        "starters": [one for one in library.starters() if one.workflow == offer.version.slug],
+    }  # fmt: skip
+    return render(request, "orchestrator/submit.html", context, status=status)
+
+
+def _curl(request: HttpRequest, offer: Offer, sheet: Sheet) -> str:
+    try:
+        goal = sheet.goal()
+    except GoalInvalid:
+        goal = Goal(objective="…", inputs={} if sheet.inputs is ABSENT else sheet.inputs)
+    return curl_of(request, offer.version.slug, goal, sheet.budget)
+
+
+def curl_of(
+    request: HttpRequest, workflow: str, goal: Goal, budget: Mapping[str, Decimal] | None = None
+) -> str:
+    """The same task as a command. The key is named and never shown."""
+    body: dict[str, Any] = {"workflow": workflow, "goal": goal.model_dump(mode="json", exclude_defaults=True)}
+    if budget:
+        body["budget"] = {name: plain(amount) for name, amount in budget.items()}
+    text = orjson.dumps(body, option=orjson.OPT_INDENT_2).decode().replace("'", "'\\''")
+    return (
+        f"curl -s {request.build_absolute_uri('/api/v1/tasks')} \\\n"
+        '  -H "Authorization: Bearer $INTERLOCK_KEY" \\\n'
+        '  -H "Content-Type: application/json" \\\n'
+        f"  -d '{text}'"
+    )

@@ -1,0 +1,18 @@
+"""Where the orchestrator's pages are. No trailing slashes."""
+
+from django.urls import path
+
+from orchestrator.views import overview, run, runs, submit
+
+urlpatterns = [
+    path("", overview.overview, name="overview"),
+    path("runs", runs.runs, name="runs"),
+    path("runs/bulk", runs.bulk, name="runs-bulk"),
+    path("runs/<uuid:run_id>", run.run, name="run"),
+    path("runs/<uuid:run_id>/ask", run.ask, name="run-ask"),
+    path("runs/<uuid:run_id>/replayed", run.replayed, name="run-replayed"),
+    path("runs/<uuid:run_id>/trace.jsonl", run.file, name="run-file"),
+    path("runs/<uuid:run_id>/rows/<int:seq>", run.row, name="run-row"),
+    path("new", submit.choose, name="submit"),
+    path("new/<slug:workflow>", submit.submit, name="submit-workflow"),
+]

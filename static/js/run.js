@@ -1,0 +1,30 @@
+// A run's page: rows open in place, follow on and off, from problem to problem.
+import { bind } from "./keys.js";
+
+document.addEventListener("toggle", async ({ target }) => {
+  if (!target.matches?.("details[data-load][open]") || target.dataset.loaded) return;
+  target.dataset.loaded = "1";
+  const answer = await fetch(target.dataset.load, { headers: { "HX-Request": "true" } }).catch(() => null);
+  if (!answer?.ok) return delete target.dataset.loaded;
+  target.querySelector(".opened").innerHTML = await answer.text();
+}, true);
+
+const rows = document.getElementById("timeline-rows"), follow = document.querySelector("[data-follow-switch]");
+if (follow && rows) {
+  follow.hidden = false;
+  follow.addEventListener("click", () => {
+    const on = follow.getAttribute("aria-pressed") !== "true";
+    follow.setAttribute("aria-pressed", on);
+    rows.dataset.follow = on ? "on" : "off";
+  });
+}
+
+const timeline = () => document.querySelector(".timeline");
+function problem(by) {
+  const all = [...timeline().querySelectorAll("[data-problem] summary")], at = all.indexOf(document.activeElement);
+  all[(at + by + all.length) % all.length]?.focus();
+}
+const where = { where: "This page", on: () => Boolean(timeline()?.querySelector("[data-problem]")) };
+bind("n", "Next problem", () => problem(1), where);
+bind("N", "Previous problem", () => problem(-1), where);
+bind("e", "Open or close the row", () => document.activeElement.closest?.(".line")?.querySelector("summary").click(), { where: "This page", on: () => Boolean(timeline()) });

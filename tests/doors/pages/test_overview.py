@@ -1,0 +1,68 @@
+"""The first page: what needs a person, money, now, health (R-UI-1)."""
+
+import re
+
+from orchestrator.actions.stopping import stop_everything
+from tests.doors.pages.people import at, refund, text
+from tests.doors.pages.people import world as world
+from tests.doubles.company import Company
+from tests.factories.world import World
+from tests.proves import proves
+
+
+def number_by(page: str, address: str) -> str:
+    """The number in a link."""
+    found = re.search(rf'href="{re.escape(address)}[^"]*"><b class="num">([^<]*)<', page)
+    assert found is not None, address
+    return found[1]
+
+
+@proves("R-UI-1", part="page")
+def test_each_number_leads_to_a_list_that_shows_the_same(world: World, company: Company) -> None:
+    refund(world, company)
+    refund(world, company, whole=True)
+    world.submit("tool-loop", "Waits for a worker")
+    who = at(world.people.operator)
+    page = text(who.get("/"))
+    for address, expected in (
+        ("/runs?status=queued", "1"),
+        ("/runs?view=needs", "1"),
+        ("/runs?status=paused", "0"),
+    ):
+        assert number_by(page, address) == expected
+        listed = text(who.get(address))
+        assert f"{expected} run" in listed or expected == "0"
+    assert number_by(page, "/approvals") == "1"
+    assert number_by(page, "/runs?created_after=") == "3"
+    href = re.search(r'href="(/runs\?created_after=[^"]*)"', page)
+    assert href is not None
+    assert "3 runs" in text(who.get(href[1].replace("&amp;", "&")))
+
+
+def test_every_role_that_reads_has_a_first_page(world: World) -> None:
+    for who in (world.people.auditor, world.people.approver, world.people.admin):
+        answer = at(who).get("/")
+        assert answer.status_code == 200
+    assert "Run it" not in text(at(world.people.auditor).get("/"))
+    assert "Create an API key" in text(at(world.people.admin).get("/"))
+
+
+def test_money_is_spent_of_a_ceiling(world: World, company: Company) -> None:
+    refund(world, company, whole=True)
+    page = text(at(world.people.operator).get("/"))
+    assert "This month" in page
+    assert "of $1,000.00" in page
+
+
+def test_a_stop_and_a_broker_that_is_away_are_said(world: World) -> None:
+    stop_everything("tenant", tenant_id=world.id, reason="drill", by=world.people.admin.id)
+    page = text(at(world.people.operator).get("/"))
+    assert "Emergency stop" in page
+    assert "drill" in page
+    assert "Broker away" in page
+
+
+def test_another_tenants_numbers_are_not_counted(world: World, company: Company) -> None:
+    refund(world, company)
+    page = text(at(world.people.stranger).get("/"))
+    assert number_by(page, "/approvals") == "0"

@@ -1,0 +1,120 @@
+"""Submitting by a form made from the workflow's schema (R-UI-10)."""
+
+from typing import Any
+
+import orjson
+import pytest
+
+from orchestrator.models import Run, Task
+from tenancy.context import tenant
+from tenancy.ids import fresh_id
+from tests.doors.pages.people import HOSTILE, at, text
+from tests.doors.pages.people import world as world
+from tests.factories.world import World
+from tests.proves import proves
+
+
+def form(**more: Any) -> dict[str, Any]:
+    return {
+        "key": str(fresh_id()), "objective": "Refund order A-1001", "f:/order_id": "A-1001", "f:/amount": "",
+        "f:/reason": "", **more,
+    }  # fmt: skip
+
+
+def tasks(world: World) -> list[dict[str, Any]]:
+    with tenant(world.id):
+        return [orjson.loads(bytes(task.goal)) for task in Task.objects.order_by("created_at")]
+
+
+@proves("R-UI-10", part="form")
+def test_the_form_is_made_from_the_workflows_schema(world: World) -> None:
+    page = text(at(world.people.operator).get("/new/support-refund"))
+    assert 'name="f:/order_id"' in page
+    assert "The order to refund, as it stands on the delivery note." in page
+    assert "At most 1: boundary refund v1" in page
+    assert "$INTERLOCK_KEY" in page
+
+
+@proves("R-UI-10", part="submitting")
+def test_a_form_that_is_sent_submits_the_task_and_shows_its_run(world: World) -> None:
+    sent = form(**{"f:/reason": "It arrived damaged.", "limit:cost_usd": "0.25", "limit:tool_calls": "20"})
+    answer = at(world.people.operator).post("/new/support-refund", sent)
+    with tenant(world.id):
+        run = Run.objects.get()
+    assert (answer.status_code, answer["Location"]) == (302, f"/runs/{run.id}")
+    assert run.submitted_by == world.people.operator.id
+    (goal,) = tasks(world)
+    assert goal["inputs"] == {"order_id": "A-1001", "reason": "It arrived damaged."}
+
+
+def test_a_double_click_submits_once(world: World) -> None:
+    who, sent = at(world.people.operator), form()
+    first, second = who.post("/new/support-refund", sent), who.post("/new/support-refund", sent)
+    assert first["Location"] == second["Location"]
+    assert len(tasks(world)) == 1
+
+
+@pytest.mark.parametrize(
+    ("sent", "said"),
+    [
+        ({"objective": " "}, "Say what is to be reached."),
+        ({"f:/order_id": ""}, "A value is needed here."),
+        ({"f:/amount": "ten"}, "does not match"),
+        ({"limit:cost_usd": "2"}, "At most 1, says boundary refund v1."),
+        ({"limit:tool_calls": "many"}, "A number is needed, such as 12."),
+        ({"deadline": "soon"}, "This is no date with a time."),
+        ({"deadline": "2001-01-01T00:00"}, "the deadline has passed"),
+    ],
+)
+@proves("R-UI-11", part="errors at the field")
+def test_what_is_wrong_is_said_at_its_field_and_nothing_typed_is_lost(
+    world: World, sent: dict[str, str], said: str
+) -> None:
+    answer = at(world.people.operator).post(
+        "/new/support-refund", form(**{"f:/reason": "kept as typed", **sent})
+    )
+    page = text(answer)
+    assert answer.status_code == 422
+    assert said in page
+    assert "kept as typed" in page
+    assert 'aria-invalid="true"' in page
+    assert tasks(world) == []
+
+
+def test_a_preview_shows_the_command_and_submits_nothing(world: World) -> None:
+    page = text(at(world.people.operator).post("/new/support-refund", form(preview="1")))
+    assert "&quot;order_id&quot;: &quot;A-1001&quot;" in page
+    assert tasks(world) == []
+
+
+@proves("R-UI-10", part="starters")
+def test_a_ready_goal_starts_with_one_click(world: World) -> None:
+    who = at(world.people.operator)
+    page = text(who.get("/"))
+    assert "Nothing was run here yet" in page
+    assert "Refund a hand grinder" in page
+    answer = who.post("/new/support-refund", {"starter": "refund-hand-grinder", "key": str(fresh_id())})
+    assert answer.status_code == 302
+    assert tasks(world)[0]["inputs"]["order_id"] == "A-1001"
+    assert "Nothing was run here yet" not in text(who.get("/"))
+
+
+def test_every_shipped_workflow_has_its_form(world: World) -> None:
+    who = at(world.people.operator)
+    page = text(who.get("/new"))
+    for slug in ("support-refund", "tool-loop", "research-brief", "incident-triage"):
+        assert f"/new/{slug}" in page
+        assert who.get(f"/new/{slug}").status_code == 200
+
+
+def test_hostile_words_come_back_as_words(world: World) -> None:
+    page = text(at(world.people.operator).post("/new/support-refund", form(objective=HOSTILE, deadline="x")))
+    assert "<script>alert" not in page
+
+
+def test_only_who_may_submit_is_let_in(world: World) -> None:
+    for who in (world.people.auditor, world.people.approver):
+        assert at(who).get("/new").status_code == 403
+        assert at(who).post("/new/support-refund", form()).status_code == 403
+    assert at(world.people.operator).get("/new/nobodys").status_code == 404
+    assert tasks(world) == []

@@ -128,8 +128,11 @@ class Desk:
         expires_in: timedelta = timedelta(hours=1),
         grant_seconds: int = 600,
         answer_schema: Mapping[str, Any] | None = None,
+        has_amount: bool = True,
+        readable: bool = True,
+        **shown: Any,
     ) -> Request:
-        """A request for a refund, or a question to the submitter."""
+        """A request for a refund, or a question to the submitter; `shown` is what else its packet says."""
         who, request, run = submitter or self.house.people.submitter, fresh_id(), run or fresh_id()
         action = action_of(arguments) if kind == "action" else ""
         asking = kind != "clarification"
@@ -145,6 +148,7 @@ class Desk:
                 tool=REFUND if asking else None,
                 who=WhoMayDecide(roles=("reviewer",), queue=queue, quorum=quorum),
                 expires_at=now + expires_in,
+                **shown,
             )
             body = packet_bytes(packet)
             new = NewRequest(
@@ -159,8 +163,8 @@ class Desk:
                 queue=queue,
                 quorum=quorum,
                 risk=risk if asking else "read_only",
-                amount=Decimal(arguments["amount"]) if asking else None,
-                has_amount=asking,
+                amount=Decimal(arguments["amount"]) if asking and has_amount and readable else None,
+                has_amount=asking and has_amount,
                 submitter=who.principal.id,
                 submitter_owner=who.person.id,
                 grant_seconds=grant_seconds,

@@ -1,0 +1,224 @@
+"""The inbox: what waits for whom, in which order, and that nobody sees another tenant's."""
+
+import re
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from approvals.core.policy import refusal
+from approvals.models import Request
+from approvals.queries.people import asked_of, decider_of
+from approvals.queries.waiting import mine
+from approvals.views.fragments import inbox_fragments
+from tenancy.context import tenant
+from tenancy.core.roles import Role, Scope
+from tenancy.models import Membership
+from tenancy.queries import standing_of
+from tests.conftest import House
+from tests.doors.pages.browsers import browser, words
+from tests.factories.approvals import ASKED, Desk
+from tests.factories.tenancy import Somebody, make_somebody
+from tests.factories.world import World
+from tests.proves import proves
+
+HOSTILE = "<script>alert(1)</script>\u202e\u200b" + "a" * 3_000
+ANSWER = {"type": "object", "properties": {"order": {"type": "string"}}, "required": ["order"]}
+
+
+def listed(page: Any) -> list[str]:
+    """The ids of the rows, in order."""
+    return re.findall(r'id="item-([0-9a-f-]{36})"', page.content.decode())
+
+
+def ids(*requests: Request) -> list[str]:
+    """Their ids as texts."""
+    return [str(request.id) for request in requests]
+
+
+@proves("R-UI-4", part="list and packet")
+def test_the_riskiest_and_nearest_comes_first_and_stands_open(desk: Desk) -> None:
+    late, soon = (desk.ask(risk="network", expires_in=timedelta(minutes=m)) for m in (50, 5))
+    worst = desk.ask(risk="destructive", expires_in=timedelta(hours=9))
+    page = browser(desk.house.people.approver).get("/approvals")
+    assert listed(page) == ids(worst, soon, late)
+    assert f'id="card-{worst.id}"' in page.content.decode()
+    opened = browser(desk.house.people.approver).get(f"/approvals?open={late.id}")
+    assert f'id="card-{late.id}"' in opened.content.decode()
+
+
+def test_each_tab_has_its_own(desk: Desk) -> None:
+    people = desk.house.people
+    open_, decided = desk.ask(), desk.ask()
+    desk.say(decided, people.approver, "reject", reason="no")
+    question = desk.ask(kind="clarification", answer_schema=ANSWER)
+    voted = desk.ask(quorum=2)
+    desk.say(voted, people.approver)
+
+    def tab(name: str, who: Somebody) -> set[str]:
+        return set(listed(browser(who).get("/approvals", {"tab": name})))
+
+    assert tab("mine", people.approver) == set(ids(open_))
+    assert tab("mine", people.second_approver) == set(ids(open_, voted))
+    assert tab("mine", people.submitter) == set(ids(question))
+    assert tab("mine", people.auditor) == set()
+    for who in (people.approver, people.auditor):
+        assert tab("open", who) == set(ids(open_, question, voted))
+        assert tab("decided", who) == set(ids(decided))
+
+
+def test_filters_narrow_the_list_and_can_be_taken_away(desk: Desk) -> None:
+    network, worst = desk.ask(risk="network"), desk.ask()
+    client = browser(desk.house.people.approver)
+    assert listed(client.get("/approvals", {"risk": "network"})) == ids(network)
+    assert listed(client.get("/approvals", {"risk": "nonsense"})) == ids(worst, network)
+    assert set(listed(client.get("/approvals", {"tool": "payments.refund"}))) == set(ids(worst, network))
+    nothing = client.get("/approvals", {"tool": "mail.send"})
+    assert listed(nothing) == []
+    assert "No request fits these filters" in words(nothing)
+    assert 'href="/approvals?tab=mine"' in nothing.content.decode()
+
+
+def test_requests_are_found_by_the_workflow_that_asks(company_world: World) -> None:
+    run = company_world.submit("support-refund", "Refund the order", inputs={"order_id": "A-1001"})
+    company_world.drive(run)
+    client = browser(company_world.people.approver)
+    assert len(listed(client.get("/approvals", {"workflow": "support-refund"}))) == 1
+    assert listed(client.get("/approvals", {"workflow": "tool-loop"})) == []
+
+
+def test_pages_follow_each_other_without_a_gap(desk: Desk) -> None:
+    asked = [desk.ask(expires_in=timedelta(minutes=1 + n)) for n in range(60)]
+    client = browser(desk.house.people.approver)
+    first = client.get("/approvals")
+    more = re.findall(r'href="([^"]*cursor=[^"]*)"', first.content.decode())[0].replace("&amp;", "&")
+    second = client.get(more)
+    assert listed(first) + listed(second) == ids(*asked)
+    assert client.get("/approvals", {"cursor": "nonsense"}).status_code == 400
+
+
+def test_an_empty_inbox_says_what_was_done(desk: Desk) -> None:
+    desk.say(desk.ask(), desk.house.people.second_approver)
+    page = words(browser(desk.house.people.approver).get("/approvals"))
+    assert "Nothing waits for you." in page
+    assert "1 decided in the last 24 hours" in page
+
+
+@proves("R-UI-11", part="forbidden")
+def test_whoever_may_not_decide_is_told_which_role_and_who_gives_it(desk: Desk) -> None:
+    page = words(browser(desk.house.people.auditor).get("/approvals"))
+    assert "you need the role reviewer or admin, which an administrator of the tenant grants" in page
+    alone = words(browser(desk.house.people.auditor).get(f"/approvals/{desk.ask().id}"))
+    assert (
+        "You may not decide this. The scope decide is missing. The roles reviewer and admin have it" in alone
+    )
+
+
+def test_a_row_says_why_it_is_not_this_reader_s(desk: Desk) -> None:
+    who = make_somebody(desk.house.tenant, Role.REVIEWER)
+    with tenant(desk.id):
+        Membership.objects.filter(person=who.person).update(max_amount=Decimal(100))
+    desk.ask()
+    page = browser(who).get("/approvals", {"tab": "open"})
+    assert "Not yours: your limit is 100" in words(page)
+    assert listed(browser(who).get("/approvals")) == []
+
+
+LIMITS: list[dict[str, Any]] = [
+    {},
+    {"queues": ["finance"]},
+    {"queues": ["support"]},
+    {"max_amount": Decimal(150)},
+    {"max_amount": Decimal("149.99")},
+    {"max_risk": "network"},
+    {"max_risk": "destructive"},
+    {"max_risk": "nonsense"},
+    {"queues": ["finance"], "max_amount": Decimal(10), "max_risk": "network"},
+]
+
+
+@proves("R-APPR-5", part="the list knows the rule")
+def test_the_list_of_mine_is_just_what_the_rule_allows(desk: Desk) -> None:
+    desk.ask()
+    desk.ask(risk="network")
+    desk.ask(risk="unheard-of")
+    desk.ask(queue="support", has_amount=False)
+    desk.ask(kind="reconciliation", readable=False)
+    desk.ask(kind="clarification", answer_schema=ANSWER)
+    readers = [desk.house.people.submitter, desk.house.people.auditor, desk.house.people.admin]
+    for limits in LIMITS:
+        readers.append(make_somebody(desk.house.tenant, Role.REVIEWER))
+        with tenant(desk.id):
+            Membership.objects.filter(person=readers[-1].person).update(**limits)
+    for who in readers:
+        standing = standing_of(desk.id, who.id)
+        assert standing is not None
+        decider = decider_of(standing)
+        with tenant(desk.id):
+            found = set(Request.objects.filter(mine(decider)).values_list("id", flat=True))
+            allowed = {r.id for r in Request.objects.all() if refusal(asked_of(r), decider) is None}
+        assert found == allowed, standing
+
+
+@proves("R-SEC-1", part="the inbox's pages")
+def test_another_tenant_s_request_is_like_a_missing_one(desk: Desk) -> None:
+    request = desk.ask()
+    stranger = browser(desk.house.people.stranger)
+    theirs = stranger.get(f"/approvals/{request.id}")
+    missing = stranger.get("/approvals/00000000-0000-7000-8000-000000000000")
+    assert (theirs.status_code, missing.status_code) == (404, 404)
+    assert words(theirs).replace(str(request.id), "") == words(missing).replace(
+        "00000000-0000-7000-8000-000000000000", ""
+    )
+    assert stranger.post(f"/approvals/{request.id}/decide", {"decision": "approve"}).status_code == 404
+    assert stranger.post(f"/approvals/{request.id}/preview").status_code == 404
+    assert stranger.get(f"/approvals?open={request.id}").status_code == 404
+    assert listed(stranger.get("/approvals?tab=open")) == []
+
+
+@proves("R-SEC-5", part="hostile text in a packet")
+def test_hostile_text_is_shown_marked_and_never_run(desk: Desk) -> None:
+    request = desk.ask(arguments={**ASKED, "note": HOSTILE, HOSTILE: HOSTILE})
+    for where in ("/approvals", f"/approvals/{request.id}"):
+        page = browser(desk.house.people.approver).get(where).content.decode()
+        assert "<script>alert" not in page
+        assert "\u202e" not in re.sub(r'value="[^"]*"', "", page)
+        assert "U+202E" in page
+        assert "U+200B" in page
+    assert "Show all" in page
+
+
+def test_who_is_not_signed_in_is_sent_to_sign_in(house: House) -> None:
+    somebody = browser(house.people.approver)
+    somebody.logout()
+    for path in ("/approvals", "/approvals/00000000-0000-7000-8000-000000000000"):
+        answer = somebody.get(path)
+        assert (answer.status_code, answer["Location"].startswith("/account/login/")) == (302, True)
+
+
+@proves("R-APPR-9", part="live rows")
+def test_a_follower_sees_a_new_request_and_who_decided_it(desk: Desk) -> None:
+    scopes = (Scope.READ.value,)
+    start = inbox_fragments(desk.id, "", scopes)
+    request = desk.ask()
+    new = inbox_fragments(desk.id, str(start.seq), scopes)
+    assert 'data-append="arrivals"' in new.html
+    assert f'id="item-{request.id}"' in new.html
+    desk.say(request, desk.house.people.approver)
+    after = inbox_fragments(desk.id, str(new.seq), scopes)
+    assert f'id="request-{request.id}"' in after.html
+    assert "the reviewer</bdi></b> said yes" in after.html
+    assert f'id="card-state-{request.id}" class="card-state" data-settled' in after.html
+    assert "arrivals" not in after.html
+
+
+@pytest.mark.parametrize("count", [1, 30])
+def test_a_page_asks_the_database_a_fixed_number_of_times(
+    desk: Desk, count: int, django_assert_max_num_queries: Any
+) -> None:
+    for _ in range(count):
+        desk.say(desk.ask(quorum=2), desk.house.people.second_approver)
+    client = browser(desk.house.people.approver)
+    with django_assert_max_num_queries(60):
+        client.get("/approvals")

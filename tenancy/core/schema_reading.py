@@ -60,13 +60,18 @@ def faults_of(schema: Schema, value: Any) -> dict[str, tuple[str, ...]]:
     The validator is the one that judges calls and answers at the other doors.
     """
     found: dict[str, tuple[str, ...]] = {}
-    for number, error in enumerate(jsonschema_rs.validator_for(dict(schema)).iter_errors(value)):
+    for number, error in enumerate(_judge(schema).iter_errors(value)):
         if number >= MOST_FAULTS:
             break
         where = "".join(f"/{escaped(str(step))}" for step in error.instance_path)
         for place, said in _said(error):
             found[where + place] = (*found.get(where + place, ()), said)
     return found
+
+
+def _judge(schema: Schema) -> jsonschema_rs.Validator:
+    """Its sentences do not repeat the value: it may be long, and it may be a secret."""
+    return jsonschema_rs.validator_for(dict(schema), mask="The value")
 
 
 def _said(error: jsonschema_rs.ValidationError) -> list[tuple[str, str]]:

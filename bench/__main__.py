@@ -8,7 +8,7 @@ import django
 
 from bench.servers import DATABASE, database
 
-NAMES = ("transitions",)
+NAMES = ("transitions", "live")
 
 
 def main() -> None:

@@ -31,7 +31,8 @@ from traces.live.scripted import ScriptedFeed
 HEAD = """<!DOCTYPE html><html lang="en" data-version="{version}"><title>Following</title>
 <style>[aria-live] {{ position: absolute; left: -999px }} #live-new {{ position: fixed; bottom: 0 }}</style>
 <script type="module" src="/js/live.js"></script>
-<span id="pill" hidden></span><div id="polite" aria-live="polite"></div><div id="assertive" aria-live="assertive"></div>"""
+<span id="pill" hidden></span><div id="polite" aria-live="polite"></div>
+<div id="assertive" aria-live="assertive"></div>"""
 REGION = """<div data-live="/ws/runs/{run}" data-seq="{seq}"><p id="count">0</p><ol id="timeline"></ol></div>
 <button id="decide" data-needs-fresh>Approve</button></html>"""
 

@@ -167,12 +167,16 @@ class _Viewing:
 
     async def run(self, receive: Receive, send: Send) -> None:
         """Send, listen, beat and look again side by side, until one of them is over. Raises Close."""
-        parts = (self._send(send), self._listen(receive), self._beat(), self._recheck())
+        # A client that stopped reading blocks the sending; it must still be sent away.
+        parts = (self._send(send), self._lapse(), self._listen(receive), self._beat(), self._recheck())
         tasks = [asyncio.create_task(part) for part in parts]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                task.result()
+            closes = [error for task in done if (error := task.exception()) is not None]
+            if closes:
+                raise closes[0]
+            if self.viewer.lapsed is not None:
+                raise Close(self.viewer.lapsed)
         finally:
             for task in tasks:
                 task.cancel()
@@ -181,23 +185,15 @@ class _Viewing:
 
     async def _send(self, send: Send) -> None:
         first = True
-        lapsing = asyncio.create_task(self.viewer.over())
-        try:
-            while (frame := await self.viewer.next()) is not None:
-                text = frame.text
-                if first and self.hub.build:
-                    # A page that was made by another build says so to its reader.
-                    text, first = f'{text[:-1]},"build":"{self.hub.build}"}}', False
-                # A client that stopped reading blocks the sending; it must still be sent away.
-                sending = asyncio.ensure_future(send({"type": "websocket.send", "text": text}))
-                await asyncio.wait({sending, lapsing}, return_when=asyncio.FIRST_COMPLETED)
-                if not sending.done():
-                    sending.cancel()
-                    break
-                sending.result()
-        finally:
-            lapsing.cancel()
-        raise Close(self.viewer.lapsed or RESTART)
+        while (frame := await self.viewer.next()) is not None:
+            text = frame.text
+            if first and self.hub.build:
+                # A page that was made by another build says so to its reader.
+                text, first = f'{text[:-1]},"build":"{self.hub.build}"}}', False
+            await send({"type": "websocket.send", "text": text})
+
+    async def _lapse(self) -> None:
+        raise Close(await self.viewer.over())
 
     async def _listen(self, receive: Receive) -> None:
         left, window = self.hub.limits.messages_a_minute, 0

@@ -27,7 +27,7 @@ class Limits:
     bytes: int = 4_000_000
     sockets_a_person: int = 32
     # A follower works at most this share of the time, so that a busy run leaves the process to others.
-    share: float = 0.25
+    share: float = 0.5
     # Messages a client may send in a minute: its cursor, now and then.
     messages_a_minute: int = 60
 
@@ -144,9 +144,10 @@ class Viewer:
         self._some.set()
         self._over.set()
 
-    async def over(self) -> None:
-        """Wait for the end of the viewing."""
+    async def over(self) -> int:
+        """Wait for the end of the viewing; its close code."""
         await self._over.wait()
+        return self.lapsed or RESTART
 
     async def next(self) -> Frame | None:
         """The next frame; None once the viewing is over."""

@@ -195,3 +195,25 @@ def lowest_risk(name: str) -> Risk | None:
         for body in ToolVersion.objects.filter(slug=name).values_list("body", flat=True)
     ]
     return min((Risk(body["risk"]) for body in found), key=lambda risk: risk.rank, default=None)
+
+
+def impact(now: ToolNow, after: ToolSpec) -> list[str]:
+    """What a change would do, in sentences: gates, workflows that could not call the tool any more, and runs
+    under way (R-UI-5)."""
+    users = used_by().get(after.name, [])
+    live = live_runs_of([user.slug for user in users])
+    lines: list[str] = []
+    if now.spec.needs_gate != after.needs_gate:
+        lines.append(
+            "Every call of a new run asks a person." if after.needs_gate else "Calls of new runs ask nobody."
+        )
+    shut = [user.slug for user in users if user.ceiling is None or after.risk.rank > user.ceiling.rank]
+    if shut and after.risk is not now.spec.risk:
+        lines.append(f"The boundary of these workflows allows no {after.risk.value} call: {', '.join(shut)}.")
+    if after.risk.rank > now.spec.risk.rank:
+        lines.append(
+            f"The next call in each of {live} runs under way asks a person, or is denied by its boundary."
+        )
+    elif live and after != now.spec:
+        lines.append(f"{live} runs under way keep the version they were admitted with.")
+    return lines or ["Nothing changes for any run under way."]

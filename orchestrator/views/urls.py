@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from orchestrator.views import overview, run, runs, submit
+from orchestrator.views import overview, run, runs, submit, system, tools, workflows
 
 urlpatterns = [
     path("", overview.overview, name="overview"),
@@ -13,6 +13,15 @@ urlpatterns = [
     path("runs/<uuid:run_id>/replayed", run.replayed, name="run-replayed"),
     path("runs/<uuid:run_id>/trace.jsonl", run.file, name="run-file"),
     path("runs/<uuid:run_id>/rows/<int:seq>", run.row, name="run-row"),
+    path("tools", tools.tools, name="tools"),
+    path("tools/<str:name>", tools.tool, name="tool"),
+    path("workflows", workflows.workflows, name="workflows"),
+    path("workflows/_publish", workflows.publish, name="workflow-publish"),
+    path("workflows/<str:slug>", workflows.workflow, name="workflow"),
+    path("workflows/<str:slug>/<int:number>/retire", workflows.retire, name="workflow-retire"),
+    path("system", system.system, name="system"),
+    path("system/stop", system.stop, name="system-stop"),
+    path("system/lift/<uuid:stop_id>", system.lift, name="system-lift"),
     path("new", submit.choose, name="submit"),
     path("new/<slug:workflow>", submit.submit, name="submit-workflow"),
 ]

@@ -76,13 +76,18 @@ def add_member(
         return member
 
 
-def remove_member(tenant_id: UUID, person: Person, role: Role, *, by: UUID | None = None) -> bool:
+def remove_member(
+    tenant_id: UUID, person: Person, role: Role, *, by: UUID | None = None, reason: str = ""
+) -> bool:
     """Take a role from a person; whether they had it."""
     with tenant(tenant_id):
         removed, _ = Membership.objects.filter(person=person, role=role.value).delete()
         if removed:
             before = {"person": str(person.id), "role": role.value}
-            audit(tenant_id, by, verb="member.remove", object=f"person:{person.id}", before=before, after={})
+            audit(
+                tenant_id, by, verb="member.remove", object=f"person:{person.id}", before=before, after={},
+                reason=reason,
+            )  # fmt: skip
         return bool(removed)
 
 

@@ -1,0 +1,72 @@
+"""How the parts of the house are, as far as a tenant may know (R-UI-1, R-SEC-9). Inside its context."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db import connection
+from django.db.models import Count, Min, Q
+
+from orchestrator.models import EmergencyStop, Run, RunSignal, SignalReceipt
+
+PATIENCE = timedelta(seconds=30)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSeen:
+    """A worker that holds runs of this tenant, how many, and until when its shortest lease is."""
+
+    name: str
+    runs: int
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """The database's version and clock, the workers, what waits for one, and the stops in force."""
+
+    database: str
+    at: datetime
+    workers: tuple[WorkerSeen, ...]
+    queued: int
+    oldest_queued: datetime | None
+    dead_leases: int
+    signals: int
+    stops: tuple[EmergencyStop, ...]
+
+    @property
+    def stuck(self) -> bool:
+        """Whether a run waits for a worker longer than it should."""
+        return self.oldest_queued is not None and self.at - self.oldest_queued > PATIENCE
+
+
+def standing(tenant_id: UUID, at: datetime) -> Standing:
+    """Everything, at `at`."""
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW server_version")
+        (database,) = cursor.fetchone()
+    leased = Run.objects.filter(lease_until__gt=at).values("lease_owner").order_by("lease_owner")
+    queued = Run.objects.filter(status="queued").aggregate(count=Count("id"), oldest=Min("created_at"))
+    taken = SignalReceipt.objects.values("id")
+    return Standing(
+        database=str(database), at=at,
+        workers=tuple(
+            WorkerSeen(name=row["lease_owner"] or "", runs=row["runs"], until=row["until"])
+            for row in leased.annotate(runs=Count("id"), until=Min("lease_until"))
+        ),
+        queued=queued["count"], oldest_queued=queued["oldest"],
+        dead_leases=Run.objects.filter(lease_owner__isnull=False, lease_until__lte=at).count(),
+        signals=RunSignal.objects.filter(at__gt=at - timedelta(days=1)).exclude(id__in=taken).count(),
+        stops=stops_of(tenant_id),
+    )  # fmt: skip
+
+
+def stops_of(tenant_id: UUID) -> tuple[EmergencyStop, ...]:
+    """The stops that hold this tenant's runs, the global ones too. Not a tenant's table: it is asked for."""
+    ours = Q(scope="global") | Q(tenant_id=tenant_id)
+    return tuple(EmergencyStop.objects.filter(ours, lifted_at=None).order_by("at", "id"))
+
+
+def stop_of(tenant_id: UUID, stop_id: UUID) -> EmergencyStop | None:
+    """A stop in force that is this tenant's own."""
+    return EmergencyStop.objects.filter(id=stop_id, tenant_id=tenant_id, lifted_at=None).first()

@@ -1,0 +1,97 @@
+"""GET /system; setting and lifting the tenant's emergency stops (R-SEC-9)."""
+
+from uuid import UUID
+
+from django import forms
+from django.conf import settings
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST, require_safe
+
+from orchestrator.actions import stopping
+from orchestrator.gateways.broker import broker_answers
+from orchestrator.queries.system import standing, stop_of
+from orchestrator.queries.tools import tools_now
+from orchestrator.queries.workflows import workflows
+from tenancy.clock import database_now
+from tenancy.context import tenant
+from tenancy.core.errors import NotFound
+from tenancy.core.roles import Scope
+from tenancy.directory import names_of
+from tenancy.pages import PageRequest, page
+
+EVERYTHING = "tenant:"
+
+
+class StopForm(forms.Form):
+    """What to stop, and why."""
+
+    what = forms.ChoiceField(label="Stop")
+    reason = forms.CharField(label="Reason", max_length=500, help_text="Stands in the audit log.")
+
+    def __init__(self, given: object = None, *, choices: list[tuple[str, str]]) -> None:
+        super().__init__(given)  # type: ignore[arg-type]
+        self.fields["what"].choices = choices  # type: ignore[attr-defined]
+
+
+@require_safe
+@page(Scope.READ)
+def system(request: PageRequest) -> HttpResponse:
+    """The parts, and the stops in force."""
+    with tenant(request.member.tenant.id):
+        return _shown(request, StopForm(choices=_choices(request)))
+
+
+@require_POST
+@page(Scope.OPERATE)
+def stop(request: PageRequest) -> HttpResponse:
+    """Put a stop in force: before the next effect of any run it concerns."""
+    house = request.member.tenant.id
+    with tenant(house):
+        form = StopForm(request.POST, choices=_choices(request))
+        if not form.is_valid():
+            return _shown(request, form, status=422)
+    scope, _, target = form.cleaned_data["what"].partition(":")
+    stopping.stop_everything(
+        scope, tenant_id=house, target=target, by=request.member.principal, reason=form.cleaned_data["reason"]
+    )
+    messages.success(request, "The stop is in force.")
+    return redirect("system")
+
+
+@require_POST
+@page(Scope.OPERATE)
+def lift(request: PageRequest, stop_id: UUID) -> HttpResponse:
+    """Take one of the tenant's own stops out of force. What a tool's own page has set is lifted there."""
+    house = request.member.tenant.id
+    reason = request.POST.get("reason", "").strip()[:500]
+    if stop_of(house, stop_id) is None:
+        raise NotFound
+    if not reason:
+        messages.error(request, "Say why: the reason stands in the audit log.")
+    elif stopping.lift(stop_id, tenant_id=house, by=request.member.principal, reason=reason):
+        messages.success(request, "The stop is lifted.")
+    return redirect("system")
+
+
+def _choices(request: PageRequest) -> list[tuple[str, str]]:
+    house = request.member.tenant
+    found = [(EVERYTHING, f"Everything in {house.name}")]
+    found += [(f"workflow:{listed.row.slug}", f"Workflow {listed.row.slug}") for listed in workflows()]
+    found += [(f"tool:{tool.spec.name}", f"Tool {tool.spec.name}") for tool in tools_now(house.id)]
+    return found
+
+
+def _shown(request: PageRequest, form: StopForm, *, status: int = 200) -> HttpResponse:
+    seen = standing(request.member.tenant.id, database_now())
+    context = {
+        "seen": seen,
+        "broker": broker_answers(),
+        "version": settings.INTERLOCK_VERSION,
+        "names": names_of(one.by for one in seen.stops),
+        "form": form,
+        "may_operate": request.member.may(Scope.OPERATE),
+        "may_admin": request.member.may(Scope.ADMIN),
+    }
+    return render(request, "tools/system.html", context, status=status)

@@ -1,0 +1,208 @@
+"""GET /tools, GET and POST /tools/<name>: the registry, and what an admin sets of it (R-UI-5, R-TOOL-4)."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_safe
+
+from orchestrator.actions.tools import change_tool
+from orchestrator.core.tool import Risk
+from orchestrator.core.tool_change import ADJUSTABLE, ToolChange, asked_change, changed, difference
+from orchestrator.gateways.tools.registry import shipped_tools
+from orchestrator.queries.tools import (
+    ToolNow,
+    impact,
+    live_runs_of,
+    tool_now,
+    tools_now,
+    use,
+    used_by,
+    versions_of,
+)
+from tenancy.clock import database_now
+from tenancy.context import tenant
+from tenancy.core.errors import InvalidInput, Stale
+from tenancy.core.roles import Scope
+from tenancy.directory import names_of
+from tenancy.pages import PageRequest, page, require
+from tenancy.shapes import known
+
+POLICIES = (
+    ("by_risk", "By risk class: network and above, and whatever cannot be taken back"),
+    ("always", "Always"),
+    ("never", "Never (only below network, and only what can be taken back)"),
+)
+WORDS = {
+    Risk.READ_ONLY: "read only: changes nothing",
+    Risk.LOCAL_WRITE: "local write: changes what can be undone here",
+    Risk.NETWORK: "network: has an effect outside",
+    Risk.DELEGATED: "delegated: acts in somebody's name",
+    Risk.DESTRUCTIVE: "destructive: money, or no way back",
+}
+
+
+class ToolForm(forms.Form):
+    """What an admin may set of a tool, and why."""
+
+    risk = forms.ChoiceField(label="Risk class", choices=[(risk.value, word) for risk, word in WORDS.items()])
+    approval = forms.ChoiceField(label="A person decides", choices=POLICIES)
+    scopes = forms.MultipleChoiceField(
+        label="Scopes that the submitter must hold", required=False, widget=forms.CheckboxSelectMultiple,
+        choices=[(scope.value, scope.value) for scope in Scope],
+    )  # fmt: skip
+    price_usd = forms.DecimalField(
+        label="Price a call, US$", min_value=0, max_value=10_000, decimal_places=9, max_digits=14,
+        widget=forms.TextInput(attrs={"inputmode": "decimal"}),
+    )  # fmt: skip
+    rate_per_minute = forms.IntegerField(label="Calls a minute and run", min_value=1, max_value=100_000)
+    timeout_ms = forms.IntegerField(label="Timeout, ms", min_value=1, max_value=600_000)
+    max_retries = forms.IntegerField(label="Attempts after the first", min_value=0, max_value=10)
+    max_result_chars = forms.IntegerField(label="Characters of a result", min_value=100, max_value=1_000_000)
+    reason = forms.CharField(
+        label="Reason", max_length=500, help_text="Stands in the audit log.",
+        widget=forms.Textarea(attrs={"rows": 2}),
+    )  # fmt: skip
+    tag = forms.CharField(widget=forms.HiddenInput)
+
+    def change(self) -> ToolChange:
+        """The change as asked for. Raises InvalidInput."""
+        return asked_change({name: self.cleaned_data[name] for name in ADJUSTABLE})
+
+
+class SwitchForm(forms.Form):
+    """Disable or enable, and why."""
+
+    enabled = forms.ChoiceField(choices=[("on", "on"), ("off", "off")])
+    reason = forms.CharField(max_length=500)
+
+
+@require_safe
+@page(Scope.READ)
+def tools(request: PageRequest) -> HttpResponse:
+    """Every tool of the tenant."""
+    house = request.member.tenant.id
+    with tenant(house):
+        users, used = used_by(), use(house, database_now())
+        rows = [
+            {
+                "tool": tool,
+                "source": "built in" if tool.spec.name in shipped_tools() else "published here",
+                "users": users.get(tool.spec.name, ()),
+                "use": used.get(tool.spec.name),
+                "raised": any(stop.scope == "risk" for stop in tool.stops),
+            }
+            for tool in tools_now(house)
+        ]
+    return render(request, "tools/list.html", {"rows": rows})
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page(Scope.READ)
+def tool(request: PageRequest, name: str) -> HttpResponse:
+    """One tool. A POST changes it, switches it, or shows what a change would do."""
+    house = request.member.tenant.id
+    known(name)
+    if request.method != "POST":
+        with tenant(house):
+            return _shown(request, tool_now(house, name))
+    require(request.member, Scope.ADMIN)
+    if "enabled" in request.POST:
+        return _switched(request, name)
+    return _changed(request, name)
+
+
+def _changed(request: PageRequest, name: str) -> HttpResponse:
+    house, form = request.member.tenant.id, ToolForm(request.POST)
+    with tenant(house):
+        now = tool_now(house, name)
+        if not form.is_valid():
+            return _shown(request, now, form=form, status=422)
+        try:
+            after = changed(now.spec, form.change())
+        except InvalidInput as error:
+            _blame(form, error)
+            return _shown(request, now, form=form, status=422)
+        if "preview" in request.POST:
+            was, is_now = difference(now.spec, after)
+            preview = {"before": was, "after": is_now, "lines": impact(now, after)}
+            return _shown(request, now, form=form, preview=preview)
+    try:
+        done = change_tool(
+            house, name, form.change(), by=request.member.principal, reason=form.cleaned_data["reason"],
+            expected=form.cleaned_data["tag"],
+        )  # fmt: skip
+    except Stale:
+        with tenant(house):
+            now = tool_now(house, name)
+            form.add_error(
+                None, "Somebody changed this tool in the meantime. Below is your form; look again."
+            )
+            given = request.POST.copy()
+            given["tag"] = now.tag
+            form.data = given
+            return _shown(request, now, form=form, status=412)
+    if done.spec.version == now.spec.version:
+        messages.info(request, "Nothing was different, so nothing was changed.")
+    else:
+        messages.success(request, f"{name} is at version {done.spec.version} now.")
+    return redirect("tool", name=name)
+
+
+def _switched(request: PageRequest, name: str) -> HttpResponse:
+    house, form = request.member.tenant.id, SwitchForm(request.POST)
+    if not form.is_valid():
+        with tenant(house):
+            messages.error(request, "Say why: the reason stands in the audit log.")
+            return _shown(request, tool_now(house, name), status=422)
+    on = form.cleaned_data["enabled"] == "on"
+    change_tool(
+        house, name, ToolChange(enabled=on), by=request.member.principal, reason=form.cleaned_data["reason"]
+    )
+    messages.success(request, f"{name} is enabled again." if on else f"{name} takes no further call.")
+    return redirect("tool", name=name)
+
+
+def _blame(form: ToolForm, error: InvalidInput) -> None:
+    for found in error.data["errors"]:
+        field = found["pointer"].strip("/").split("/")[0]
+        form.add_error(field if field in form.fields else None, found["detail"])
+
+
+def _shown(
+    request: PageRequest,
+    now: ToolNow,
+    *,
+    form: ToolForm | None = None,
+    preview: dict[str, Any] | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    house, name = request.member.tenant.id, now.spec.name
+    versions = versions_of(name)
+    users = used_by().get(name, [])
+    pairs = [
+        {"version": one, "changes": difference(before.spec, one.spec) if before is not None else None}
+        for one, before in zip(versions, [*versions[1:], None], strict=True)
+    ]
+    context = {
+        "tool": now,
+        "spec": now.spec,
+        "definition": now.spec.model_dump(mode="json"),
+        "pairs": pairs,
+        "users": users,
+        "live": live_runs_of([user.slug for user in users]),
+        "use": use(house, database_now()).get(name),
+        "names": names_of([one.published_by for one in versions] + [stop.by for stop in now.stops]),
+        "may_admin": request.member.may(Scope.ADMIN),
+        "form": form or ToolForm(initial={**_initial(now), "tag": now.tag}),
+        "preview": preview,
+        "opened": form is not None,
+    }
+    return render(request, "tools/tool.html", context, status=status)
+
+
+def _initial(now: ToolNow) -> dict[str, Any]:
+    given = {name: getattr(now.spec, name) for name in ADJUSTABLE}
+    return {**given, "risk": now.spec.risk.value, "scopes": list(now.spec.scopes)}

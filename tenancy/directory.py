@@ -1,0 +1,128 @@
+"""Who is who in a tenant: names, members, keys, and what was changed by whom (R-UI-9). Inside the tenant's
+context."""
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+import orjson
+from django.db.models import Q, QuerySet
+
+from tenancy.core.roles import Role
+from tenancy.models import ApiKey, AuditEntry, Membership, Person, Principal
+
+PAGE = 50
+LONGEST = 200
+FRESH_KEY_DOMAIN = "@keys.invalid"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """A person with their memberships, one a role."""
+
+    person: Person
+    principal: UUID | None
+    members: tuple[Membership, ...]
+
+    @property
+    def invited(self) -> bool:
+        """Whether they have not set a password or signed in yet."""
+        return self.person.last_login is None and not self.person.has_usable_password()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sought:
+    """What the audit log is narrowed to; "" is not asked for. `object` is the beginning of one."""
+
+    verb: str = ""
+    object: str = ""
+    by: UUID | None = None
+
+    @property
+    def any(self) -> bool:
+        """Whether anything is asked for."""
+        return bool(self.verb or self.object or self.by)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditPage:
+    """A page of the audit log, newest first; `following` is the cursor of the next one, or ""."""
+
+    entries: tuple[AuditEntry, ...]
+    names: Mapping[UUID, str]
+    following: str = ""
+    verbs: tuple[str, ...] = field(default=())
+
+
+def names_of(principals: Iterable[UUID | None]) -> dict[UUID, str]:
+    """The names of principals: a person's today, a key's label."""
+    ids = sorted({one for one in principals if one is not None})
+    rows = Principal.objects.filter(id__in=ids).select_related("owner")
+    return {row.id: row.owner.name if row.kind == "person" else row.label for row in rows}
+
+
+def people() -> list[Named]:
+    """The tenant's people with their roles, by name."""
+    members: dict[UUID, list[Membership]] = {}
+    for member in Membership.objects.select_related("person").order_by("person__name", "person_id", "role"):
+        members.setdefault(member.person_id, []).append(member)
+    acting = dict(
+        Principal.objects.filter(kind="person", owner_id__in=list(members)).values_list("owner_id", "id")
+    )
+    return [
+        Named(person=own[0].person, principal=acting.get(person), members=tuple(own))
+        for person, own in members.items()
+    ]
+
+
+def admins() -> int:
+    """How many active people are administrators here."""
+    return Membership.objects.filter(role=Role.ADMIN.value, person__is_active=True).count()
+
+
+def keys() -> list[ApiKey]:
+    """The tenant's keys, newest first; revoked and expired ones stay."""
+    return list(ApiKey.objects.select_related("principal__owner").order_by("-created_at", "-id"))
+
+
+def audit_page(sought: Sought, cursor: str = "") -> AuditPage:
+    """A page of the audit log. A cursor that is none of ours is the first page."""
+    rows = _found(sought)
+    if (beyond := _read(cursor)) is not None:
+        at, row = beyond
+        rows = rows.filter(Q(at__lt=at) | Q(at=at, id__lt=row))
+    found = list(rows.order_by("-at", "-id")[: PAGE + 1])
+    shown = tuple(found[:PAGE])
+    following = _write(shown[-1]) if len(found) > PAGE else ""
+    verbs = tuple(AuditEntry.objects.order_by("verb").values_list("verb", flat=True).distinct())
+    return AuditPage(
+        entries=shown, names=names_of(entry.principal for entry in shown), following=following, verbs=verbs
+    )
+
+
+def _found(sought: Sought) -> "QuerySet[AuditEntry]":
+    rows = AuditEntry.objects.all()
+    if sought.verb:
+        rows = rows.filter(verb=sought.verb)
+    if sought.object:
+        rows = rows.filter(object__startswith=sought.object)
+    if sought.by is not None:
+        rows = rows.filter(principal=sought.by)
+    return rows
+
+
+def _write(entry: AuditEntry) -> str:
+    return urlsafe_b64encode(orjson.dumps([entry.at.isoformat(), str(entry.id)])).decode().rstrip("=")
+
+
+def _read(cursor: str) -> tuple[datetime, UUID] | None:
+    if not cursor or len(cursor) > LONGEST:
+        return None
+    try:
+        at, row = orjson.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        found = datetime.fromisoformat(at), UUID(row)
+    except (ValueError, TypeError, AttributeError):
+        return None
+    return found if found[0].tzinfo is not None else None

@@ -1,0 +1,1 @@
+"""The pages of a tenant: people, keys, audit log."""

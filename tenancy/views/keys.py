@@ -1,0 +1,102 @@
+"""GET and POST /tenant/keys: keys for programs, shown once (R-SEC-2, R-UI-9)."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from uuid import UUID
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_POST
+
+from tenancy.actions import create_key, revoke_key
+from tenancy.clock import database_now
+from tenancy.context import tenant
+from tenancy.core.roles import SCOPES, Role, Scope
+from tenancy.directory import FRESH_KEY_DOMAIN
+from tenancy.directory import keys as found_keys
+from tenancy.models import ApiKey
+from tenancy.pages import PageRequest, page, require
+
+LIVES = (("1", "a day"), ("7", "a week"), ("30", "30 days"), ("90", "90 days"), ("365", "a year"))
+
+
+class KeyForm(forms.Form):
+    """A key's name, rights, life, and who answers for it."""
+
+    label = forms.CharField(label="Name", max_length=200, help_text="What uses it.")
+    role = forms.ChoiceField(
+        label="Role",
+        choices=[
+            (role.value, f"{role.value}: {', '.join(scope.value for scope in SCOPES[role])}") for role in Role
+        ],
+        initial=Role.CLIENT.value,
+    )
+    days = forms.ChoiceField(label="Expires in", choices=LIVES, initial="90")
+    owner = forms.ChoiceField(
+        label="Who answers for it",
+        choices=[("fresh", "nobody else: any reviewer may decide about its runs"), ("me", "I do")],
+        help_text="A key of yours never reaches further than you do, and you cannot decide about its runs.",
+    )
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page(Scope.READ)
+def keys(request: PageRequest) -> HttpResponse:
+    """The tenant's keys. A POST makes one and shows it, this once."""
+    if request.method != "POST":
+        return _shown(request)
+    require(request.member, Scope.ADMIN)
+    form = KeyForm(request.POST)
+    if not form.is_valid():
+        return _shown(request, form=form, status=422)
+    given = form.cleaned_data
+    made = create_key(
+        request.member.tenant.id, Role(given["role"]), label=given["label"],
+        owner=request.member.person if given["owner"] == "me" else None,
+        expires_in=timedelta(days=int(given["days"])), by=request.member.principal,
+    )  # fmt: skip
+    return _shown(request, made={"key": made.key, "clear": made.clear})
+
+
+@require_POST
+@page(Scope.ADMIN)
+def revoke(request: PageRequest, key_id: UUID) -> HttpResponse:
+    """Revoke a key; its row stays. Raises NotFound."""
+    revoke_key(request.member.tenant.id, key_id, by=request.member.principal)
+    messages.success(request, "The key is revoked. What it submitted changes nothing any more.")
+    return redirect("keys")
+
+
+def _shown(
+    request: PageRequest,
+    *,
+    form: KeyForm | None = None,
+    made: Mapping[str, object] | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    with tenant(request.member.tenant.id):
+        now = database_now()
+        rows = [
+            {
+                "key": key,
+                "state": _state(key, expired=key.expires_at is not None and key.expires_at <= now),
+                "owner": ""
+                if key.principal.owner.email.endswith(FRESH_KEY_DOMAIN)
+                else key.principal.owner.name,
+            }
+            for key in found_keys()
+        ]
+        context = {
+            "rows": rows,
+            "form": form or KeyForm(),
+            "made": made,
+            "may_admin": request.member.may(Scope.ADMIN),
+            "origin": request.build_absolute_uri("/").rstrip("/"),
+        }
+        return render(request, "tenancy/keys.html", context, status=status)
+
+
+def _state(key: ApiKey, *, expired: bool) -> str:
+    return "revoked" if key.revoked_at is not None else "expired" if expired else "valid"

@@ -1,0 +1,16 @@
+"""Where the tenant's pages are. No trailing slashes."""
+
+from django.urls import path
+
+from tenancy.views import audit, keys, people
+
+urlpatterns = [
+    path("tenant/people", people.people, name="people"),
+    path("tenant/people/invite", people.invite, name="people-invite"),
+    path("tenant/people/<uuid:person_id>/link", people.link, name="people-link"),
+    path("tenant/members/<uuid:member_id>/limits", people.limits, name="member-limits"),
+    path("tenant/members/<uuid:member_id>/remove", people.remove, name="member-remove"),
+    path("tenant/keys", keys.keys, name="keys"),
+    path("tenant/keys/<uuid:key_id>/revoke", keys.revoke, name="key-revoke"),
+    path("tenant/audit", audit.audit, name="audit"),
+]

@@ -53,6 +53,7 @@ def inbox(request: PageRequest) -> HttpResponse:
             "chosen": chosen,
             "lately": None if found.rows else decided_lately(),
             "landed": bool(done),
+            "asked_for": "open" in request.GET,
         }
         return render(request, "approvals/inbox.html", context)
 

@@ -175,7 +175,7 @@ def test_an_edit_that_nobody_saw_as_it_is_is_shown_first(company_world: World) -
     [
         ({"f:/amount": "ten"}, "does not match"),
         ({"f:/amount": ""}, "does not match"),
-        ({"f:/order_id": "x" * 300}, "does not match"),
+        ({"f:/order_id": "x" * 300}, "longer than 200 characters"),
         ({"f:/currency": '"GBP"'}, "Choose one of the values"),
     ],
 )

@@ -28,6 +28,7 @@ def head_of(run: Run, state: State, scopes: tuple[str, ...]) -> dict[str, Any]:
     live = run.status in LIVE
     return {
         "run": run,
+        "live": live,
         "standing": standing_of(run, state),
         "dials": dials(run.id),
         "waiting": waiting_of([run.id]).get(run.id),

@@ -8,8 +8,10 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from approvals.views.cards import Shown, shown_card
 from orchestrator.core.terminal import Status
 from orchestrator.queries.contents import contents_of
+from orchestrator.queries.listing import Waiting
 from orchestrator.queries.replays import replay
 from orchestrator.queries.runs import run_of, state_now
 from orchestrator.queries.standing import effects_done
@@ -33,8 +35,10 @@ def run(request: PageRequest, run_id: UUID) -> HttpResponse:
     with tenant(request.member.tenant.id):
         found = run_of(run_id)
         state = state_now(found.id)
+        head = head_of(found, state, request.member.scopes)
         context = {
-            **head_of(found, state, request.member.scopes),
+            **head,
+            "shown": _card(request, head["waiting"]),
             **rail_of(found, request),
             **body_of(tab, found, state, request),
             "tab": tab,
@@ -42,6 +46,14 @@ def run(request: PageRequest, run_id: UUID) -> HttpResponse:
             "tabs": [(name, word, key) for name, (word, key) in TABS.items()],
         }
         return render(request, "orchestrator/run.html", context)
+
+
+def _card(request: PageRequest, waiting: Waiting | None) -> Shown | None:
+    """The decision itself, for whoever may decide it: the same card as in the inbox."""
+    if waiting is None:
+        return None
+    shown = shown_card(request.member, waiting.request, back=request.get_full_path())
+    return shown if shown.card.decidable else None
 
 
 @require_safe

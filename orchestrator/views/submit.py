@@ -222,6 +222,13 @@ def _shown(amount: Decimal | None) -> str:
     return "" if amount is None else plain(amount)
 
 
+def _needed_first(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema with its required properties first: a published one has them by name."""
+    must = schema.get("required", ())
+    parts = sorted(schema.get("properties", {}).items(), key=lambda part: part[0] not in must)
+    return {**schema, "properties": dict(parts)}
+
+
 def _field_of(error: GoalInvalid) -> str:
     """The form's field that an error is about."""
     pointer = str(error.data.get("pointer", ""))
@@ -241,7 +248,7 @@ def _form(
     context = {
         "offer": offer,
         "sheet": sheet,
-        "form": schema_form(offer.spec.input_schema, sheet.inputs if sent is None else ABSENT, sent=sent,
+        "form": schema_form(_needed_first(offer.spec.input_schema), sheet.inputs if sent is None else ABSENT, sent=sent,
                             faults=sheet.input_faults),
         "refused": refused,
         "key": request.POST.get("key") or fresh_key(),

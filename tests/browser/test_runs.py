@@ -1,0 +1,151 @@
+"""The pages of runs in a browser: keys, filters, themes, narrow screens, rows that arrive (R-UI-2)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import PageAs
+from tests.browser.harness import NARROW, NARROWEST, WIDE, axe, no_sideways
+from tests.doors.pages.people import HOSTILE, refund
+from tests.doors.pages.people import world as world
+from tests.doubles.company import Company
+from tests.factories.world import World, company_at
+from tests.proves import proves
+
+TABS = ("graph", "messages", "ledger", "audit", "facts", "raw")
+SHIFTS = """() => { window.shifts = 0; new PerformanceObserver((list) => {
+  for (const entry of list.getEntries()) if (!entry.hadRecentInput) window.shifts += entry.value;
+}).observe({ type: "layout-shift", buffered: false }); }"""
+
+
+def photograph(page: Page, name: str, theme: str, width: int) -> None:
+    """Keep a picture where `INTERLOCK_SHOTS` names a folder."""
+    if folder := os.environ.get("INTERLOCK_SHOTS"):
+        page.screenshot(path=Path(folder) / f"{name}-{theme}-{width}.png", full_page=True)
+
+
+def addresses(waiting: UUID, ended: UUID) -> dict[str, str]:
+    """Every page of this part, by the name of its picture."""
+    tabs = {tab: f"/runs/{ended}?tab={tab}" for tab in TABS}
+    return {
+        "overview": "/", "runs": "/runs", "runs-filtered": "/runs?status=failed&tool=orders.lookup",
+        "runs-cost": "/runs?cost__gt=0&created_after=2020-01-01T00:00", "run-waiting": f"/runs/{waiting}",
+        "run-ended": f"/runs/{ended}", "run-each": f"/runs/{ended}?rows=each",
+        "run-search": f"/runs/{ended}?q=A-1001",
+        **tabs, "row": f"/runs/{ended}/rows/12", "pause": f"/runs/{waiting}/ask?wish=pause",
+        "cancel": f"/runs/{waiting}/ask?wish=cancel", "new": "/new", "submit": "/new/support-refund",
+        "submit-incident": "/new/incident-triage",
+    }  # fmt: skip
+
+
+@pytest.fixture
+def runs(world: World, company: Company) -> tuple[UUID, UUID]:
+    """A run that waits, said in hostile words, and one that has ended."""
+    # A control character in a goal is refused as unsafe; everything else goes on.
+    harmful = HOSTILE.replace("\x1b", "")
+    return refund(world, company, objective=harmful, reason=harmful[:300]), refund(world, company, whole=True)
+
+
+@proves("R-UI-11", part="axe on the pages of runs")
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+def test_axe_finds_nothing(page_as: PageAs, runs: tuple[UUID, UUID], theme: str, width: int) -> None:
+    page = page_as("admin", width=width, theme=theme)
+    for name, address in addresses(*runs).items():
+        page.goto(address)
+        photograph(page, name, theme, width)
+        axe(page)
+        no_sideways(page)
+
+
+def test_nothing_scrolls_sideways_on_the_narrowest_screen(page_as: PageAs, runs: tuple[UUID, UUID]) -> None:
+    page = page_as("admin", width=NARROWEST)
+    for name, address in addresses(*runs).items():
+        page.goto(address)
+        photograph(page, name, "light", NARROWEST)
+        no_sideways(page)
+
+
+@proves("R-UI-11", part="the first page where nothing was run")
+def test_the_first_page_offers_what_can_be_started(page_as: PageAs, world: World) -> None:
+    page = page_as("operator")
+    page.goto("/")
+    photograph(page, "fresh", "light", WIDE)
+    axe(page)
+    page.get_by_role("button", name="Run it: Refund a hand grinder").click()
+    expect(page.locator("#run-standing")).to_contain_text("Queued")
+
+
+@proves("R-UI-2", part="keyboard")
+def test_the_list_is_walked_filtered_and_opened_by_keys(page_as: PageAs, runs: tuple[UUID, UUID]) -> None:
+    waiting, ended = runs
+    page = page_as("operator")
+    page.goto("/runs")
+    page.keyboard.press("j")
+    expect(page.locator("[data-item][data-at]")).to_have_id(f"run-{ended}")
+    page.keyboard.press("j")
+    page.keyboard.press("x")
+    expect(page.locator(f"#run-{waiting} input")).to_be_checked()
+    page.keyboard.press("/")
+    page.keyboard.type("A-1001")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/runs?*q=A-1001*")
+    expect(page.locator("[data-item]")).to_have_count(1)
+    page.get_by_role("link", name="named A-1001").click()
+    expect(page.locator("[data-item]")).to_have_count(2)
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**/runs/{ended}")
+    page.keyboard.press("4")
+    expect(page.get_by_text("add up to the meter")).to_be_visible()
+    page.keyboard.press("u")
+    page.wait_for_url("**/runs")
+
+
+def test_a_row_opens_in_place_with_what_came_back(page_as: PageAs, runs: tuple[UUID, UUID]) -> None:
+    page = page_as("auditor")
+    page.goto(f"/runs/{runs[1]}")
+    page.locator("#row-12 summary").first.click()
+    expect(page.locator("#row-12 .opened")).to_contain_text("Answer observed")
+    page.locator("#row-12 .opened summary", has_text="Observation").first.click()
+    expect(page.locator("#row-12 .opened")).to_contain_text("A-1001")
+
+
+@proves("R-UI-3", part="live")
+def test_rows_arrive_without_moving_what_is_read(page_as: PageAs, world: World, company: Company) -> None:
+    run = refund(world, company)
+    page = page_as("auditor")
+    page.goto(f"/runs/{run}")
+    expect(page.locator("#pill")).to_contain_text("Live")
+    page.locator("#timeline-rows > li").first.hover()
+    rows = page.locator("#timeline-rows > li").count()
+    page.evaluate(SHIFTS)
+    with company_at(company.url):
+        world.approve_all(run)
+    expect(page.locator("#run-standing")).to_contain_text("Succeeded", timeout=15_000)
+    expect(page.locator("#live-new")).to_contain_text("new row")
+    assert page.locator("#timeline-rows > li").count() == rows
+    assert page.evaluate("window.shifts") == 0
+    page.locator("#live-new").click()
+    expect(page.locator("#timeline-rows > li").last).to_contain_text("Run ended")
+    shown = page.locator("#timeline-rows > li").evaluate_all("rows => rows.map((row) => row.id)")
+    page.reload()
+    assert page.locator("#timeline-rows > li").evaluate_all("rows => rows.map((row) => row.id)") == shown
+
+
+def test_a_run_can_be_read_and_cancelled_without_scripts(page_as: PageAs, runs: tuple[UUID, UUID]) -> None:
+    page = page_as("operator", script=False)
+    page.goto(f"/runs/{runs[0]}")
+    page.get_by_role("link", name="Cancel run").click()
+    page.get_by_label("Why").fill("not needed")
+    page.get_by_role("button", name="Cancel run").click()
+    expect(page.get_by_text("Cancel asked for.")).to_be_visible()
+    page.goto(f"/runs/{runs[1]}")
+    page.locator("#row-12 summary").first.click()
+    page.locator("#row-12").get_by_role("link", name="Open this row").click()
+    expect(page.get_by_text("Answer observed")).to_be_visible()

@@ -26,6 +26,7 @@ test: lint types ## everything a change must pass
 lint: $(VENV)/installed ## style, layers, dependencies
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/djlint templates --lint --quiet
 	$(BIN)/lint-imports
 	$(BIN)/deptry .
 

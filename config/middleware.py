@@ -1,4 +1,4 @@
-"""Headers every answer carries besides Django's own."""
+"""What every answer carries besides Django's own, and how files travel."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from collections.abc import Awaitable, Callable
 from inspect import iscoroutinefunction
 from typing import Any
 
+from django.conf import settings
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
+from django.middleware.gzip import GZipMiddleware
 from django.utils.decorators import sync_and_async_middleware
 
 NOT_NEEDED = (
@@ -37,3 +39,16 @@ def permissions_policy(get_response: Callable[[HttpRequest], Any]) -> Callable[[
         return response
 
     return answer
+
+
+class CompressStatic(GZipMiddleware):
+    """Compress files, and no page: what a page repeats of a caller's input beside a secret must not shrink
+    with it.
+    """
+
+    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        """The file, compressed where the browser takes it."""
+        if not request.path.startswith(settings.STATIC_URL):
+            return response
+        compressed: HttpResponseBase = super().process_response(request, response)
+        return compressed

@@ -134,7 +134,7 @@ def palette(request: PageRequest) -> HttpResponse:
 @require_safe
 @page()
 def styleguide(request: PageRequest) -> HttpResponse:
-    """Every component in every state (CONSOLE 2.14, no. 12)."""
+    """Every component in every state (R-UI-11)."""
     from config.ui.samples import samples  # noqa: PLC0415 - nobody else needs them in memory
 
     return render(request, "pages/styleguide.html", samples())

@@ -160,6 +160,11 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpR
     return _plain(request, 404, "not-found", "There is nothing at this address.")
 
 
+def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    """Django's 403 outside DRF."""
+    return _plain(request, 403, "forbidden", "This is not open to you.")
+
+
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     """Django's 400 outside DRF."""
     return _plain(request, 400, "bad-request", "The request could not be understood.")

@@ -73,9 +73,11 @@ Places = tuple[tuple[str, str, str, Scope], ...]
 def address(name: str) -> str | None:
     """The address called `name`, or None where no floor has such a page."""
     try:
-        return reverse(name)
+        found: str = reverse(name)
     except NoReverseMatch:
         return None
+    # The API's addresses have names too; pages come later and win.
+    return None if found.startswith("/api/") else found
 
 
 class Shell:

@@ -36,7 +36,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("metrics", metrics.metrics, name="metrics"),
     path("api/schema", SpectacularJSONAPIView.as_view(permission_classes=[]), name="schema"),
     path("api/v1/", include(api_patterns())),
-    path("account/", include("allauth.urls")),
+    path("account/", include("config.account_urls")),
     path("preferences", pages.preferences, name="preferences"),
     path("palette", pages.palette, name="palette"),
     path("styleguide", pages.styleguide, name="styleguide"),
@@ -45,6 +45,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     *page_patterns(),
 ]
 handler404 = "config.problems.not_found"
+handler403 = "config.problems.forbidden"
 handler400 = "config.problems.bad_request"
 handler500 = "config.problems.server_error"
 handler429 = "config.pages.too_many"

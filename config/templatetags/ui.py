@@ -56,23 +56,13 @@ def class_chip(risk: str) -> Context:
 @component("meter")
 def meter(label: str, used: Any, reserved: Any, limit: Any, unit: str = "", soft: Any = None) -> Context:
     """Used, reserved and free of a limit; a tick where warnings begin. No limit: the amount alone."""
-    used_share = numbers.share(used, limit)
-    held = min(numbers.share(reserved, limit), Decimal(100) - used_share)
-    parts = [
-        f"{numbers.quantity(used, unit)}{'' if limit is None else ' of ' + numbers.quantity(limit, unit)}"
-    ]
-    if reserved:
-        parts.append(f"{numbers.quantity(reserved, unit)} reserved")
-    tone = (
-        "limit"
-        if used_share + held >= 100
-        else "soft"
-        if soft is not None and used_share >= numbers.share(soft, limit)
-        else ""
-    )
+    share = numbers.share(used, limit)
+    held = min(numbers.share(reserved, limit), Decimal(100) - share)
+    warned = None if soft is None else numbers.share(soft, limit)
+    tone = "limit" if share + held >= 100 else "soft" if warned is not None and share >= warned else ""
     return {
-        "label": label, "text": ", ".join(parts), "used": used_share, "reserved": held, "tone": tone,
-        "limited": limit is not None, "soft": None if soft is None else numbers.share(soft, limit),
+        "label": label, "text": numbers.used_of(used, reserved, limit, unit), "used": share,
+        "reserved": held, "tone": tone, "limited": limit is not None, "soft": warned,
     }  # fmt: skip
 
 
@@ -184,7 +174,9 @@ def field(form_field: BoundField) -> Context:
         if there
     ]
     widget = form_field.field.widget
-    attrs: dict[str, Any] = {"aria-describedby": " ".join(described)} if described else {}
+    attrs: dict[str, Any] = {"autofocus": False}
+    if described:
+        attrs["aria-describedby"] = " ".join(described)
     if form_field.errors:
         attrs["aria-invalid"] = "true"
     grouped = isinstance(widget, RadioSelect | CheckboxSelectMultiple)

@@ -22,7 +22,8 @@ PRETENDERS = frozenset(
     {"CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "MATHEMATICAL", "FULLWIDTH", "COPTIC", "LISU"}
 )
 NAMED = {ESC: "ESC", "\r": "CR", "\x00": "NUL", "\x07": "BEL", "\x08": "BS", "\x7f": "DEL"}
-_PARTS = re.compile(rf"\n{{{MOST_LINES + 1},}}|[ \t]{{{MOST_BLANKS + 1},}}|\w+|[^\w]", re.DOTALL)
+COMBINING = "\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
+_PARTS = re.compile(rf"\n{{{MOST_LINES + 1},}}|[ \t]{{{MOST_BLANKS + 1},}}|[\w{COMBINING}]+|[^\w]", re.DOTALL)
 
 
 class Piece(NamedTuple):

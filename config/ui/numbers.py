@@ -8,6 +8,9 @@ from decimal import ROUND_HALF_UP, Decimal
 UNKNOWN = "unknown"
 CENT = Decimal("0.01")
 SMALL = Decimal("0.10")
+DOLLARS = frozenset({"USD", "usd", "$"})
+SECONDS = frozenset({"s", "seconds"})
+MEASURED = DOLLARS | SECONDS
 Number = Decimal | int | float | str
 
 
@@ -27,13 +30,24 @@ def quantity(amount: Number | None, unit: str) -> str:
     """An amount with its unit: "USD" as money, seconds as a duration, counts with their word."""
     if amount is None or amount == "":
         return UNKNOWN
-    if unit in {"USD", "$", "usd"}:
+    if unit in DOLLARS:
         return money(amount)
-    if unit in {"s", "seconds"}:
+    if unit in SECONDS:
         return duration(amount)
     exact = Decimal(str(amount))
     plain = f"{int(exact):,}" if exact == exact.to_integral_value() else f"{exact.normalize():,f}"
     return f"{plain} {unit}".strip()
+
+
+def used_of(used: Number | None, reserved: Number | None, limit: Number | None, unit: str) -> str:
+    """What a meter says: "17 of 20 calls, 1 reserved", "$0.41 of $1.00"."""
+    if limit is None:
+        said = quantity(used, unit)
+    else:
+        said = f"{quantity(used, unit if unit in MEASURED else '')} of {quantity(limit, unit)}"
+    if not reserved:
+        return said
+    return f"{said}, {quantity(reserved, unit if unit in MEASURED else '')} reserved"
 
 
 def duration(seconds: Number | timedelta | None) -> str:
@@ -51,7 +65,7 @@ def duration(seconds: Number | timedelta | None) -> str:
     if whole < 60:
         return f"{whole} s"
     units = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
-    parts = []
+    parts: list[str] = []
     for word, size in units:
         amount, whole = divmod(whole, size)
         if amount or parts:

@@ -37,6 +37,14 @@ class SampleForm(forms.Form):
     sure = forms.BooleanField(label="I have read the packet", required=False)
 
 
+ROWS = [
+    ("gpt-4o", Decimal("41.20"), "$41.20"),
+    ("claude", Decimal("12.05"), "$12.05"),
+    ("scripted", 0, "$0.00"),
+]
+TEXTS = ("first line\nsecond line\nthird line", "first line\nsecond line, changed\nthird line\nfourth")
+
+
 def samples() -> dict[str, Any]:
     """The style guide's context."""
     now: datetime = timezone.now()
@@ -44,10 +52,11 @@ def samples() -> dict[str, Any]:
     refused.is_valid()
     return {
         "states": list(STATES), "classes": list(CLASSES), "hostile": HOSTILE, "sample": SAMPLE,
-        "changed": CHANGED, "form": SampleForm(auto_id="fresh_%s"), "refused": refused, "moment": now - timedelta(minutes=4),
+        "changed": CHANGED, "form": SampleForm(auto_id="fresh_%s"), "refused": refused,
+        "moment": now - timedelta(minutes=4),
         "amounts": [Decimal("1240"), Decimal("0.0071"), Decimal("0.00001"), Decimal("-3.5"), None],
         "stretches": [0.4, 1.9, 220, 7500, 273_600, None],
         "values": [3, 5, 4, 8, 13, 9, 7, 12, 20, 16, 11, 8],
-        "rows": [("gpt-4o", Decimal("41.20"), "$41.20"), ("claude", Decimal("12.05"), "$12.05"), ("scripted", 0, "$0.00")],
-        "text": "first line\nsecond line\nthird line", "text_after": "first line\nsecond line, changed\nthird line\nfourth",
+        "rows": ROWS,
+        "text": TEXTS[0], "text_after": TEXTS[1],
     }  # fmt: skip

@@ -18,11 +18,12 @@ export const edited = () => dirty.size > 0;
 
 document.querySelector("[data-errors]")?.focus();
 
-// [data-dialog="id"] opens the dialog, whose own button sends the form. Without script the link or form stands as it is.
+// [data-dialog="id"] opens the dialog with the focus on its [data-first]; its own button sends the form. Without script the link or form stands as it is.
 document.addEventListener("click", (event) => {
   const opener = event.target.closest("[data-dialog]");
   const dialog = opener && document.getElementById(opener.dataset.dialog);
   if (!dialog) return;
   event.preventDefault();
   dialog.showModal();
+  dialog.querySelector("[data-first]")?.focus();
 });

@@ -30,7 +30,6 @@ export function bindings() {
   return [...controls(), ...bound.filter((one) => one.on())].filter((one) => !known.has(one.keys) && known.add(one.keys));
 }
 
-const single = (keys) => !/(Control|Meta)\+/.test(keys);
 const typing = (target) => target.isContentEditable || target.matches("textarea, select, input:not([type=checkbox], [type=radio], [type=submit], [type=button])");
 
 function name(event) {
@@ -41,8 +40,7 @@ function name(event) {
 document.addEventListener("keydown", (event) => {
   if (event.isComposing || event.altKey || event.repeat && event.key.length === 1 && !"jk".includes(event.key)) return;
   const key = name(event);
-  const rest = off() || typing(event.target) || document.querySelector("dialog[open]");
-  if (rest && (single(key) || document.querySelector("dialog[open]"))) return;
+  if (document.querySelector("dialog[open]") || (off() && key.length === 1) || (typing(event.target) && !key.startsWith("Control+") && key !== "Escape")) return;
   const now = Date.now();
   const long = chord && now < chordEnds ? `${chord} ${key}` : key;
   chord = "";

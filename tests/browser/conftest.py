@@ -76,7 +76,7 @@ def site(
 
 @pytest.fixture(autouse=True)
 def no_messages() -> Iterator[Messages]:
-    """Fails a test whose pages wrote anything to the console (CONSOLE 2.14, no. 2)."""
+    """Fails a test whose pages wrote anything to the console."""
     messages = Messages()
     yield messages
     assert messages.surprises == []

@@ -1,4 +1,4 @@
-"""A running house for browsers: the web server and a worker in processes of their own, on the tests' database."""
+"""A running house for browsers: web server and worker in processes of their own, on the tests' database."""
 
 from __future__ import annotations
 
@@ -182,3 +182,10 @@ def no_sideways(page: Page) -> None:
     """The page fits its width."""
     wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
     assert wide <= 0, f"{page.url} is {wide} px too wide"
+
+
+def photograph(page: Page, theme: str, width: int) -> None:
+    """Keep a picture where `INTERLOCK_SHOTS` names a folder."""
+    if folder := os.environ.get("INTERLOCK_SHOTS"):
+        name = page.url.partition("://")[2].partition("/")[2].replace("/", "-").strip("-?") or "overview"
+        page.screenshot(path=Path(folder) / f"{name}-{theme}-{width}.png", full_page=True)

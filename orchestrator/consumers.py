@@ -9,7 +9,7 @@ from orchestrator.api import shown
 from orchestrator.core.terminal import TERMINAL_STATUSES, Status
 from orchestrator.models import Run
 from orchestrator.queries.changes import changed_runs
-from orchestrator.queries.progress import progress_of
+from orchestrator.queries.progress import progress_at
 from tenancy.context import tenant
 from tenancy.marks import mark_text
 from traces.live.feeds import Batch, Cursor, Feed, Fragments, Item, sequence
@@ -59,11 +59,11 @@ class RunFeed(Feed):
             if seq < run.event_seq:
                 # The envelope is that of the head: it comes with the events that lead to it.
                 return Batch(seq, items, more=True)
-            progress = orjson.dumps(progress_of(run).model_dump(mode="json"))
-            if Run.objects.filter(id=run.id, event_seq=run.event_seq).exists():
-                return Batch(seq, items, {"progress": progress}, end=_end(run))
-        # The run went on while its envelope was made: it comes with the events that follow.
-        return Batch(seq, items, more=True)
+            progress = progress_at(run, found[-1].at)
+        if progress is None:
+            # The run went on while this was read: its envelope comes with the events that follow.
+            return Batch(seq, items, more=True)
+        return Batch(seq, items, {"progress": orjson.dumps(progress.model_dump(mode="json"))}, end=_end(run))
 
     def render(self, tenant_id: UUID, subject: UUID, after: Cursor, scopes: tuple[str, ...]) -> Fragments:
         """What the run's page applies."""

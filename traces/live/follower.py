@@ -3,34 +3,27 @@ once for each set of scopes, and shares out."""
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from random import uniform
-from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
 import structlog
 
 from traces.live.feeds import Cursor, Feed
+from traces.live.readers import Readers
 from traces.live.viewers import Limits, Packet, Viewer, packet_of, packet_of_page
 
 log = structlog.get_logger(__name__)
-T = TypeVar("T")
 # Viewers of a run that stand this close together are served by one read.
 NEAR = 500
 AWAY_SECONDS = 1.0
 LEAST_GAP_SECONDS, LONGEST_GAP_SECONDS = 0.01, 1.0
 
 
-class Reading(Protocol):
-    """Runs a blocking function in a reader's thread."""
-
-    async def __call__(self, function: Callable[..., T], *arguments: Any) -> T: ...
-
-
 class Follower:
     """Follows one subject of one feed for as long as somebody watches it."""
 
-    def __init__(self, feed: Feed, tenant_id: UUID, subject: UUID, reading: Reading, limits: Limits) -> None:
+    def __init__(self, feed: Feed, tenant_id: UUID, subject: UUID, reading: Readers, limits: Limits) -> None:
         self.feed, self.tenant_id, self.subject = feed, tenant_id, subject
         self.viewers: set[Viewer] = set()
         self.read_at = 0.0

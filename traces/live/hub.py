@@ -3,23 +3,20 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
 import structlog
 from channels.layers import get_channel_layer
-from django.db import connection
 
 from traces.live.feeds import Cursor, Feed
 from traces.live.follower import Follower
+from traces.live.readers import Readers
 from traces.live.viewers import RESTART, Limits, Viewer
 
 log = structlog.get_logger(__name__)
-T = TypeVar("T")
 Key = tuple[str, UUID, UUID]
-READERS = 4
 RETRY_SECONDS = 2.0
 
 
@@ -109,12 +106,8 @@ class Hub:
         self._tasks: set[asyncio.Task[None]] = set()
         self._seats: Counter[UUID] = Counter()
         self._seating = Lock()
-        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="reader")
+        self.reading = Readers()
         self._hints: Hints | None = None
-
-    async def reading(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Run something blocking in a reader's thread; its connection goes back to the pool afterwards."""
-        return await asyncio.get_running_loop().run_in_executor(self._readers, _clean, function, *arguments)
 
     def seat(self, principal: UUID) -> bool:
         """Take one of a person's places in this process; False when all are taken. From any thread."""
@@ -200,10 +193,4 @@ class Hub:
                 viewer.lapse(RESTART)
         if self._hints is not None:
             self._hints.stop()
-
-
-def _clean(function: Callable[..., T], *arguments: Any) -> T:
-    try:
-        return function(*arguments)
-    finally:
-        connection.close()
+        self.reading.stop()

@@ -122,6 +122,7 @@ def test_a_person_without_a_tenant_is_told_so(house: House) -> None:
     answer = signed_in(house.people.auditor).get("/who")
     assert answer.status_code == 403
     assert "no tenant yet" in answer.content.decode()
+    assert "Sign out" in answer.content.decode()
 
 
 @proves("R-SEC-1", part="the tenant of a page")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import zlib
+from collections.abc import AsyncIterator, Awaitable, Callable
 from inspect import iscoroutinefunction
-from typing import Any
+from typing import Any, cast
 
 from django.conf import settings
-from django.http import HttpRequest
+from django.http import HttpRequest, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.middleware.gzip import GZipMiddleware
 from django.utils.decorators import sync_and_async_middleware
@@ -50,5 +51,19 @@ class CompressStatic(GZipMiddleware):
         """The file, compressed where the browser takes it."""
         if not request.path.startswith(settings.STATIC_URL):
             return response
+        chunks = response.streaming_content if isinstance(response, StreamingHttpResponse) else None
         compressed: HttpResponseBase = super().process_response(request, response)
+        squeezed = compressed.headers.get("Content-Encoding") == "gzip"
+        if squeezed and isinstance(compressed, StreamingHttpResponse) and compressed.is_async:
+            # Django makes each chunk a file of its own, of which browsers read the first.
+            compressed.streaming_content = one_file(cast("AsyncIterator[bytes]", chunks))
         return compressed
+
+
+async def one_file(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Chunks as one gzip file."""
+    packer = zlib.compressobj(wbits=31)
+    async for chunk in chunks:
+        if packed := packer.compress(chunk):
+            yield packed
+    yield packer.flush()

@@ -1,5 +1,5 @@
-"""Of the library's addresses those that mean something here: nobody signs up, and nobody's password is sent
-by mail."""
+"""Of the library's addresses those that mean something here: nobody signs up, and nothing is sent by mail. A
+link that sets a first password is shown to the administrator who adds a person (tenancy.views.people)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from django.urls import URLPattern, URLResolver, include, path
 KEPT = frozenset(
     {
         "account_login", "account_logout", "account_inactive", "account_signup", "account_reauthenticate",
-        "account_change_password", "account_set_password",
+        "account_change_password", "account_set_password", "account_reset_password_from_key",
+        "account_reset_password_from_key_done",
     }
 )  # fmt: skip
 

@@ -49,16 +49,14 @@ for (const panel of document.querySelectorAll("[data-card] .panel")) {
 // With script the difference follows what is typed: the button that asks for it goes.
 for (const button of document.querySelectorAll("[data-review]")) button.closest("p").hidden = Boolean(globalThis.htmx);
 document.addEventListener("htmx:afterSwap", disarm);
-document.addEventListener("live:applied", () => {
-  const settled = shut();
-  if (settled && card().dataset.shut === undefined) {
+document.addEventListener("interlock:changed", () => {
+  if (shut() && card().dataset.shut === undefined) {
     card().dataset.shut = "";
     for (const one of card().querySelectorAll(".decide :is(button, input, textarea, select)")) one.disabled = true;
     document.querySelector('[aria-live="assertive"]').textContent = "This request was just settled by somebody else.";
   }
 });
-const state = card()?.querySelector(".card-state");
-if (state) new MutationObserver(disarm).observe(card(), { childList: true, subtree: false });
+if (card()) new MutationObserver(disarm).observe(card(), { childList: true });
 disarm();
 
 // After a decision the next request has the focus; never its buttons.

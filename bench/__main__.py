@@ -8,7 +8,7 @@ import django
 
 from bench.servers import DATABASE, database
 
-NAMES = ("transitions", "live")
+NAMES = ("transitions", "live", "pages")
 
 
 def main() -> None:

@@ -248,8 +248,10 @@ def _form(
     context = {
         "offer": offer,
         "sheet": sheet,
-        "form": schema_form(_needed_first(offer.spec.input_schema), sheet.inputs if sent is None else ABSENT, sent=sent,
-                            faults=sheet.input_faults),
+        "form": schema_form(
+            _needed_first(offer.spec.input_schema), sheet.inputs if sent is None else ABSENT, sent=sent,
+            faults=sheet.input_faults,
+        ),
         "refused": refused,
         "key": request.POST.get("key") or fresh_key(),
         "curl": _curl(request, offer, sheet),

@@ -1,0 +1,185 @@
+"""How fast pages answer with 100 000 runs and a run of 10 000 events in the database (R-UI-12).
+
+`python -m bench pages` asks the real web server a hundred times for each page over one connection, and prints
+the 50th and 95th percentile of the time to the first and to the last byte, the size, and the elements.
+"""
+
+import os
+from html.parser import HTMLParser
+from http.client import HTTPConnection
+from statistics import quantiles
+from time import perf_counter
+from typing import NamedTuple
+from uuid import UUID
+
+import psycopg
+from django.conf import settings
+from django.db import connection
+from django.test import Client
+
+from bench.live import _child, _valkey
+from orchestrator.actions.seed import furnish
+from orchestrator.actions.submit import Submission, Submitter, submit_task
+from orchestrator.core.goal import Goal
+from orchestrator.models import Run
+from tenancy.actions import add_member, add_person, create_tenant, principal_of
+from tenancy.context import tenant
+from tenancy.core.roles import Role
+from tenancy.models import Person
+
+RUNS, EVENTS, ASKED = 100_000, 10_000, 100
+# One run in a thousand waits, one in twenty failed.
+MANY = f"""
+INSERT INTO orchestrator_run
+  (id, tenant_id, task_id, workflow, title, workflow_version_id, mode, scripted, submitted_by, owner, status,
+   position, terminal_code, reason, result, version, fence, takeovers, record_number, record_hash, event_seq,
+   event_hash, snapshot_number, patch_bytes, manifest_digest, created_at, started_at, finished_at)
+SELECT gen_random_uuid(), r.tenant_id, r.task_id, r.workflow,
+  'Refund order A-' || n || ' of customer ' || n % 977, r.workflow_version_id, r.mode, r.scripted,
+  r.submitted_by, r.owner,
+  CASE WHEN n % 1000 = 0 THEN 'awaiting_gate' WHEN n % 1000 = 1 THEN 'in_progress'
+       WHEN n % 20 = 2 THEN 'failed' ELSE 'completed' END,
+  r.position,
+  CASE WHEN n % 1000 < 2 THEN '' WHEN n % 20 = 2 THEN 'BUDGET_EXHAUSTED' ELSE 'SUCCESS' END,
+  '', '', 9, 9, 0, 40, r.record_hash, 99, r.event_hash, 0, 0, r.manifest_digest,
+  now() - n * interval '20 seconds', now() - n * interval '20 seconds',
+  CASE WHEN n % 1000 >= 2 THEN now() - n * interval '20 seconds' + interval '9 seconds' END
+  FROM orchestrator_run r, generate_series(1, {RUNS}) n WHERE r.id = %(run)s"""
+LINES = """
+INSERT INTO budgets_line (id, tenant_id, account_id, dimension, "limit", used, reserved)
+SELECT gen_random_uuid(), l.tenant_id, r.id, l.dimension, l."limit",
+  CASE l.dimension WHEN 'cost_usd' THEN (abs(hashtext(r.id::text)) % 1000) / 1000.0 ELSE 4 END, 0
+  FROM budgets_line l, orchestrator_run r
+ WHERE l.account_id = %(run)s AND r.tenant_id = l.tenant_id AND r.id <> l.account_id"""
+CALLED = """
+INSERT INTO orchestrator_intent
+  (tenant_id, effect, run_id, kind, fence, record, attempt, tool, tool_digest, argument_digest, key, mutating,
+   body, deadline, at)
+SELECT r.tenant_id, md5(r.id::text || t), r.id, 'call_tool', 1, 1, 1, t, '', '', '', false, ''::bytea, now(),
+  now()
+  FROM orchestrator_run r, unnest(ARRAY['orders.lookup', 'policy.evaluate']) t
+ WHERE r.tenant_id = (SELECT tenant_id FROM orchestrator_run WHERE id = %(run)s)"""
+# Ten events a call: asked for, six checks, sent, observed, committed.
+LONG = f"""
+INSERT INTO traces_event (tenant_id, run_id, at, seq, phase, kind, actor, body, previous, hash)
+SELECT r.tenant_id, r.id, now() - ({EVENTS} - n) * interval '1 second', n, 8,
+  CASE n % 10 WHEN 1 THEN 'call_requested' WHEN 8 THEN 'call_attempted' WHEN 9 THEN 'call_observed'
+              WHEN 0 THEN 'fact_committed' ELSE 'call_checked' END, 'interlock',
+  convert_to(jsonb_build_object(
+    'v', 1, 'call', 'c' || (n - 1) / 10, 'tool', 'orders.lookup', 'effect', 'e' || (n - 1) / 10,
+    'step', 'risk', 'decision', 'allow', 'rule', 'read_only', 'attempt', 1, 'status', 'ok', 'fact', 'order',
+    'version', n, 'arguments', encode(sha256(n::text::bytea), 'hex'),
+    'boundary', encode(sha256('b'), 'hex'))::text, 'UTF8'),
+  r.event_hash, r.event_hash
+  FROM orchestrator_run r, generate_series(11, {EVENTS}) n WHERE r.id = %(run)s"""
+HEAD = f"""
+UPDATE orchestrator_run SET event_seq = {EVENTS}, status = 'in_progress', started_at = now()
+ WHERE id = %(run)s"""
+TABLES = "orchestrator_run, orchestrator_intent, budgets_line, traces_event"
+
+
+class Told(NamedTuple):
+    """One answer: milliseconds to the first and to the last byte, and the page."""
+
+    first: float
+    last: float
+    body: bytes
+
+
+class Elements(HTMLParser):
+    """Counts the elements of a page."""
+
+    count = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """One more."""
+        self.count += 1
+
+
+def measure(superuser: psycopg.Connection) -> None:
+    """Fill the database, ask, and print."""
+    os.sched_setaffinity(0, range(os.cpu_count() or 1))
+    person, run = _house()
+    _fill(superuser, run)
+    os.environ["INTERLOCK_SECRET_KEY"] = settings.SECRET_KEY
+    with _valkey() as url, _child("config.serve", url) as base:
+        asking = HTTPConnection(base)
+        cookie = _session(person)
+        print(f"{RUNS:,} runs, a run of {EVENTS:,} events; {ASKED} requests each, one after another")
+        print(f"  {'':34}{'first p95':>10}{'p50':>8}{'p95':>8} ms{'kB':>8}{'elements':>10}")
+        for name, address in _addresses(run).items():
+            told = [_ask(asking, address, cookie) for _ in range(ASKED + 3)][3:]
+            _say(name, told)
+
+
+def _addresses(run: UUID) -> dict[str, str]:
+    return {
+        "overview": "/",
+        "list": "/runs",
+        "list, one state": "/runs?status=failed",
+        "list, ended as": "/runs?terminal_code=BUDGET_EXHAUSTED&workflow=tool-loop",
+        "list, a rare title": "/runs?q=A-99999",
+        "list, no such title": "/runs?q=nothing+like+it",
+        "list, a tool": "/runs?tool=orders.lookup",
+        "list, no such tool": "/runs?tool=nobodys.tool",
+        "list, cost over": "/runs?cost__gt=0.998",
+        "list, far down": "/runs?created_after=2001-01-01T00:00&view=problems",
+        "run": f"/runs/{run}",
+        "run, each event": f"/runs/{run}?rows=each",
+        "run, problems": f"/runs/{run}?show=problems",
+        "run, search": f"/runs/{run}?q=c777",
+        "run, facts": f"/runs/{run}?tab=facts",
+        "run, ledger": f"/runs/{run}?tab=ledger",
+        "submit form": "/new/support-refund",
+    }
+
+
+def _ask(asking: HTTPConnection, address: str, cookie: str) -> Told:
+    started = perf_counter()
+    asking.request("GET", address, headers={"Cookie": cookie, "Accept": "text/html"})
+    answer = asking.getresponse()
+    first = perf_counter()
+    body = answer.read()
+    assert answer.status == 200, (address, answer.status, body[:500])
+    return Told((first - started) * 1e3, (perf_counter() - started) * 1e3, body)
+
+
+def _say(name: str, told: list[Told]) -> None:
+    counted = Elements()
+    counted.feed(told[-1].body.decode())
+    last, first = quantiles((one.last for one in told), n=100), quantiles((one.first for one in told), n=100)
+    size = len(told[-1].body) / 1000
+    print(f"  {name:34}{first[94]:10.1f}{last[49]:8.1f}{last[94]:8.1f}   {size:8.0f}{counted.count:10}")
+
+
+def _house() -> tuple[Person, UUID]:
+    house = create_tenant("bench-pages", "bench-pages")
+    person = add_person("pages@bench.example", "bench", None)
+    add_member(house.id, person, Role.OPERATOR)
+    furnish(house.id)
+    with tenant(house.id):
+        principal = principal_of(house.id, person)
+    who = Submitter(principal=principal.id, owner=person.id, scopes=("submit", "read"))
+    asked = Submission(workflow="tool-loop", goal=Goal(objective="A long run"))
+    run = submit_task(house.id, who, asked).run
+    with tenant(house.id):
+        assert Run.objects.get(id=run).event_seq < 11
+    return person, run
+
+
+def _fill(superuser: psycopg.Connection, run: UUID) -> None:
+    started = perf_counter()
+    # The guards judge moves; these rows were never moved.
+    superuser.execute("SET session_replication_role = replica")
+    for statement in (MANY, LINES, CALLED, LONG, HEAD):
+        superuser.execute(statement.replace(" % ", " %% ").encode(), {"run": run})
+    superuser.execute("RESET session_replication_role")
+    superuser.execute(f"VACUUM ANALYZE {TABLES}".encode())
+    print(f"filled in {perf_counter() - started:.0f} s")
+
+
+def _session(person: Person) -> str:
+    client = Client()
+    client.force_login(person)
+    connection.close()
+    return f"{settings.SESSION_COOKIE_NAME}={client.cookies[settings.SESSION_COOKIE_NAME].value}"

@@ -190,7 +190,7 @@ def test_what_the_schema_refuses_is_said_at_its_field(
     ((name, value),) = typed.items()
     assert 'aria-invalid="true"' in answer.content.decode()
     if name != "f:/currency" and value:
-        assert f'value="{value}"' in answer.content.decode()
+        assert value in answer.content.decode()
     with tenant(company_world.id):
         assert Decision.objects.count() == 0
 

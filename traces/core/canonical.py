@@ -111,7 +111,8 @@ def _writer(kind: type) -> Callable[[Any], Any]:
 
 
 def _ours(value: Any) -> Any:
-    return _writer(type(value))(value)
+    kind: type = type(value)
+    return _writer(kind)(value)
 
 
 def _check(value: Any, *, floats: bool) -> None:

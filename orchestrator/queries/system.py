@@ -8,6 +8,7 @@ from django.db import connection
 from django.db.models import Count, Min, Q
 
 from orchestrator.models import EmergencyStop, Run, RunSignal, SignalReceipt
+from orchestrator.queries.tools import DISABLED
 
 PATIENCE = timedelta(seconds=30)
 
@@ -68,5 +69,7 @@ def stops_of(tenant_id: UUID) -> tuple[EmergencyStop, ...]:
 
 
 def stop_of(tenant_id: UUID, stop_id: UUID) -> EmergencyStop | None:
-    """A stop in force that is this tenant's own."""
-    return EmergencyStop.objects.filter(id=stop_id, tenant_id=tenant_id, lifted_at=None).first()
+    """A stop in force that operators of this tenant may lift: its own, and not what an administrator has set
+    on a tool's page, which ends there."""
+    own = EmergencyStop.objects.filter(id=stop_id, tenant_id=tenant_id, lifted_at=None)
+    return own.exclude(scope="risk").exclude(scope="tool", reason__startswith=DISABLED).first()

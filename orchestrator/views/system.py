@@ -12,7 +12,7 @@ from django.views.decorators.http import require_POST, require_safe
 from orchestrator.actions import stopping
 from orchestrator.gateways.broker import broker_answers
 from orchestrator.queries.system import standing, stop_of
-from orchestrator.queries.tools import tools_now
+from orchestrator.queries.tools import DISABLED, tools_now
 from orchestrator.queries.workflows import workflows
 from tenancy.clock import database_now
 from tenancy.context import tenant
@@ -33,6 +33,11 @@ class StopForm(forms.Form):
     def __init__(self, given: object = None, *, choices: list[tuple[str, str]]) -> None:
         super().__init__(given)  # type: ignore[arg-type]
         self.fields["what"].choices = choices  # type: ignore[attr-defined]
+
+    def clean_reason(self) -> str:
+        """The reason; it may not look like that of a tool's own switch, which only the switch ends."""
+        text: str = self.cleaned_data["reason"]
+        return text.removeprefix(DISABLED.strip()).strip() or text.strip(": ")
 
 
 @require_safe
@@ -87,6 +92,7 @@ def _shown(request: PageRequest, form: StopForm, *, status: int = 200) -> HttpRe
     seen = standing(request.member.tenant.id, database_now())
     context = {
         "seen": seen,
+        "switch": DISABLED,
         "broker": broker_answers(),
         "version": settings.INTERLOCK_VERSION,
         "names": names_of(one.by for one in seen.stops),

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from orchestrator.actions.tools import change_tool
+from orchestrator.core.tool_change import asked_change
 from orchestrator.models import EmergencyStop
 from tenancy.actions import add_person, audit
 from tenancy.actions.people import LastAdmin, remove_role
@@ -252,3 +254,23 @@ def test_only_what_is_the_tenants_own_can_be_stopped(world: World, typed: dict[s
     answer = at(world.people.operator).post("/system/stop", {"what": "tenant:", "reason": "x", **typed})
     assert answer.status_code == 422
     assert not EmergencyStop.objects.filter(tenant_id=world.id).exists()
+
+
+@proves("R-TOOL-4", part="what an administrator tightened, an operator does not loosen")
+def test_what_an_administrator_set_on_a_tool_is_not_lifted_as_a_stop(world: World) -> None:
+    for given in ({"enabled": False}, {"risk": "local_write"}):
+        change_tool(
+            world.id, "calculator.evaluate", asked_change(given), by=world.people.admin.id, reason="x"
+        )
+    operator = at(world.people.operator)
+    stops = list(EmergencyStop.objects.filter(tenant_id=world.id, lifted_at=None))
+    assert {stop.scope for stop in stops} == {"tool", "risk"}
+    assert "Lift it" not in words(operator.get("/system"))
+    for stop in stops:
+        assert operator.post(f"/system/lift/{stop.id}", {"reason": "x"}).status_code == 404
+    given_back = {"what": "tool:clock.now", "reason": "Disabled: no"}
+    assert operator.post("/system/stop", given_back).status_code == 302
+    own = EmergencyStop.objects.get(tenant_id=world.id, target="clock.now")
+    assert operator.post(f"/system/lift/{own.id}", {"reason": "x"}).status_code == 302
+    own.refresh_from_db()
+    assert own.lifted_at is not None

@@ -143,9 +143,7 @@ class Chain:
             self.call = self.call.evolve(grant=None)
         else:
             self._note("approval", "approval_required", "no_grant")
-        tripped = BreakerTripped(
-            breaker="privileged_action", reason=risk.value, subject=self.call.tool
-        )
+        tripped = BreakerTripped(breaker="privileged_action", reason=risk.value, subject=self.call.tool)
         self.said.append(say(Phase.TOOL_ELIGIBILITY, tripped))
         return self._end("needs_approval", "a person must approve this call")
 

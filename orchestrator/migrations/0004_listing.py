@@ -25,6 +25,8 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name="intent",
-            index=models.Index(fields=["tenant", "tool", "run_id"], condition=~Q(tool=""), name="intent_by_tool"),
+            index=models.Index(
+                fields=["tenant", "tool", "run_id"], condition=~Q(tool=""), name="intent_by_tool"
+            ),
         ),
     ]

@@ -17,7 +17,8 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name="emergencystop",
             constraint=models.CheckConstraint(
-                condition=Q(scope__in=["global", "tenant", "workflow", "tool", "risk"]), name="stop_scope_known"
+                condition=Q(scope__in=["global", "tenant", "workflow", "tool", "risk"]),
+                name="stop_scope_known",
             ),
         ),
         migrations.AddConstraint(

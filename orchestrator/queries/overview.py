@@ -16,7 +16,7 @@ from approvals.models import Request
 from budgets.models import Account, Line
 from budgets.queries import tenant_spending
 from orchestrator.models import EmergencyStop, Run
-from orchestrator.queries.listing import LIVE, Count, Filters, Meter, count, runs_by
+from orchestrator.queries.listing import LIVE, Count, Filters, Meter, count, plan_anew, runs_by
 from tenancy.context import current_tenant
 
 DAY: Final = timedelta(days=1)
@@ -87,6 +87,7 @@ class Overview:
 
 def overview(at: datetime) -> Overview:
     """The first page's numbers at `at`."""
+    plan_anew()
     moving = now_of(at)
     return Overview(
         needs=needs_of(at), money=money_of(at), now=moving, health=health_of(at, moving),

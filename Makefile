@@ -22,6 +22,7 @@ up: $(VENV)/installed ## start everything: database, broker, web, worker, demo c
 
 test: lint types ## everything a change must pass
 	$(BIN)/python -m pytest -q -n $(WORKERS)
+	$(BIN)/python -m pytest -q -n $(WORKERS) tests/browser
 
 lint: $(VENV)/installed ## style, layers, dependencies
 	$(BIN)/ruff check .
@@ -38,6 +39,7 @@ bench: $(VENV)/installed ## the measurements of the README
 
 soak: $(VENV)/installed ## the whole suite with the slow tests
 	INTERLOCK_SOAK=1 $(BIN)/python -m pytest -q -n $(WORKERS)
+	INTERLOCK_SOAK=1 $(BIN)/python -m pytest -q -n $(WORKERS) tests/browser
 
 audit: $(VENV)/installed ## known weaknesses in what is locked (asks the network)
 	$(BIN)/uv export -q --frozen --no-dev --no-emit-project -o .data/audit.txt

@@ -9,7 +9,6 @@ from typing import Any
 from uuid import UUID
 
 from django.http import HttpResponse
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
@@ -36,6 +35,16 @@ LAST_EVENT_ID = OpenApiParameter(
     OpenApiParameter.HEADER,
     description="The id of the last event that was taken; it goes before `after`.",
 )
+# One event as the protocol frames it.
+SENT: Any = {
+    "type": "object",
+    "properties": {
+        "event": {"type": "string", "enum": ["event", "progress", "end"]},
+        "id": {"type": "string", "pattern": "^[0-9]+$"},
+        "data": {"type": "string"},
+    },
+    "required": ["event", "data"],
+}
 SAID = """Server-sent events: `event` (an event of the trace, its `seq` as the id), `progress` (the envelope
 of the newest committed step), `end` (status and terminal code; nothing follows). Comments keep it open."""
 # The page's own session is nothing that a program's document offers.
@@ -69,7 +78,7 @@ class Stream(Reading):
     @extend_schema(
         operation_id="stream_run",
         parameters=[EventsQuery, LAST_EVENT_ID],
-        responses={(200, "text/event-stream"): OpenApiResponse(OpenApiTypes.STR, description=SAID)},
+        responses={(200, "text/event-stream"): OpenApiResponse(SENT, description=SAID)},
         auth=BY_KEY,
     )
     def get(self, request: Request, run_id: str) -> HttpResponse | Response:

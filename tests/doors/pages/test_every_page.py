@@ -1,0 +1,101 @@
+"""Every address of the console, none left out: who is not signed in, and what belongs to another tenant."""
+
+from collections.abc import Iterator
+from uuid import UUID
+
+import pytest
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from tenancy.context import tenant
+from tenancy.core.roles import Role
+from tenancy.ids import fresh_id
+from tenancy.models import ApiKey, Membership
+from tests.doors.api.doors import OUTSIDE, things_of
+from tests.doors.pages.people import alike, at
+from tests.doors.pages.people import world as world
+from tests.factories.tenancy import make_somebody
+from tests.factories.world import World
+from tests.proves import proves
+
+# What a person without a session may reach: the shell's own preferences, which are cookies.
+OPEN = ("preferences",)
+SMALL = {"<int:seq>": "1", "<int:number>": "1"}
+
+
+def pages(patterns: list[URLPattern | URLResolver], before: str = "") -> Iterator[str]:
+    """The address of every page that is ours."""
+    for pattern in patterns:
+        route = before + str(pattern.pattern)
+        if isinstance(pattern, URLResolver):
+            yield from pages(pattern.url_patterns, route)
+        elif not route.startswith(("api/", "account/")) and route not in OUTSIDE:
+            yield route
+
+
+EVERY = sorted(pages(get_resolver().url_patterns))
+OF_SOMETHING = [route for route in EVERY if "<" in route]
+
+
+def address(route: str, things: dict[str, str]) -> str:
+    """The route with these things for its places."""
+    for place, thing in {**SMALL, **things}.items():
+        route = route.replace(place, thing)
+    assert "<" not in route, f"{route}: say in `belongings` what stands there"
+    return f"/{route}"
+
+
+def nothing() -> dict[str, str]:
+    """Things that nobody has."""
+    unknown = str(fresh_id())
+    names = ("run_id", "request_id", "person_id", "member_id", "key_id", "stop_id")
+    ids = {f"<uuid:{name}>": unknown for name in names}
+    return ids | {"<str:name>": "no.such", "<str:slug>": "none", "<slug:workflow>": "none"}
+
+
+def belongings(world: World) -> dict[str, str]:
+    """One thing of each kind, all in this tenant alone."""
+    things = things_of(world)
+    with tenant(world.id):
+        member = Membership.objects.filter(role=Role.REVIEWER.value)[0]
+        key = ApiKey.objects.values_list("id", flat=True)[0]
+    return nothing() | {
+        "<uuid:run_id>": things["run_id"], "<uuid:request_id>": things["request_id"],
+        "<uuid:person_id>": str(member.person_id), "<uuid:member_id>": str(member.id),
+        "<uuid:key_id>": str(key),
+        "<str:name>": things["name"], "<str:slug>": things["slug"], "<slug:workflow>": things["slug"],
+    }  # fmt: skip
+
+
+@proves("R-UI-11", part="no page without a session")
+@pytest.mark.parametrize("route", [route for route in EVERY if route not in OPEN])
+def test_nobody_sees_a_page_without_signing_in(world: World, route: str) -> None:
+    nobody = Client(headers={"accept": "text/html"})
+    for ask in (nobody.get, nobody.post):
+        answer = ask(address(route, nothing()))
+        assert answer.status_code in (302, 401, 405), route
+        if answer.status_code == 302:
+            assert answer["Location"].startswith("/account/login/"), route
+
+
+@proves("R-SEC-1", part="every page with foreign ids")
+def test_a_foreign_thing_is_answered_like_a_missing_one(world: World) -> None:
+    stranger = at(make_somebody(world.people.other_tenant, Role.ADMIN))
+    theirs, none = belongings(world), nothing()
+    for route in OF_SOMETHING:
+        for ask in (stranger.get, stranger.post):
+            foreign, missing = (
+                ask(address(route, things), {"reason": "because"}) for things in (theirs, none)
+            )
+            assert foreign.status_code == missing.status_code, route
+            assert foreign.status_code in (404, 405, 422), route
+            if foreign.status_code == 404:
+                assert told(foreign, theirs) == told(missing, none), route
+
+
+def told(answer: object, things: dict[str, str]) -> str:
+    """The page without the things that were asked for."""
+    source = alike(answer, UUID(int=0))
+    for thing in things.values():
+        source = source.replace(thing, "THING")
+    return source

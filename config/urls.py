@@ -6,10 +6,10 @@ from importlib import import_module
 from importlib.util import find_spec
 
 from django.urls import URLPattern, URLResolver, include, path
-from drf_spectacular.views import SpectacularJSONAPIView
 
 from config import health, metrics, pages
 from config.celery import FLOORS
+from config.document import Document
 from tenancy.pages import switch
 
 
@@ -34,7 +34,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("livez", health.livez, name="livez"),
     path("readyz", health.readyz, name="readyz"),
     path("metrics", metrics.metrics, name="metrics"),
-    path("api/schema", SpectacularJSONAPIView.as_view(permission_classes=[]), name="schema"),
+    path("api/schema", Document.as_view(), name="schema"),
     path("api/v1/", include(api_patterns())),
     path("account/", include("config.account_urls")),
     path("preferences", pages.preferences, name="preferences"),

@@ -13,7 +13,7 @@ from orchestrator.core.state import State
 from orchestrator.models import Run
 from orchestrator.queries.changes import changed_runs
 from orchestrator.queries.listing import LIVE, rows_of, view_counts, waiting_of
-from orchestrator.queries.runs import run_of, state_now
+from orchestrator.queries.runs import result_of, run_of, state_now
 from orchestrator.queries.standing import dials, standing_of
 from orchestrator.queries.timeline import grown
 from tenancy.context import tenant
@@ -48,7 +48,7 @@ def run_fragments(tenant_id: UUID, run_id: UUID, after: int, scopes: tuple[str, 
         news = grown(run.id, after, run.event_seq)
         context: dict[str, Any] = {"run": run, "news": news, "whole": not news.more}
         if not news.more:
-            context |= head_of(run, state_now(run.id), scopes)
+            context |= head_of(run, state_now(run.id), scopes) | {"result": result_of(run)}
         context["settled"] = [
             told
             for shown in (*news.new, *news.changed)

@@ -19,8 +19,8 @@ document.addEventListener("click", (event) => {
   const button = event.target.closest("[data-arm]");
   if (!button) return;
   const field = typed(button.form);
-  if (resting() || shut()) event.preventDefault();
-  else if (field && !field.value.trim()) { event.preventDefault(); field.focus(); }
+  if (field && !field.value.trim()) { event.preventDefault(); field.focus(); }
+  else if (resting() || shut()) event.preventDefault();
 }, true);
 // Enter in a field is no yes; the button, or Ctrl and Enter, is.
 document.addEventListener("keydown", (event) => {

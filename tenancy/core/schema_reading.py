@@ -45,7 +45,7 @@ def read_form(
     """The value that somebody sent by the form of `value`, judged. Never raises."""
     reader = _Reader(schema, sent, prefix, secrets)
     found = reader.read(schema, "", value, required=True, depth=0)
-    if found is ABSENT and shape_of(schema, schema).kind == "object":
+    if found is ABSENT and (shape_of(schema, schema).kind == "object" or schema.get("type") == "object"):
         found = {}
     if reader.faults:
         return Read(found, reader.faults)

@@ -2,6 +2,8 @@
 
 import re
 
+from pytest_django import Settings
+
 from orchestrator.actions.stopping import stop_everything
 from tests.doors.pages.people import at, refund, text
 from tests.doors.pages.people import world as world
@@ -54,7 +56,8 @@ def test_money_is_spent_of_a_ceiling(world: World, company: Company) -> None:
     assert "of $1,000.00" in page
 
 
-def test_a_stop_and_a_broker_that_is_away_are_said(world: World) -> None:
+def test_a_stop_and_a_broker_that_is_away_are_said(world: World, settings: Settings) -> None:
+    settings.REDIS_URL = "unix:///nonexistent/valkey.sock"
     stop_everything("tenant", tenant_id=world.id, reason="drill", by=world.people.admin.id)
     page = text(at(world.people.operator).get("/"))
     assert "Emergency stop" in page

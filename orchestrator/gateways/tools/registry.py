@@ -48,7 +48,7 @@ class Told(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
-class Declaration(TypedDict, total=False):
+class Described(TypedDict, total=False):
     """What a tool declares of itself; see ToolSpec for the meaning of each. `service` names the variable of
     its origin.
     """
@@ -56,8 +56,6 @@ class Declaration(TypedDict, total=False):
     name: Required[str]
     category: Required[str]
     capability: Required[str]
-    risk: Required[Risk]
-    reversibility: Required[Reversibility]
     service: str
     version: int
     side_effects: str
@@ -88,6 +86,23 @@ class Declaration(TypedDict, total=False):
     currency: str
     quorum: tuple[QuorumStep, ...]
     queue: str
+
+
+class Declaration(Described, total=False):
+    """The whole declaration: what kind of move the tool is, too."""
+
+    risk: Required[Risk]
+    reversibility: Required[Reversibility]
+
+
+# Looking something up at a service: pure, so it may run beside others, and often.
+READING: Mapping[str, Any] = {
+    "risk": Risk.READ_ONLY,
+    "reversibility": Reversibility.PURE,
+    "external": True,
+    "parallel_safe": True,
+    "rate_per_minute": 600,
+}
 
 
 class Tool(Generic[P, R]):
@@ -128,6 +143,11 @@ def tool(**declared: Unpack[Declaration]) -> Callable[[Callable[P, R]], Tool[P, 
     bad declaration.
     """
     return lambda function: Tool(function, declared)
+
+
+def reading(**declared: Unpack[Described]) -> Callable[[Callable[P, R]], Tool[P, R]]:
+    """Make a tool of a function that only looks something up at a service; see `tool` and READING."""
+    return lambda function: Tool(function, {**READING, **declared})
 
 
 @cache

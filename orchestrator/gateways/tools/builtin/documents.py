@@ -8,10 +8,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from orchestrator.core.tool import Reversibility, Risk, Verifier
+from orchestrator.core.tool import Verifier
 from orchestrator.gateways.tools.builtin.orders import SERVICE
 from orchestrator.gateways.tools.http import Answer, ToolContext
-from orchestrator.gateways.tools.registry import Told, tool
+from orchestrator.gateways.tools.registry import Told, reading
 
 Query = Annotated[str, Field(min_length=1, max_length=300, description="the words to look for")]
 PassageId = Annotated[
@@ -59,16 +59,11 @@ class Passage(Told):
     sha256: str
 
 
-@tool(
+@reading(
     name="documents.search",
     category="retrieval",
     capability="document_search",
-    risk=Risk.READ_ONLY,
-    reversibility=Reversibility.PURE,
     service=SERVICE,
-    external=True,
-    parallel_safe=True,
-    rate_per_minute=600,
     facts={
         "query": "/query",
         "first": "/passages/0/id",
@@ -88,16 +83,11 @@ async def search(
     return await context.get("/documents", query={"query": query, "limit": str(limit)})
 
 
-@tool(
+@reading(
     name="documents.read",
     category="retrieval",
     capability="document_read",
-    risk=Risk.READ_ONLY,
-    reversibility=Reversibility.PURE,
     service=SERVICE,
-    external=True,
-    parallel_safe=True,
-    rate_per_minute=600,
     facts={
         "passage": "/id",
         "document": "/document",

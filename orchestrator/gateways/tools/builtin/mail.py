@@ -8,7 +8,7 @@ from pydantic import Field
 from orchestrator.core.tool import ReadBack, Reversibility, Risk, Verifier
 from orchestrator.gateways.tools.builtin.orders import SERVICE
 from orchestrator.gateways.tools.http import Answer, ToolContext
-from orchestrator.gateways.tools.registry import Told, tool
+from orchestrator.gateways.tools.registry import Told, reading, tool
 
 Address = Annotated[str, Field(max_length=254, pattern=r"^[^@\s,;<>]+@[^@\s,;<>]+$")]
 Subject = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")]
@@ -74,16 +74,11 @@ async def find_sent(context: ToolContext, arguments: Any) -> Answer[Message] | N
     return listed.newest("messages", to=arguments.to, subject=arguments.subject, text=arguments.text)
 
 
-@tool(
+@reading(
     name="mail.find",
     category="live_api",
     capability="message_lookup",
-    risk=Risk.READ_ONLY,
-    reversibility=Reversibility.PURE,
     service=SERVICE,
-    external=True,
-    parallel_safe=True,
-    rate_per_minute=600,
 )
 async def find(context: ToolContext, reference: Reference) -> Answer[Messages]:
     """Find the messages that were sent under a reference, oldest first."""

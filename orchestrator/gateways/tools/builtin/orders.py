@@ -4,9 +4,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from orchestrator.core.tool import Reversibility, Risk
 from orchestrator.gateways.tools.http import Answer, ToolContext
-from orchestrator.gateways.tools.registry import Told, tool
+from orchestrator.gateways.tools.registry import Told, reading
 
 SERVICE = "INTERLOCK_DEMO_URL"
 OrderId = Annotated[str, Field(min_length=1, max_length=200, description="such as A-1001")]
@@ -37,16 +36,11 @@ class Order(Told):
     refunded: str
 
 
-@tool(
+@reading(
     name="orders.lookup",
     category="live_api",
     capability="order_lookup",
-    risk=Risk.READ_ONLY,
-    reversibility=Reversibility.PURE,
     service=SERVICE,
-    external=True,
-    parallel_safe=True,
-    rate_per_minute=600,
     facts={
         "order_id": "/id",
         "customer": "/customer/name",

@@ -8,7 +8,7 @@ from pydantic import Field
 from orchestrator.core.tool import QuorumStep, ReadBack, Reversibility, Risk, Verifier
 from orchestrator.gateways.tools.builtin.orders import SERVICE, OrderId
 from orchestrator.gateways.tools.http import Answer, ToolContext
-from orchestrator.gateways.tools.registry import Told, tool
+from orchestrator.gateways.tools.registry import Told, reading, tool
 
 Amount = Annotated[
     str, Field(pattern=r"^[0-9]{1,9}(\.[0-9]{1,2})?$", description="a decimal amount, such as 129.90")
@@ -93,17 +93,12 @@ async def find_by_key(context: ToolContext, _arguments: object) -> Answer[Refund
     return listed.newest("refunds")
 
 
-@tool(
+@reading(
     name="payments.find_refund",
     category="live_api",
     capability="refund_lookup",
-    risk=Risk.READ_ONLY,
-    reversibility=Reversibility.PURE,
     service=SERVICE,
-    external=True,
-    parallel_safe=True,
     trust="trusted",
-    rate_per_minute=600,
     facts=FACTS,
 )
 async def find_refund(

@@ -4,10 +4,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from orchestrator.core.tool import Reversibility, Risk
 from orchestrator.gateways.tools.builtin.orders import SERVICE, OrderId
 from orchestrator.gateways.tools.http import Answer, ToolContext
-from orchestrator.gateways.tools.registry import Told, tool
+from orchestrator.gateways.tools.registry import Told, reading
 
 Asked = Annotated[
     str, Field(pattern=r"^[0-9]{1,9}(\.[0-9]{1,2})?$", description="a decimal amount, such as 129.90")
@@ -25,17 +24,12 @@ class Judgement(Told):
     reason: str
 
 
-@tool(
+@reading(
     name="policy.evaluate",
     category="live_api",
     capability="refund_policy",
-    risk=Risk.READ_ONLY,
-    reversibility=Reversibility.PURE,
     service=SERVICE,
-    external=True,
-    parallel_safe=True,
     trust="trusted",
-    rate_per_minute=600,
     facts={
         "refundable": "/refundable",
         "rule": "/rule",

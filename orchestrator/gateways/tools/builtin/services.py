@@ -12,7 +12,7 @@ from pydantic import Field
 from orchestrator.core.tool import ReadBack, Reversibility, Risk, Verifier
 from orchestrator.gateways.tools.builtin.orders import SERVICE
 from orchestrator.gateways.tools.http import Answer, ToolContext
-from orchestrator.gateways.tools.registry import Told, tool
+from orchestrator.gateways.tools.registry import Told, reading, tool
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,63}$", description="such as checkout")]
 Reason = Annotated[str, Field(min_length=1, max_length=500, description="what the evidence shows")]
@@ -81,34 +81,24 @@ class Restart(Told):
     key: str
 
 
-@tool(
+@reading(
     name="services.list",
     category="infrastructure",
     capability="service_list",
-    risk=Risk.READ_ONLY,
-    reversibility=Reversibility.PURE,
     service=SERVICE,
-    external=True,
-    parallel_safe=True,
     trust="trusted",
-    rate_per_minute=600,
 )
 async def listing(context: ToolContext) -> Answer[Services]:
     """List the running services: name, status, what each depends on."""
     return await context.get("/services")
 
 
-@tool(
+@reading(
     name="services.status",
     category="infrastructure",
     capability="service_status",
-    risk=Risk.READ_ONLY,
-    reversibility=Reversibility.PURE,
     service=SERVICE,
-    external=True,
-    parallel_safe=True,
     trust="trusted",
-    rate_per_minute=600,
     facts={
         "service": "/name",
         "status": "/status",
@@ -123,16 +113,11 @@ async def status(context: ToolContext, service: Name) -> Answer[Status]:
     return await context.get("/services/{}", service)
 
 
-@tool(
+@reading(
     name="services.logs",
     category="infrastructure",
     capability="service_logs",
-    risk=Risk.READ_ONLY,
-    reversibility=Reversibility.PURE,
     service=SERVICE,
-    external=True,
-    parallel_safe=True,
-    rate_per_minute=600,
     facts={"service": "/name", "instance": "/instance", "errors": "/errors", "newest_error": "/newest_error"},
 )
 async def logs(
@@ -144,17 +129,12 @@ async def logs(
     return await context.get("/services/{}/logs", service, query={"limit": str(limit)})
 
 
-@tool(
+@reading(
     name="services.metrics",
     category="infrastructure",
     capability="service_metrics",
-    risk=Risk.READ_ONLY,
-    reversibility=Reversibility.PURE,
     service=SERVICE,
-    external=True,
-    parallel_safe=True,
     trust="trusted",
-    rate_per_minute=600,
     facts={
         "service": "/name",
         "instance": "/instance",

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from config.children import MIGRATE
 from config.embedded import EmbeddedPostgres
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -45,17 +46,7 @@ def _parent() -> str | None:
 
 
 def _migrate(environment: dict[str, str]) -> None:
-    argv = [
-        sys.executable,
-        "manage.py",
-        "migrate",
-        "--database",
-        "owner",
-        "--no-input",
-        "--skip-checks",
-        "-v",
-        "0",
-    ]
+    argv = (sys.executable, *MIGRATE, "-v", "0")
     subprocess.run(argv, check=True, cwd=ROOT, env=os.environ | environment)
 
 

@@ -20,6 +20,8 @@ from pydantic import BaseModel, ConfigDict
 
 _PR_SET_PDEATHSIG = 1
 SOCKET_PATH_BYTES = 107
+# After the interpreter: bring a database up to the migrations, as its owner.
+MIGRATE = ("manage.py", "migrate", "--database", "owner", "--no-input", "--skip-checks")
 
 
 class Account(BaseModel):

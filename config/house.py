@@ -13,7 +13,7 @@ from typing import IO
 from django.core.management import get_commands
 
 from config import plan
-from config.children import Command, make_folder
+from config.children import MIGRATE, Command, make_folder
 from config.embedded import EmbeddedPostgres, EmbeddedValkey
 from config.env import SERVERS_FILE, Given, clear, data_dir
 from config.plan import Part, python
@@ -120,8 +120,7 @@ class House:
             self.journal.say("DATABASE_OWNER_URL is not set: the database is taken as migrated")
             return None
         environment = self.environment | {"DATABASE_OWNER_URL": self.owner_url}
-        argv = ("manage.py", "migrate", "--database", "owner", "--no-input", "--skip-checks")
-        return python(*argv, environment=environment)
+        return python(*MIGRATE, environment=environment)
 
     def _check(self) -> Command:
         return python("manage.py", "check", "--database", "default", environment=self.environment)

@@ -22,7 +22,7 @@ import django
 import psycopg
 from psycopg import sql
 
-from config.children import alive, make_folder
+from config.children import MIGRATE, alive, make_folder
 from config.embedded import EmbeddedPostgres
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -117,17 +117,7 @@ class TestServers:
             "DATABASE_OWNER_URL": self.postgres.url("interlock_owner", draft),
             "PATH": os.environ["PATH"],
         }
-        argv = [
-            sys.executable,
-            "manage.py",
-            "migrate",
-            "--database",
-            "owner",
-            "--no-input",
-            "--skip-checks",
-            "-v",
-            "0",
-        ]
+        argv = (sys.executable, *MIGRATE, "-v", "0")
         done = subprocess.run(argv, check=False, cwd=ROOT, env=environment, capture_output=True, text=True)
         if done.returncode:
             message = f"migrate failed:\n{done.stdout}{done.stderr}"

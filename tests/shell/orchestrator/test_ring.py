@@ -24,6 +24,7 @@ from tenancy.context import tenant
 from tenancy.models import Membership
 from tests.conftest import House
 from tests.doubles.company import Company
+from tests.factories.forging import forge
 from tests.factories.world import World, company_at, fresh_worker, make_world
 from tests.proves import proves
 from traces.models import Payload, Record, Snapshot
@@ -195,17 +196,14 @@ def test_a_replay_names_the_first_record_that_comes_out_otherwise(
     run = world.submit("tool-loop", SUM)
     world.drive(run)
     assert replay(world.id, run).matches
-    superuser.execute("SET session_replication_role = replica")
-    query = "SELECT number, body FROM traces_record WHERE run_id = %s AND outcome = 'classified'"
-    row = superuser.execute(query, (run,)).fetchone()
-    assert row is not None
-    forged = bytes(row[1]).replace(b'"intent":{"set":"task"}', b'"intent":{"set":"tusk"}')
-    assert forged != bytes(row[1])
-    superuser.execute(
-        "UPDATE traces_record SET body = %s WHERE run_id = %s AND number = %s", (forged, run, row[0])
+    number = forge(
+        superuser,
+        run,
+        "outcome = 'classified'",
+        lambda body: body.replace(b'"intent":{"set":"task"}', b'"intent":{"set":"tusk"}'),
     )
     report = replay(world.id, run)
-    assert (report.matches, report.first_difference) == (False, row[0])
+    assert (report.matches, report.first_difference) == (False, number)
 
 
 @proves("R-GRAPH-12")

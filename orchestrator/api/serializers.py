@@ -201,6 +201,11 @@ class ResultField(serializers.Serializer[Any]):
     reason = serializers.CharField(allow_blank=True)
     scripted = serializers.BooleanField()
     output = serializers.JSONField(required=False, allow_null=True)
+    partial = serializers.BooleanField(required=False)
+    summary = serializers.CharField(required=False)
+    finished = serializers.ListField(child=serializers.CharField(), required=False)
+    open = serializers.ListField(child=serializers.CharField(), required=False)
+    unverified = serializers.ListField(child=serializers.CharField(), required=False)
 
 
 class ReplayField(serializers.Serializer[Any]):

@@ -36,7 +36,7 @@ from traces.core.chain import Said
 from traces.core.events import InterruptTaken
 from traces.core.phases import Phase
 
-CORE_VERSION = 1
+CORE_VERSION = 2
 STAY = "."
 
 
@@ -232,6 +232,7 @@ class _Walker:
         state = self.state.evolve(
             interrupt=halting.interrupt,
             reason=halting.reason,
+            unfinished=self.state.still_open(),
             gates={},
             timer=None,
             queue=(),

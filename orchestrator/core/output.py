@@ -12,6 +12,9 @@ from orchestrator.core.step import View
 from orchestrator.core.terminal import ENDINGS, TerminalClass, TerminalCode
 from traces.core.canonical import canonical_outside
 
+# A draft's score, in thousandths: the share of its criteria that hold (nodes/verify_output.py).
+WHOLE = 1_000
+
 
 def read_output(text: str) -> Any:
     """The draft as JSON where it is JSON (also inside a code fence), else as the text itself."""
@@ -26,17 +29,18 @@ def read_output(text: str) -> Any:
 
 def result_body(view: View, *, partial: bool, sources: Mapping[str, Source]) -> tuple[bytes, bytes]:
     """The result document and the canonical bytes of its output."""
-    output = _output(view, sources)
-    untrusted = [name for name, fact in view.state.facts_in_order() if fact.trust == "untrusted"]
+    output = _best(view, sources) if partial else _output(view, sources)
     document = {
         "completed": not partial,
         "partial": partial,
         "output": output,
         "facts": _facts(view),
-        "unverified": _unverified(view) if partial else [],
-        "rests_on_untrusted": untrusted,
+        "unverified": [],
+        "rests_on_untrusted": _untrusted(view),
         "provenance": _provenance(view),
     }
+    if partial:
+        document |= reached(view)
     return canonical_outside(document), canonical_outside({"output": output})
 
 
@@ -52,9 +56,9 @@ def report_body(view: View, code: TerminalCode, reason: str) -> bytes:
         "reason": reason,
         "diagnosis": [f"{f.tool}: {f.error}" for f in view.state.failures],
         "next_safe_action": ending.next_safe_action,
-        "output": _output(view, {}) if view.state.best else None,
+        "output": _best(view, {}),
         "facts": _facts(view),
-        "unverified": _unverified(view),
+        **reached(view),
         "provenance": _provenance(view),
         "checkpoint": {"record": view.number, "node": view.state.position},
     }
@@ -75,14 +79,49 @@ def _provenance(view: View) -> dict[str, Any]:
 
 
 def _output(view: View, sources: Mapping[str, Source]) -> Any:
+    draft = view.state.best or view.state.draft
+    if sources or draft is None:
+        return _best(view, sources)
+    return _text_of(view, draft)
+
+
+def _best(view: View, sources: Mapping[str, Source]) -> Any:
+    """The best that stands, without a model call: the highest-scoring draft that passed schema and safety,
+    else what the committed facts say; None where nothing was reached (R-BUDGET-18)."""
     if sources:
         found = {name: value_of(view, source) for name, source in sources.items()}
         return {name: value for name, value in found.items() if value is not MISSING}
-    draft = view.state.best or view.state.draft
-    if draft is None:
-        return {name: dict(fact.values) for name, fact in view.state.facts.items()} or None
+    if view.state.best is not None:
+        return _text_of(view, view.state.best)
+    return {name: dict(fact.values) for name, fact in view.state.facts_in_order()} or None
+
+
+def _text_of(view: View, draft: str) -> Any:
     text = view.desk.text(draft, 200_000)
     return read_output(text) if view.output_schema is not None else text
+
+
+def reached(view: View) -> dict[str, Any]:
+    """How far a run came that did not come to its end, by template: what is finished, what is open, and what
+    nobody has checked (R-BUDGET-18)."""
+    finished = [f"{fact.tool} committed the fact {name}" for name, fact in view.state.facts_in_order()]
+    return {
+        "summary": _summary(view, len(finished)),
+        "finished": finished,
+        "open": list(view.state.still_open()),
+        "unverified": _unverified(view),
+    }
+
+
+def _summary(view: View, finished: int) -> str:
+    state = view.state
+    count = f"{finished} action{'s were' if finished != 1 else ' was'} finished and committed"
+    if state.best is None:
+        return f"Partial: {count}; no draft passed its checks."
+    if state.best_score < WHOLE:
+        share = f"{state.best_score // 10} %"
+        return f"Partial: {count}; the best draft passed schema and safety and meets {share} of its criteria."
+    return f"Partial: {count}; the draft shown passed its checks."
 
 
 def _facts(view: View) -> dict[str, Any]:
@@ -104,5 +143,15 @@ def _facts(view: View) -> dict[str, Any]:
 
 def _unverified(view: View) -> list[str]:
     """What the reader of a partial result must not rely on."""
-    loose = [] if view.state.best == view.state.draft else ["draft"]
-    return loose + [f"{call.tool} ({call.id})" for call in (*view.state.batch, *view.state.queue)]
+    state = view.state
+    loose = []
+    if state.best is not None and state.best_score < WHOLE:
+        loose.append("output: not all of its criteria hold")
+    if state.draft is not None and state.draft != state.best:
+        loose.append("draft: the newest one did not pass its checks and is left out")
+    loose += [f"{name}: from a source that is not trusted" for name in _untrusted(view)]
+    return loose + [f"{call.tool} ({call.id})" for call in (*state.batch, *state.queue)]
+
+
+def _untrusted(view: View) -> list[str]:
+    return [name for name, fact in view.state.facts_in_order() if fact.trust == "untrusted"]

@@ -170,6 +170,8 @@ class State(Value):
     counters: Counters = Counters()
     draft: Hex | None = None
     best: Hex | None = None
+    best_score: int = 0
+    unfinished: tuple[str, ...] = ()
     feedback: Hex | None = None
     linked: int = 0
     stopped_tools: tuple[str, ...] = ()
@@ -195,6 +197,14 @@ class State(Value):
     def window(self, length: int) -> tuple[Hex, ...]:
         """The last `length` links of the conversation, oldest first."""
         return tuple(self.exchanges[key] for key in sorted(self.exchanges, key=int)[-length:])
+
+    def still_open(self) -> tuple[str, ...]:
+        """What was begun or asked for and has no result, a sentence each; an interrupt keeps what it cuts
+        off."""
+        calls = tuple(f"{call.tool} ({call.id}): {call.rung}" for call in (*self.batch, *self.queue))
+        people = tuple(f"asked of people: {gate.kind}" for _, gate in sorted(self.gates.items()))
+        missing = tuple(f"missing: {name}" for name in self.asked)
+        return tuple(dict.fromkeys(self.unfinished + calls + people + missing))
 
     def left(self, dimension: str) -> Decimal | None:
         """What is left of a dimension: limit less used less held in flight; None without a limit."""

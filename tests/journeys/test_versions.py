@@ -6,6 +6,7 @@ import orjson
 import pytest
 from pytest_django import Settings
 
+from orchestrator.core.machine import CORE_VERSION
 from orchestrator.core.state import State
 from orchestrator.core.terminal import Status
 from orchestrator.gateways.effects_loop import EffectLoop
@@ -41,7 +42,7 @@ def test_a_run_admitted_under_older_code_is_carried_on(
         bodies = Record.objects.filter(run_id=run).order_by("number").values_list("body", flat=True)
         cores = [orjson.loads(bytes(body))["core"] for body in bodies]
         manifest = orjson.loads(bytes(ManifestRow.objects.get(id=run).body))
-    assert (cores[0], cores[-1]) == (0, 1)
+    assert (cores[0], cores[-1]) == (0, CORE_VERSION)
     assert cores == sorted(cores)
     assert manifest["code_version"] == "0.0.1"
     world.sound(run)

@@ -6,8 +6,10 @@ from typing import ClassVar, Literal
 from orchestrator.core.goal import Criterion
 from orchestrator.core.grounding import violations
 from orchestrator.core.nodes.base import Plain
-from orchestrator.core.output import read_output
+from orchestrator.core.output import WHOLE, read_output
 from orchestrator.core.parsing import fits
+from orchestrator.core.safety import unsafe
+from orchestrator.core.state import State
 from orchestrator.core.step import Step, View, say
 from orchestrator.core.validators import unmet
 from orchestrator.core.value import Value
@@ -54,9 +56,9 @@ class VerifyOutput(Plain):
             said = (
                 self._said(draft, 3, "human_review", "needs_review", "the goal asks for a person's review"),
             )
-            return Step(state=view.state.evolve(best=draft), outcome="needs_review", said=said)
+            return Step(state=_passed(view, draft), outcome="needs_review", said=said)
         said = (self._said(draft, 2, "schema_grounding_criteria", "passed", ""),)
-        return Step(state=view.state.evolve(best=draft, reason=""), outcome="passed", said=said)
+        return Step(state=_passed(view, draft).evolve(reason=""), outcome="passed", said=said)
 
     def _levels(self, view: View, text: str) -> list[tuple[int, str, list[str]]]:
         config: Config = view.node.config
@@ -78,7 +80,7 @@ class VerifyOutput(Plain):
         if validator == "grounding":
             said.extend(self._violation(draft, fault) for fault in faults)
         counters = view.state.counters
-        state = view.state.evolve(
+        state = _kept(view, draft, validator).evolve(
             feedback=view.desk.put(detail.encode()),
             counters=counters.evolve(repairs=counters.repairs + 1),
             reason=f"{validator}:{faults[0]}"[:200],
@@ -98,6 +100,33 @@ class VerifyOutput(Plain):
             detail=detail,
         )
         return say(Phase.VALIDATION, body)
+
+
+def _passed(view: View, draft: str) -> State:
+    return view.state.evolve(best=draft, best_score=WHOLE)
+
+
+def _kept(view: View, draft: str, failed: str) -> State:
+    """The state with a failed draft as the best one where it is: grounded, safe, of the right form, and more
+    of its criteria hold than of any before it (R-BUDGET-18)."""
+    text = view.desk.text(draft, 200_000)
+    schema = view.output_schema
+    misshapen = schema is not None and fits(schema, read_output(text)) is not None
+    if failed in ("output_schema", "grounding") or misshapen or unsafe(text) is not None:
+        return view.state
+    score = _score(view, text)
+    if view.state.best is not None and score < view.state.best_score:
+        return view.state
+    return view.state.evolve(best=draft, best_score=score)
+
+
+def _score(view: View, text: str) -> int:
+    """The share of the criteria asked for here that hold; one without any held nothing up."""
+    config: Config = view.node.config
+    goal = view.manifest.goal.acceptance if config.criteria else ()
+    criteria = (*config.acceptance, *goal)
+    held = sum(not unmet(view, text, (criterion,)) for criterion in criteria)
+    return WHOLE * held // max(1, len(criteria))
 
 
 KIND = VerifyOutput()

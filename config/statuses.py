@@ -67,6 +67,7 @@ STATUS: dict[str, int] = {
     "emergency-stop": 503,
     "no-model": 422,
     "store-full": 507,
+    "egress-refused": 422,
     # config
     "store-unavailable": 503,
 }

@@ -91,3 +91,9 @@ class ReplayDiffers(OrchestratorError):
     """The run {run} does not replay: record {record}: {detail}"""
 
     code = "replay-differs"
+
+
+class EgressRefused(OrchestratorError):
+    """The address may not be reached: {detail}."""
+
+    code = "egress-refused"

@@ -12,7 +12,9 @@ from urllib.parse import quote, urlsplit
 import httpx2
 import orjson
 
+from orchestrator.core.errors import EgressRefused
 from orchestrator.gateways.effects_loop import Close, EffectLoop
+from orchestrator.gateways.tools.egress import TooMuch, guarded_client, operators_leave
 
 T = TypeVar("T")
 Environment = Callable[[str], str | None]
@@ -119,10 +121,9 @@ class ToolContext:
         body: bytes | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Answer[Any]:
-        client = self.loop.client(("tools", self.mutating), lambda: _client(reuse=not self.mutating))
+        key = ("tools", self.mutating, self.origin)
+        client = self.loop.client(key, lambda: _client(self.origin, reuse=not self.mutating))
         url = httpx2.URL(self.origin + path)
-        if origin_of(str(url)) != self.origin:
-            raise CallFailed("refused", sent=False, detail=b"the address is not the service's")
         timeout = httpx2.Timeout(self.seconds, connect=min(CONNECT_SECONDS, self.seconds))
         try:
             request = client.build_request(
@@ -132,11 +133,13 @@ class ToolContext:
             async with _streaming(client, request) as response:
                 answer = await _read(response)
                 return _judged(answer, response)
+        except EgressRefused as error:
+            raise CallFailed("refused", sent=False, detail=error.data["detail"].encode()) from error
         except httpx2.TimeoutException as error:
             raise self._unsent_or("timeout", error) from error
         except httpx2.ConnectError as error:
             raise CallFailed("unreachable", sent=False, transient=True, detail=_name(error)) from error
-        except httpx2.DecodingError as error:
+        except (httpx2.DecodingError, TooMuch) as error:
             raise CallFailed("malformed", sent=True, detail=_name(error)) from error
         except httpx2.TransportError as error:
             raise self._unsent_or("crashed", error) from error
@@ -213,14 +216,15 @@ def _retry_after(response: httpx2.Response) -> int | None:
     return int(min(seconds * 1000, MAX_RETRY_AFTER_MS)) if isfinite(seconds) and seconds >= 0 else None
 
 
-def _client(*, reuse: bool) -> tuple[httpx2.AsyncClient, Close]:
-    """A change goes out on a connection of its own: a stale one would leave it in doubt for nothing."""
+def _client(origin: str, *, reuse: bool) -> tuple[httpx2.AsyncClient, Close]:
+    """The operator's settings name the origin exactly, so it may be private; nothing else is reached.
+
+    A change goes out on a connection of its own: a stale one would leave it in doubt for nothing.
+    """
     limits = httpx2.Limits(
         max_connections=256, max_keepalive_connections=32 if reuse else 0, keepalive_expiry=2
     )
-    client = httpx2.AsyncClient(
-        trust_env=False, follow_redirects=False, limits=limits, headers={"accept-encoding": "identity"}
-    )
+    client = guarded_client(operators_leave(origin), limits=limits, most_bytes=2 * READ)
     return client, client.aclose
 
 

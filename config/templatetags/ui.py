@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from decimal import Decimal
+from functools import lru_cache, wraps
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -15,8 +16,9 @@ from django import template
 from django.conf import settings
 from django.forms import BoundField
 from django.forms.widgets import CheckboxInput, CheckboxSelectMultiple, RadioSelect
+from django.template.loader import render_to_string
 from django.utils import timezone
-from django.utils.html import format_html
+from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from config.static import import_map
@@ -28,6 +30,11 @@ from config.ui.tree import tree
 register = template.Library()
 Context = dict[str, Any]
 LONG = 2_000
+KEPT = 2_000
+HOSTILE = '<span class="hostile" dir="auto">{}</span>'
+FOLDED = '<details class="fold"><summary>Show all {} characters</summary>{}</details>'
+LINE = '<bdi class="hostile">{}</bdi>'
+CUT = '<span class="muted" title="{} more characters">…</span>'
 HANDLES_ITSELF = (CheckboxInput, RadioSelect, CheckboxSelectMultiple)
 
 
@@ -40,20 +47,41 @@ def component(name: str) -> Callable[[Tag], Tag]:
     return decorate
 
 
-@component("state_chip")
+def kept(name: str) -> Callable[[Tag], Tag]:
+    """A component that says the same whenever it is asked the same, wherever it stands: what
+    `templates/components/<name>.html` draws is kept, because a list asks for it a hundred times."""
+
+    def decorate(tag: Tag) -> Tag:
+        def drawn(*given: Any, **named: Any) -> SafeString:
+            return render_to_string(f"components/{name}.html", tag(*given, **named))
+
+        # `typed`: an escaped text equals the same one that is yet to be escaped.
+        once = lru_cache(maxsize=KEPT, typed=True)(drawn)
+
+        @wraps(tag)
+        def draw(*given: Any, **named: Any) -> SafeString:
+            return (drawn if settings.DEBUG else once)(*given, **named)
+
+        register.simple_tag(draw, name=name)
+        return tag
+
+    return decorate
+
+
+@kept("state_chip")
 def state_chip(status: str, terminal_code: str = "") -> Context:
     """Icon, word and colour of a run's or a request's state."""
     return {"look": state_look(str(status), str(terminal_code or "")), "status": status}
 
 
-@component("class_chip")
+@kept("class_chip")
 def class_chip(risk: str) -> Context:
     """Letter and word of a risk class."""
     tone, letter, word = class_look(str(risk))
     return {"tone": tone, "letter": letter, "word": word}
 
 
-@component("meter")
+@kept("meter")
 def meter(label: str, used: Any, reserved: Any, limit: Any, unit: str = "", soft: Any = None) -> Context:
     """Used, reserved and free of a limit; a tick where warnings begin. No limit: the amount alone."""
     share = numbers.share(used, limit)
@@ -112,30 +140,49 @@ def notice(tone: str, title: str, text: str = "", code: str = "") -> Context:
     return {"tone": tone, "title": title, "text": text, "code": code, "icon": icons.get(tone, "info")}
 
 
-@component("icon")
+@kept("icon")
 def icon(name: str, label: str = "") -> Context:
     """A symbol of the sprite; decorative unless it has a label."""
     return {"name": name, "label": label}
 
 
-@component("hostile")
-def hostile(text: Any, limit: int = LONG) -> Context:
+@register.simple_tag
+def hostile(text: Any, limit: int = LONG) -> SafeString:
     """Text from outside, whole: escaped, hidden characters marked, beyond `limit` folded."""
     whole = "" if text is None else str(text)
-    return {"head": pieces(whole[:limit]), "rest": pieces(whole[limit:]), "size": len(whole)}
+    head, rest = format_html(HOSTILE, _shown(whole[:limit])), whole[limit:]
+    return head + format_html(FOLDED, len(whole), format_html(HOSTILE, _shown(rest))) if rest else head
 
 
-@component("hostile_line")
-def hostile_line(text: Any, limit: int = 120) -> Context:
+@register.simple_tag
+def hostile_line(text: Any, limit: int = 120) -> SafeString:
     """Text from outside on one line (a list's row, a link): beyond `limit` cut, and said so."""
     whole = " ".join(str("" if text is None else text).split(maxsplit=400))
-    return {"head": pieces(whole[:limit]), "left": max(0, len(whole) - limit)}
+    head, left = format_html(LINE, _shown(whole[:limit])), len(whole) - limit
+    return head + format_html(CUT, left) if left > 0 else head
 
 
-@component("pieces")
-def shown_pieces(of: Sequence[Piece]) -> Context:
-    """Stretches and marks (the inside of the two tags above)."""
-    return {"pieces": of}
+def _shown(text: str) -> SafeString:
+    """Stretches and marks. A long page has a thousand of these: each is drawn without a template."""
+    return SafeString("".join(_mark(one) if one.mark else escape(one.text) for one in pieces(text)))
+
+
+def _mark(one: Piece) -> SafeString:
+    title = format_html(' title="{}"', one.title) if one.title else ""
+    return format_html('<span class="mark"{}>{}</span>', title, one.text)
+
+
+@register.filter
+def hides(text: Any) -> bool:
+    """Whether letters in it hide or rearrange others: what stands in a field is then shown marked beside
+    it."""
+    return any(piece.mark and piece.title != "shortened" for piece in pieces(str(text)))
+
+
+@register.filter
+def marked(text: Any) -> str:
+    """A text for where no markup can stand (a choice): what hides or rearranges is named in brackets."""
+    return "".join(f"[{piece.text}]" if piece.mark else piece.text for piece in pieces(str(text)))
 
 
 @register.inclusion_tag("components/json.html", name="json")

@@ -23,6 +23,8 @@ PRETENDERS = frozenset(
 )
 NAMED = {ESC: "ESC", "\r": "CR", "\x00": "NUL", "\x07": "BEL", "\x08": "BS", "\x7f": "DEL"}
 COMBINING = "\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
+# Outside of this nothing hides, so that there is nothing to look for.
+_MAY_HIDE = re.compile(rf"[^\n\t -~]|\n{{{MOST_LINES + 1},}}|[ \t]{{{MOST_BLANKS + 1},}}")
 _PARTS = re.compile(rf"\n{{{MOST_LINES + 1},}}|[ \t]{{{MOST_BLANKS + 1},}}|[\w{COMBINING}]+|[^\w]", re.DOTALL)
 
 
@@ -36,6 +38,8 @@ class Piece(NamedTuple):
 
 def pieces(text: str) -> list[Piece]:
     """The text as plain stretches and marks, in order; the same mark several times in a row is counted."""
+    if _MAY_HIDE.search(text) is None:
+        return [Piece(text)] if text else []
     found: list[Piece] = []
     for first, group in groupby(_marked(text), key=lambda piece: piece if piece.mark else None):
         several = list(group)

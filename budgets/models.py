@@ -206,3 +206,120 @@ class Price(TenantOwned):
                 fields=["tenant", "provider", "model", "version"], name="budgets_price_one_per_version"
             ),
         ]
+
+
+class Alert(TenantOwned):
+    """That a tenant's day or month came to a share of its ceiling: once per threshold and window
+    (R-BUDGET-10).
+
+    Amounts are those of the line at that moment, in US$. `wanted_usd` is the least that the window was asked
+    for and could not bear; only that column ever changes.
+    """
+
+    account_id = models.UUIDField()
+    kind = models.CharField(max_length=12)
+    window_start = models.DateTimeField()
+    window_end = models.DateTimeField()
+    threshold = models.PositiveSmallIntegerField()
+    limit_usd = Amount()
+    spent_usd = Amount()
+    held_usd = Amount()
+    wanted_usd = Amount(null=True)
+    at = models.DateTimeField()
+
+    class Meta(TenantOwned.Meta):
+        constraints: ClassVar = [
+            *TenantOwned.Meta.constraints,
+            models.UniqueConstraint(
+                fields=["tenant", "account_id", "threshold"], name="budgets_alert_once_a_window"
+            ),
+        ]
+        indexes: ClassVar = [
+            models.Index(fields=["tenant", "-window_end"], name="budgets_alert_by_window"),
+        ]
+
+
+class AlertMail(TenantOwned):
+    """A letter about an alert to one administrator: written with the alert, sent afterwards, tried again
+    later and later."""
+
+    alert = models.ForeignKey(
+        Alert, on_delete=models.PROTECT, related_name="mails", db_constraint=False, db_index=False
+    )
+    person_id = models.UUIDField()
+    tries = models.PositiveSmallIntegerField(default=0)
+    next_at = models.DateTimeField()
+    sent_at = models.DateTimeField(null=True)
+    error = models.CharField(max_length=200, blank=True, default="")
+
+    class Meta(TenantOwned.Meta):
+        constraints: ClassVar = [
+            *TenantOwned.Meta.constraints,
+            models.UniqueConstraint(
+                fields=["tenant", "alert", "person_id"], name="budgets_mail_once_a_person"
+            ),
+        ]
+        indexes: ClassVar = [
+            models.Index(fields=["next_at"], condition=Q(sent_at=None), name="budgets_mail_due"),
+        ]
+
+
+class RateLimit(TenantOwned):
+    """One version of a tenant's rate limits; the newest holds (R-BUDGET-11). NULL is no limit."""
+
+    submissions_per_minute = models.PositiveIntegerField(null=True)
+    concurrent_runs = models.PositiveIntegerField(null=True)
+    queue_depth = models.PositiveIntegerField(null=True)
+    key_submissions_per_minute = models.PositiveIntegerField(null=True)
+    key_concurrent_runs = models.PositiveIntegerField(null=True)
+    key_queue_depth = models.PositiveIntegerField(null=True)
+    set_by = models.UUIDField(null=True)
+    reason = models.TextField(default="", blank=True)
+    set_at = models.DateTimeField()
+
+    class Meta(TenantOwned.Meta):
+        constraints: ClassVar = [*TenantOwned.Meta.constraints]
+
+
+class RunFigures(TenantOwned):
+    """What an ended run took, beside its limits: one row a run, written once (R-BUDGET-14). `id` is the
+    run's."""
+
+    workflow = models.CharField(max_length=64)
+    terminal_code = models.CharField(max_length=24)
+    ended_at = models.DateTimeField()
+    cost = Amount(default=0)
+    cost_limit = Amount(null=True)
+    steps = models.BigIntegerField(default=0)
+    steps_limit = models.BigIntegerField(null=True)
+    depth = models.BigIntegerField(default=0)
+    depth_limit = models.BigIntegerField(null=True)
+    tokens = models.BigIntegerField(default=0)
+    tokens_limit = models.BigIntegerField(null=True)
+    seconds = models.DecimalField(max_digits=18, decimal_places=3, default=0)
+    seconds_limit = models.DecimalField(max_digits=18, decimal_places=3, null=True)
+
+    class Meta(TenantOwned.Meta):
+        constraints: ClassVar = [*TenantOwned.Meta.constraints]
+        indexes: ClassVar = [
+            models.Index(fields=["tenant", "workflow", "-ended_at"], name="budgets_figures_newest"),
+        ]
+
+
+class DaySpend(TenantOwned):
+    """What ended runs of one workflow spent on one model or tool, by day of the tenant's time zone."""
+
+    day = models.DateField()
+    workflow = models.CharField(max_length=64)
+    kind = models.CharField(max_length=8, choices=[("model", "model"), ("tool", "tool"), ("other", "other")])
+    name = models.CharField(max_length=265)
+    usd = Amount(default=0)
+    calls = models.BigIntegerField(default=0)
+
+    class Meta(TenantOwned.Meta):
+        constraints: ClassVar = [
+            *TenantOwned.Meta.constraints,
+            models.UniqueConstraint(
+                fields=["tenant", "day", "workflow", "kind", "name"], name="budgets_dayspend_once"
+            ),
+        ]

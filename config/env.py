@@ -12,7 +12,7 @@ import os
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from pydantic import Field, SecretStr
 from pydantic.fields import FieldInfo
@@ -97,6 +97,11 @@ class Environment(BaseSettings):
 
     @classmethod
     def settings_customise_sources(
+    # smtp://user:password@host (STARTTLS), smtps://…, smtp+plain://…; without one letters go to the log.
+    smtp_url: SecretStr | None = Field(None, validation_alias="INTERLOCK_SMTP_URL")
+    mail_from: str = Field("Interlock <interlock@localhost>", validation_alias="INTERLOCK_MAIL_FROM")
+    # How people reach the console, for links in letters.
+    console_url: str = Field("", validation_alias="INTERLOCK_URL")
         cls,
         settings_cls: type[BaseSettings],
         init_settings: PydanticBaseSettingsSource,
@@ -130,6 +135,23 @@ class Environment(BaseSettings):
     def has_model_key(self) -> bool:
         """Whether some model other than the scripted one can be asked (R-TOOL-23)."""
         return bool(self.openai_api_key or self.anthropic_api_key or self.openai_base_url)
+
+    @property
+    def mail(self) -> dict[str, Any]:
+        """Django's settings of the mail server; the console's back end where none is given. Raises
+        ValueError."""
+        url = clear(self.smtp_url)
+        if not url:
+            return {"EMAIL_BACKEND": "django.core.mail.backends.console.EmailBackend"}
+        at = urlsplit(url)
+        if at.scheme not in {"smtp", "smtps", "smtp+plain"} or not at.hostname:
+            raise ValueError("INTERLOCK_SMTP_URL is smtp://, smtps:// or smtp+plain:// and a host")
+        return {
+            "EMAIL_BACKEND": "django.core.mail.backends.smtp.EmailBackend", "EMAIL_HOST": at.hostname,
+            "EMAIL_PORT": at.port or {"smtp": 587, "smtps": 465}.get(at.scheme, 25),
+            "EMAIL_HOST_USER": unquote(at.username or ""), "EMAIL_HOST_PASSWORD": unquote(at.password or ""),
+            "EMAIL_USE_TLS": at.scheme == "smtp", "EMAIL_USE_SSL": at.scheme == "smtps", "EMAIL_TIMEOUT": 10,
+        }  # fmt: skip
 
 
 class Given(Environment):

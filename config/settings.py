@@ -217,6 +217,10 @@ CONTENT_SECURITY_POLICY = {
 
 # Who draws a refusal as a page (tenancy.pages).
 INTERLOCK_PROBLEM_PAGE = "config.pages.problem"
+DEFAULT_FROM_EMAIL = SERVER_EMAIL = ENVIRONMENT.mail_from
+INTERLOCK_CONSOLE_URL = ENVIRONMENT.console_url.rstrip("/")
+globals().update(ENVIRONMENT.mail)
+
 LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "/"
 AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]

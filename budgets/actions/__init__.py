@@ -2,6 +2,7 @@
 transaction."""
 
 from budgets.actions.accounts import close_run_account, extend, open_run_account
+from budgets.actions.alerts import tell_refused
 from budgets.actions.ceilings import (
     change_ceilings,
     charge_tenant_check,
@@ -32,4 +33,5 @@ __all__ = [
     "post",
     "queue_post",
     "set_ceilings",
+    "tell_refused",
 ]

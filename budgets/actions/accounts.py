@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Final
 from uuid import UUID
 
+from budgets.actions.alerts import tell_squared
 from budgets.actions.ceilings import newest_ceilings
 from budgets.actions.posting import Posting, book_squaring, held_book, post
 from budgets.core.dimension import Dimension
@@ -139,8 +140,10 @@ def close_run_account(
     if tranches:
         sheet = Sheet(tenant=tenant_id, run=run_id, at=at)
         accounts = [run_id, *(account for tranche in tranches for account in (tranche.day, tranche.month))]
-        locked_lines(cursor, tenant_id, dict.fromkeys(accounts))
-        for squaring in closed(tranches):
+        lines = locked_lines(cursor, tenant_id, dict.fromkeys(accounts))
+        squarings = closed(tranches)
+        tell_squared(tenant_id, lines, squarings, at, cursor)
+        for squaring in squarings:
             book_squaring(sheet, squaring, asked=False)
         sheet.send(cursor).landed()
         entries |= sheet.digests

@@ -1,5 +1,6 @@
 """A tenant's ceilings and the accounts of its days and months (R-BUDGET-9)."""
 
+from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 from math import ceil
@@ -7,11 +8,13 @@ from typing import Any, Final
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
+from budgets.actions.alerts import tell_line
+from budgets.core.alerting import at_ceiling
 from budgets.core.ceilings import Ceilings, of_tier
 from budgets.core.errors import CeilingReached
 from budgets.core.posting import COST, Cause, Draft, LineState
 from budgets.core.tranche import Windows
-from budgets.core.vector import Vector
+from budgets.core.vector import ZERO, Vector
 from budgets.core.windows import Span, day_of, month_of
 from budgets.ledger import Cursor, Sheet
 from budgets.models import TenantCeiling
@@ -23,8 +26,10 @@ from tenancy.ids import fresh_id
 from traces.core.canonical import plain
 
 _STANDING: Final = """
-SELECT a.kind, a.id, a.window_start, a.window_end, l."limit", l.used, l.reserved
+SELECT a.kind, a.id, a.window_start, a.window_end, l."limit", l.used, l.reserved, full_.wanted_usd
   FROM budgets_account a JOIN budgets_line l ON l.tenant_id = a.tenant_id AND l.account_id = a.id
+  LEFT JOIN budgets_alert full_
+    ON full_.tenant_id = a.tenant_id AND full_.account_id = a.id AND full_.threshold = 100
  WHERE a.tenant_id = %(tenant)s AND a.kind IN ('tenant_day', 'tenant_month')
    AND a.window_start <= %(at)s AND a.window_end > %(at)s"""
 _NEWEST: Final = """
@@ -82,8 +87,8 @@ def ensure_tenant_windows(tenant_id: UUID, at: datetime, cursor: Cursor | None =
 
 
 def charge_tenant_check(tenant_id: UUID, at: datetime, cursor: Cursor | None = None) -> None:
-    """Admission's look at the ceilings. Raises CeilingReached with `retry_after` (seconds) when the day or
-    month is full.
+    """Admission's look at the ceilings. Raises CeilingReached with `retry_after` (seconds to the window's
+    turn) when the day or month is at its ceiling (R-BUDGET-10).
 
     A ceiling of zero forbids spending, not runs that spend nothing (R-BUDGET-16).
     """
@@ -93,9 +98,9 @@ def charge_tenant_check(tenant_id: UUID, at: datetime, cursor: Cursor | None = N
     for kind, window in (("tenant_month", "monthly"), ("tenant_day", "daily")):
         row = standing[kind]
         line = _line(row)
-        if line.limit and not line.left:
+        if at_ceiling(line, row[7]):
             seconds = ceil((row[3] - at).total_seconds())
-            raise CeilingReached(window=window, limit=plain(line.limit), retry_after=max(1, seconds))
+            raise CeilingReached(window=window, limit=plain(line.limit or ZERO), retry_after=max(1, seconds))
 
 
 def set_ceilings(tenant_id: UUID, ceilings: Ceilings, *, by: UUID | None, reason: str, at: datetime) -> None:
@@ -111,7 +116,12 @@ def set_ceilings(tenant_id: UUID, ceilings: Ceilings, *, by: UUID | None, reason
         tenant_id=tenant_id, set_by=by, reason=reason, set_at=at, **ceilings.model_dump()
     )
     ensure_tenant_windows(tenant_id, at, cursor)
+    standing = _standing(tenant_id, at, cursor)
     for kind, limit in (("tenant_day", ceilings.daily_usd), ("tenant_month", ceilings.monthly_usd)):
+        line = _line(standing[kind])
+        tell_line(
+            tenant_id, standing[kind][1], before=line, after=replace(line, limit=limit), at=at, cursor=cursor
+        )
         cursor.execute(
             """UPDATE budgets_line l SET "limit" = %(limit)s FROM budgets_account a
                 WHERE a.id = l.account_id AND a.tenant_id = %(tenant)s AND a.kind = %(kind)s

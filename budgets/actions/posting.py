@@ -16,6 +16,7 @@ from uuid import UUID
 
 import psycopg
 
+from budgets.actions.alerts import tell_squared
 from budgets.actions.ceilings import ensure_tenant_windows, newest_ceilings
 from budgets.book import BOOK, Book, parameters, read_book
 from budgets.core.dimension import Dimension
@@ -292,6 +293,7 @@ def _square(
     )
     if refused is None and any(squaring.opens for squaring in squarings):
         _open(tenant_id, book.run, opened, at, cursor)
+    tell_squared(tenant_id, lines, squarings, at, cursor)
     return squarings, refused
 
 

@@ -47,11 +47,11 @@ WHERE id = %s"""
 
 
 class LineRefused(Exception):
-    """A budget line refused a reservation."""
+    """A budget line refused a reservation of `wanted`, in the commit of `at`."""
 
-    def __init__(self, refusal: Refusal) -> None:
+    def __init__(self, refusal: Refusal, wanted: Decimal, at: datetime) -> None:
         super().__init__(refusal.dimension)
-        self.refusal = refusal
+        self.refusal, self.wanted, self.at = refusal, wanted, at
 
 
 class GrantVoid(Exception):
@@ -133,7 +133,7 @@ def write(script: Script, cursor: "psycopg.Cursor[Any]") -> "Draft":
     batch = Batch(cursor)
     money = _money(script, effects, cursor, batch) if finish is None else None
     if money is not None and money.refused is not None:
-        raise LineRefused(_refusal(money.refused))
+        raise LineRefused(_refusal(money.refused), money.refused.wanted, at)
     binds |= money.entries if money is not None else {}
     state, snapshot = _snapshot(script, binds)
     head = _records(script, binds, batch)

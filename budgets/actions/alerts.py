@@ -1,0 +1,100 @@
+"""Telling a tenant's administrators that a day or month fills up (R-BUDGET-10).
+
+An alert is a row with a unique key, written in the transaction that moves the line: it is there exactly once,
+whatever crashes. The letters to the administrators are rows of the same statement; `budgets.actions.letters`
+sends them.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from decimal import Decimal
+from typing import Final
+from uuid import UUID
+
+from budgets.core.alerting import FULL, LAST_PART, newly_reached
+from budgets.core.posting import LineState
+from budgets.core.tranche import Squaring
+from budgets.ledger import Cursor
+from budgets.models import Account
+from tenancy.context import raw_cursor, tenant
+from tenancy.ids import fresh_id
+
+_LETTERS: Final = """
+INSERT INTO budgets_alertmail (id, tenant_id, alert_id, person_id, tries, next_at, error)
+SELECT gen_random_uuid(), %(tenant)s, raised.id, p.id, 0, %(at)s, ''
+  FROM raised, tenancy_membership m JOIN tenancy_person p ON p.id = m.person_id
+ WHERE m.tenant_id = %(tenant)s AND m.role = 'admin' AND p.is_active"""
+_COLUMNS: Final = """(id, tenant_id, account_id, kind, window_start, window_end, threshold, limit_usd,
+                      spent_usd, held_usd, wanted_usd, at)"""
+_CROSSED: Final = f"""
+WITH raised AS (
+  INSERT INTO budgets_alert {_COLUMNS}
+  SELECT w.id, %(tenant)s, a.id, a.kind, a.window_start, a.window_end, w.threshold, %(limit)s::numeric,
+         %(used)s::numeric, %(reserved)s::numeric, NULL, %(at)s
+    FROM budgets_account a, unnest(%(ids)s::uuid[], %(thresholds)s::int[]) AS w(id, threshold)
+   WHERE a.tenant_id = %(tenant)s AND a.id = %(account)s
+  ON CONFLICT (tenant_id, account_id, threshold) DO NOTHING RETURNING id)
+{_LETTERS}"""  # noqa: S608 - our own texts
+_REFUSED: Final = f"""
+WITH raised AS (
+  INSERT INTO budgets_alert AS known {_COLUMNS}
+  SELECT %(id)s, %(tenant)s, a.id, a.kind, a.window_start, a.window_end, {FULL}, l."limit", l.used,
+         l.reserved, %(wanted)s::numeric, %(at)s
+    FROM budgets_account a JOIN budgets_line l ON l.tenant_id = a.tenant_id AND l.account_id = a.id
+   WHERE a.tenant_id = %(tenant)s AND a.kind = %(kind)s AND a.window_start <= %(at)s
+     AND a.window_end > %(at)s AND l."limit" > 0
+     AND (l."limit" - l.used - l.reserved) * {LAST_PART} < l."limit"
+  ON CONFLICT (tenant_id, account_id, threshold) DO UPDATE
+     SET wanted_usd = least(known.wanted_usd, excluded.wanted_usd)
+  RETURNING known.id)
+{_LETTERS}
+   AND raised.id = %(id)s"""  # noqa: S608 - our own texts
+
+
+def tell_squared(
+    tenant_id: UUID,
+    lines: Mapping[UUID, LineState],
+    squarings: Iterable[Squaring],
+    at: datetime,
+    cursor: Cursor,
+) -> None:
+    """Write the alerts of what squarings do to the tenant's locked lines. Joins the transaction."""
+    after: dict[UUID, LineState] = {}
+    for squaring in squarings:
+        for account in (squaring.tranche.day, squaring.tranche.month):
+            line = after.get(account, lines[account])
+            after[account] = replace(
+                line, used=line.used + squaring.booked, reserved=line.reserved + squaring.held_more
+            )
+    for account, line in after.items():
+        tell_line(tenant_id, account, before=lines[account], after=line, at=at, cursor=cursor)
+
+
+def tell_line(
+    tenant_id: UUID, account: UUID, *, before: LineState, after: LineState, at: datetime, cursor: Cursor
+) -> None:
+    """Write the alerts that a change of one window's line, or of its limit, calls for. Joins the
+    transaction."""
+    thresholds = newly_reached(before, after)
+    if not thresholds:
+        return
+    cursor.execute(
+        _CROSSED,
+        {
+            "tenant": tenant_id, "account": account, "at": at, "limit": after.limit, "used": after.used,
+            "reserved": after.reserved, "thresholds": list(thresholds),
+            "ids": [fresh_id() for _ in thresholds],
+        },
+    )  # fmt: skip
+
+
+def tell_refused(tenant_id: UUID, kind: str, wanted: Decimal, at: datetime) -> None:
+    """Note that a tenant's window (`kind`: tenant_day or tenant_month) could not bear `wanted` US$: near its
+    end that is its ceiling. Of a run's own line nothing is noted. Outermost verb: owns the transaction, for
+    the one that asked was undone."""
+    if kind == Account.Kind.RUN:
+        return
+    with tenant(tenant_id):
+        values = {"tenant": tenant_id, "kind": kind, "wanted": wanted, "at": at, "id": fresh_id()}
+        raw_cursor().execute(_REFUSED, values)

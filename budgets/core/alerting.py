@@ -1,0 +1,36 @@
+"""When a tenant's administrators are told of a day or month, and when it is at its ceiling (R-BUDGET-10)."""
+
+from decimal import Decimal
+from typing import Final
+
+from budgets.core.posting import LineState
+
+THRESHOLDS: Final = (50, 80, 95, 100)
+FULL: Final = 100
+# The last twentieth: what is left there may be too little for a run, and then nothing more is admitted.
+LAST_PART: Final = 20
+
+
+def reached(line: LineState) -> tuple[int, ...]:
+    """The thresholds, in percent of the limit, that what is spent and held has come to. A limit of zero
+    forbids spending and is never reached (R-BUDGET-16)."""
+    if not line.limit:
+        return ()
+    taken = (line.used + line.reserved) * 100
+    return tuple(threshold for threshold in THRESHOLDS if taken >= line.limit * threshold)
+
+
+def newly_reached(before: LineState, after: LineState) -> tuple[int, ...]:
+    """The thresholds that a change of the line, or of its limit, came to."""
+    known = reached(before)
+    return tuple(threshold for threshold in reached(after) if threshold not in known)
+
+
+def at_ceiling(line: LineState, wanted: Decimal | None) -> bool:
+    """Whether nothing more is admitted: nothing is left, or less than a twentieth that was not enough for a
+    run. `wanted` is the least that was refused in this window (None: nothing was)."""
+    if not line.limit or line.left is None:
+        return False
+    if not line.left:
+        return True
+    return wanted is not None and line.left < wanted and line.left * LAST_PART < line.limit

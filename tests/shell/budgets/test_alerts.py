@@ -1,0 +1,209 @@
+"""Administrators are told once per threshold and window, whatever crashes (R-BUDGET-10)."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from decimal import Decimal
+from uuid import UUID
+
+import pytest
+from django.core import mail
+from django.db import connections
+from pytest_django.fixtures import Settings
+
+from budgets.actions import charge_tenant_check, tell_refused
+from budgets.actions.alerts import tell_squared
+from budgets.actions.letters import send_letters, send_letters_of
+from budgets.core.errors import CeilingReached
+from budgets.models import Alert, AlertMail
+from budgets.queries.alerts import standing_alerts
+from tenancy.context import tenant
+from tests.conftest import House
+from tests.factories.budgets import NOON, Purse, ceilings, inside, open_purse
+from tests.proves import proves
+
+TOMORROW = NOON + timedelta(days=1)
+
+
+def told(tenant_id: UUID, kind: str = "tenant_day") -> list[int]:
+    """The thresholds told, in order."""
+    with tenant(tenant_id):
+        found = Alert.objects.filter(kind=kind).order_by("window_start", "threshold")
+        return list(found.values_list("threshold", flat=True))
+
+
+def spend(purse: Purse, amount: str) -> None:
+    """One call that costs this much."""
+    effect, posting = purse.reserve({"cost_usd": amount})
+    assert posting.refused is None
+    purse.settle(effect, {"cost_usd": amount})
+
+
+def letters(tenant_id: UUID) -> list[tuple[int, bool]]:
+    """(threshold, sent) of every letter, by threshold."""
+    with tenant(tenant_id):
+        rows = AlertMail.objects.order_by("alert__threshold").values_list("alert__threshold", "sent_at")
+        return [(threshold, sent is not None) for threshold, sent in rows]
+
+
+@pytest.fixture
+def outbox(settings: Settings) -> list[mail.EmailMessage]:
+    """What was sent, in memory."""
+    settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
+    mail.outbox = []
+    return mail.outbox
+
+
+@proves("R-BUDGET-10", part="once per threshold")
+def test_each_threshold_is_told_once_in_the_transaction_that_crosses_it(house: House) -> None:
+    ceilings(house.tenant.id, daily="1", tranche="0")
+    purse = open_purse(house.tenant.id)
+    spend(purse, "0.49")
+    assert told(house.tenant.id) == []
+    spend(purse, "0.02")
+    assert told(house.tenant.id) == [50]
+    spend(purse, "0.44")
+    assert told(house.tenant.id) == [50, 80, 95]
+    for _ in range(5):
+        spend(purse, "0.01")
+    assert told(house.tenant.id) == [50, 80, 95, 100]
+    with tenant(house.tenant.id):
+        alert = Alert.objects.get(threshold=80)
+        assert alert.limit_usd == Decimal(1)
+        assert alert.spent_usd + alert.held_usd == Decimal("0.95")
+
+
+@proves("R-BUDGET-10", part="crash-safe")
+def test_an_alert_stands_and_falls_with_its_transaction(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ceilings(house.tenant.id, daily="1", tranche="0")
+    purse = open_purse(house.tenant.id)
+
+    def told_and_died(*given: object) -> None:
+        tell_squared(*given)  # type: ignore[arg-type]
+        raise MemoryError
+
+    with monkeypatch.context() as patched:
+        patched.setattr("budgets.actions.posting.tell_squared", told_and_died)
+        with pytest.raises(MemoryError):
+            purse.reserve({"cost_usd": "0.60"})
+    assert told(house.tenant.id) == []
+    spend(purse, "0.60")
+    assert told(house.tenant.id) == [50]
+
+
+@proves("R-BUDGET-10", part="at once")
+def test_many_runs_crossing_at_once_tell_once(house: House) -> None:
+    ceilings(house.tenant.id, daily="1", tranche="0")
+    purses = [open_purse(house.tenant.id) for _ in range(8)]
+
+    def cross(purse: Purse) -> None:
+        try:
+            effect, posting = purse.reserve({"cost_usd": "0.50"})
+            if posting.refused is None:
+                purse.settle(effect, {"cost_usd": "0"})
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(cross, purses))
+    assert told(house.tenant.id)[:1] == [50]
+    assert len(told(house.tenant.id)) == len(set(told(house.tenant.id)))
+    with tenant(house.tenant.id):
+        assert AlertMail.objects.count() == Alert.objects.count()
+
+
+@proves("R-BUDGET-10", part="each window anew")
+def test_the_next_day_is_told_anew_and_the_month_on_its_own(house: House) -> None:
+    ceilings(house.tenant.id, daily="1", monthly="3", tranche="0")
+    for at in (NOON, TOMORROW):
+        purse = open_purse(house.tenant.id, at=at)
+        effect, _ = purse.reserve({"cost_usd": "0.80"}, at=at)
+        purse.settle(effect, {"cost_usd": "0.80"}, at=at)
+    assert told(house.tenant.id) == [50, 80, 50, 80]
+    assert told(house.tenant.id, "tenant_month") == [50]
+    with tenant(house.tenant.id):
+        assert [(one.kind, one.threshold) for one in standing_alerts(TOMORROW)] == [
+            ("tenant_day", 80),
+            ("tenant_month", 50),
+        ]
+
+
+def test_a_lowered_ceiling_tells_too(house: House) -> None:
+    ceilings(house.tenant.id, daily="10", tranche="0")
+    spend(open_purse(house.tenant.id), "0.80")
+    assert told(house.tenant.id) == []
+    ceilings(house.tenant.id, daily="1", tranche="0")
+    assert told(house.tenant.id) == [50, 80]
+
+
+@proves("R-BUDGET-10", part="by mail")
+def test_every_administrator_gets_a_letter_once(house: House, outbox: list[mail.EmailMessage]) -> None:
+    ceilings(house.tenant.id, daily="1", tranche="0")
+    spend(open_purse(house.tenant.id), "0.50")
+    assert send_letters() >= 1
+    assert send_letters_of(house.tenant.id) == 0
+    mine = [one for one in outbox if one.to == [house.people.admin.person.email]]
+    assert len(mine) == 1
+    assert "50 % of the ceiling for today" in mine[0].subject
+    assert "$0.5000 is spent" in mine[0].body or "$0.5000 is held" in mine[0].body
+    assert letters(house.tenant.id) == [(50, True)]
+
+
+@proves("R-BUDGET-10", part="retry")
+def test_a_letter_that_cannot_be_sent_is_tried_again_later(
+    house: House, outbox: list[mail.EmailMessage], settings: Settings
+) -> None:
+    ceilings(house.tenant.id, daily="1", tranche="0")
+    spend(open_purse(house.tenant.id), "0.50")
+    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    settings.EMAIL_PORT = 9
+    assert send_letters_of(house.tenant.id) == 0
+    with tenant(house.tenant.id):
+        letter = AlertMail.objects.get()
+        assert (letter.tries, letter.error, letter.sent_at) == (1, "ConnectionRefusedError", None)
+        assert send_letters_of(house.tenant.id) == 0
+        AlertMail.objects.update(next_at=NOON - timedelta(days=400))
+    settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
+    assert send_letters_of(house.tenant.id) == 1
+    assert len(outbox) == 1
+    assert outbox[0].extra_headers["Message-ID"].startswith(f"<{letter.id}@")
+
+
+@proves("R-BUDGET-10", part="way back")
+def test_a_full_day_opens_when_it_turns_or_when_an_admin_raises_it(house: House) -> None:
+    ceilings(house.tenant.id, daily="1", tranche="0")
+    spend(open_purse(house.tenant.id), "1")
+    with inside(house.tenant.id), pytest.raises(CeilingReached) as full:
+        charge_tenant_check(house.tenant.id, NOON)
+    seconds = full.value.data["retry_after"]
+    with inside(house.tenant.id):
+        charge_tenant_check(house.tenant.id, NOON + timedelta(seconds=seconds))
+    ceilings(house.tenant.id, daily="2", tranche="0")
+    with inside(house.tenant.id):
+        charge_tenant_check(house.tenant.id, NOON)
+
+
+@proves("R-BUDGET-10", part="ceiling")
+def test_what_is_left_but_too_little_for_a_run_is_the_ceiling_too(house: House) -> None:
+    ceilings(house.tenant.id, daily="1", tranche="0")
+    spend(open_purse(house.tenant.id), "0.97")
+    with inside(house.tenant.id):
+        charge_tenant_check(house.tenant.id, NOON)
+    tell_refused(house.tenant.id, "tenant_day", Decimal("0.07"), NOON)
+    tell_refused(house.tenant.id, "tenant_day", Decimal("0.05"), NOON)
+    tell_refused(house.tenant.id, "run", Decimal("0.01"), NOON)
+    assert told(house.tenant.id) == [50, 80, 95, 100]
+    with tenant(house.tenant.id):
+        assert Alert.objects.get(threshold=100).wanted_usd == Decimal("0.05")
+        assert AlertMail.objects.filter(alert__threshold=100).count() == 1
+    with inside(house.tenant.id), pytest.raises(CeilingReached):
+        charge_tenant_check(house.tenant.id, NOON)
+
+
+def test_a_dear_call_refused_far_below_the_ceiling_closes_nothing(house: House) -> None:
+    ceilings(house.tenant.id, daily="1", tranche="0")
+    tell_refused(house.tenant.id, "tenant_day", Decimal(5), NOON)
+    with inside(house.tenant.id):
+        charge_tenant_check(house.tenant.id, NOON)
+    assert told(house.tenant.id) == []

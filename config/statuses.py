@@ -25,6 +25,7 @@ STATUS: dict[str, int] = {
     "invalid-input": 400,
     "idempotency-key-reused": 422,
     "idempotency-key-in-use": 409,
+    "secret-unusable": 409,
     # traces
     "trace-error": 409,
     "not-canonical": 500,

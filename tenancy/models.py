@@ -142,3 +142,22 @@ class IdempotencyKey(TenantOwned):
             *TenantOwned.Meta.constraints,
             models.UniqueConstraint(fields=["tenant", "principal", "path", "key"], name="idempotency_once"),
         ]
+
+
+class Secret(TenantOwned):
+    """A sealed secret for one origin (R-SEC-4). Replaced, never edited; `sealed` is nobody's to show."""
+
+    name = models.CharField(max_length=64)
+    origin = models.CharField(max_length=300)
+    sealed = models.BinaryField()
+    created_by = models.UUIDField(null=True)
+    created_at = models.DateTimeField()
+    revoked_at = models.DateTimeField(null=True)
+
+    class Meta(TenantOwned.Meta):
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            *TenantOwned.Meta.constraints,
+            models.UniqueConstraint(
+                fields=["tenant", "name"], condition=models.Q(revoked_at__isnull=True), name="secret_once"
+            ),
+        ]

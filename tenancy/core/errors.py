@@ -82,3 +82,9 @@ class Stale(TenancyError):
     """It was changed in the meantime; look at it again."""
 
     code = "stale"
+
+
+class SecretUnusable(TenancyError):
+    """The secret {name} cannot be used: {detail}."""
+
+    code = "secret-unusable"

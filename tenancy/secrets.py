@@ -1,0 +1,119 @@
+"""Secrets of a tenant: sealed at rest, bound to one origin, named elsewhere by their name (R-SEC-4, P9).
+
+Nothing gives a secret back but `reveal`, which is asked at the moment of sending and by the origin it goes
+to.
+"""
+
+import base64
+import re
+from functools import lru_cache
+from uuid import UUID
+
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from django.conf import settings
+
+from tenancy.actions import audit
+from tenancy.clock import database_now
+from tenancy.context import tenant
+from tenancy.core.errors import InvalidInput, NotFound, SecretUnusable
+from tenancy.models import Secret
+
+NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
+LONGEST = 8_192
+
+
+def keep_secret(
+    tenant_id: UUID, name: str, value: str, *, origin: str, by: UUID | None, reason: str = ""
+) -> Secret:
+    """Keep a secret for one origin; the same name again replaces it. Joins or opens the tenant's transaction.
+
+    `origin` is such as `https://api.example`, or `stdio:<command>`. Raises InvalidInput.
+    """
+    _check(name, value, origin)
+    with tenant(tenant_id):
+        now = database_now()
+        before = Secret.objects.filter(name=name, revoked_at=None).first()
+        if before is not None:
+            Secret.objects.filter(id=before.id).update(revoked_at=now, sealed=b"")
+        made = Secret.objects.create(
+            tenant_id=tenant_id, name=name, origin=origin, created_by=by, created_at=now,
+            sealed=_box().encrypt(_bound(tenant_id, origin, value)),
+        )  # fmt: skip
+        was = {"origin": before.origin} if before is not None else {}
+        audit(
+            tenant_id, by, verb="secret.keep", object=f"secret:{name}", before=was, after={"origin": origin},
+            reason=reason,
+        )  # fmt: skip
+        return made
+
+
+def revoke_secret(tenant_id: UUID, name: str, *, by: UUID | None, reason: str = "") -> None:
+    """Take a secret out of use, from the next call on. Raises NotFound."""
+    with tenant(tenant_id):
+        held = Secret.objects.filter(name=name, revoked_at=None).first()
+        if held is None:
+            raise NotFound
+        Secret.objects.filter(id=held.id).update(revoked_at=database_now(), sealed=b"")
+        audit(
+            tenant_id, by, verb="secret.revoke", object=f"secret:{name}", before={"origin": held.origin},
+            after={"revoked": True}, reason=reason,
+        )  # fmt: skip
+
+
+def secrets_of(tenant_id: UUID) -> list[Secret]:
+    """The names and origins of what is kept, by name; never a value."""
+    with tenant(tenant_id):
+        return list(Secret.objects.filter(revoked_at=None).defer("sealed").order_by("name"))
+
+
+def reveal(tenant_id: UUID, name: str, origin: str) -> str:
+    """The value, for a call to `origin` and no other. Raises SecretUnusable."""
+    with tenant(tenant_id):
+        held = Secret.objects.filter(name=name, revoked_at=None).first()
+        if held is None:
+            raise SecretUnusable(name=name, detail="there is none of this name")
+        if held.origin != origin:
+            raise SecretUnusable(name=name, detail=f"it is kept for {held.origin} alone")
+        try:
+            opened = _box().decrypt(bytes(held.sealed))
+        except InvalidToken:
+            raise SecretUnusable(name=name, detail="it was sealed under another key; keep it anew") from None
+        mark = _bound(tenant_id, origin, "")
+        if not opened.startswith(mark):
+            # A row copied between tenants or origins by hand opens nothing.
+            raise SecretUnusable(name=name, detail="it was sealed for another tenant or origin")
+        return opened[len(mark) :].decode()
+
+
+def _check(name: str, value: str, origin: str) -> None:
+    faults = []
+    if not NAME.fullmatch(name):
+        faults.append(("/name", "Lower-case letters, digits, - and _, at most 64, a letter first."))
+    if not value or len(value) > LONGEST or not value.isprintable() or not value.isascii():
+        faults.append(("/value", "1 to 8,192 printable ASCII characters."))
+    if not origin or len(origin) > 300:
+        faults.append(("/origin", "The one origin that it may be sent to."))
+    if faults:
+        raise InvalidInput(errors=[{"pointer": p, "code": "invalid", "detail": d} for p, d in faults])
+
+
+def _bound(tenant_id: UUID, origin: str, value: str) -> bytes:
+    return tenant_id.bytes + origin.encode() + b"\0" + value.encode()
+
+
+def _box() -> MultiFernet:
+    return _boxes((settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS))
+
+
+@lru_cache(4)
+def _boxes(keys: tuple[str, ...]) -> MultiFernet:
+    """One box a key of the house: the newest seals, all open."""
+    return MultiFernet([Fernet(base64.urlsafe_b64encode(_derived(key))) for key in keys])
+
+
+def _derived(key: str) -> bytes:
+    return HKDF(algorithm=SHA256(), length=32, salt=None, info=b"interlock tenant secrets").derive(
+        key.encode()
+    )

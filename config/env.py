@@ -82,6 +82,11 @@ class Environment(BaseSettings):
     slice_seconds: float = Field(10, gt=0, le=600, validation_alias="INTERLOCK_SLICE_SECONDS")
     drain_seconds: int = Field(20, ge=1, le=600, validation_alias="INTERLOCK_DRAIN_SECONDS")
 
+    circuit_failures: int = Field(5, ge=1, le=1_000, validation_alias="INTERLOCK_CIRCUIT_FAILURES")
+    circuit_cooldown_seconds: int = Field(
+        30, ge=1, le=86_400, validation_alias="INTERLOCK_CIRCUIT_COOLDOWN_SECONDS"
+    )
+
     rate_per_minute: int = Field(1_200, ge=1, le=1_000_000, validation_alias="INTERLOCK_RATE_PER_MINUTE")
 
     model: str | None = Field(None, validation_alias="INTERLOCK_MODEL")
@@ -92,16 +97,16 @@ class Environment(BaseSettings):
     openai_base_url: str | None = Field(None, validation_alias="OPENAI_BASE_URL")
     openai_api_key: SecretStr | None = Field(None, validation_alias="OPENAI_API_KEY")
     anthropic_api_key: SecretStr | None = Field(None, validation_alias="ANTHROPIC_API_KEY")
-    seed_demo: bool = Field(False, validation_alias="INTERLOCK_SEED_DEMO")
-    demo_url: str | None = Field(None, validation_alias="INTERLOCK_DEMO_URL")
-
-    @classmethod
-    def settings_customise_sources(
     # smtp://user:password@host (STARTTLS), smtps://…, smtp+plain://…; without one letters go to the log.
     smtp_url: SecretStr | None = Field(None, validation_alias="INTERLOCK_SMTP_URL")
     mail_from: str = Field("Interlock <interlock@localhost>", validation_alias="INTERLOCK_MAIL_FROM")
     # How people reach the console, for links in letters.
     console_url: str = Field("", validation_alias="INTERLOCK_URL")
+    seed_demo: bool = Field(False, validation_alias="INTERLOCK_SEED_DEMO")
+    demo_url: str | None = Field(None, validation_alias="INTERLOCK_DEMO_URL")
+
+    @classmethod
+    def settings_customise_sources(
         cls,
         settings_cls: type[BaseSettings],
         init_settings: PydanticBaseSettingsSource,
@@ -132,11 +137,6 @@ class Environment(BaseSettings):
         }  # fmt: skip
 
     @property
-    def has_model_key(self) -> bool:
-        """Whether some model other than the scripted one can be asked (R-TOOL-23)."""
-        return bool(self.openai_api_key or self.anthropic_api_key or self.openai_base_url)
-
-    @property
     def mail(self) -> dict[str, Any]:
         """Django's settings of the mail server; the console's back end where none is given. Raises
         ValueError."""
@@ -152,6 +152,11 @@ class Environment(BaseSettings):
             "EMAIL_HOST_USER": unquote(at.username or ""), "EMAIL_HOST_PASSWORD": unquote(at.password or ""),
             "EMAIL_USE_TLS": at.scheme == "smtp", "EMAIL_USE_SSL": at.scheme == "smtps", "EMAIL_TIMEOUT": 10,
         }  # fmt: skip
+
+    @property
+    def has_model_key(self) -> bool:
+        """Whether some model other than the scripted one can be asked (R-TOOL-23)."""
+        return bool(self.openai_api_key or self.anthropic_api_key or self.openai_base_url)
 
 
 class Given(Environment):

@@ -26,7 +26,7 @@ from prometheus_client import (
 from prometheus_client.core import CounterMetricFamily
 from prometheus_client.registry import Collector
 
-from orchestrator.gateways.tally import BREAKER, TALLY
+from orchestrator.gateways.tally import BREAKER, CIRCUIT, TALLY
 
 log = structlog.get_logger(__name__)
 REQUESTS = Counter("interlock_requests", "Answered requests.", ("method", "route", "status"))
@@ -38,7 +38,8 @@ class Calls(Collector):
     """The gateways' own books, and the breakers that tripped."""
 
     def collect(self) -> Iterator[CounterMetricFamily]:
-        """One counter of calls by gateway, subject and outcome; one of breakers by name and reason."""
+        """One counter of calls by gateway, subject and outcome; one of breakers by name and reason; one of
+        changes of circuits."""
         counted = CounterMetricFamily(
             "interlock_calls",
             "Calls that gateways made or refused.",
@@ -49,12 +50,19 @@ class Calls(Collector):
             "Breakers that tripped in runs of this process.",
             labels=("breaker", "reason"),
         )
+        switched = CounterMetricFamily(
+            "interlock_circuits_changed",
+            "Changes of circuits' states that this process made.",
+            labels=("subject", "state"),
+        )
         for labels, count in sorted(TALLY.read().items()):
             if labels[0] == BREAKER:
                 tripped.add_metric(labels[1:], count)
+            elif labels[0] == CIRCUIT:
+                switched.add_metric(labels[1:], count)
             else:
                 counted.add_metric(labels, count)
-        yield from (counted, tripped)
+        yield from (counted, tripped, switched)
 
 
 REGISTRY.register(Calls())

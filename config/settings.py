@@ -27,6 +27,8 @@ INTERLOCK_DATA_DIR = data_dir()
 INTERLOCK_WORKER_THREADS = ENVIRONMENT.worker_threads
 INTERLOCK_LEASE_SECONDS = ENVIRONMENT.lease_seconds
 INTERLOCK_SWEEP_SECONDS = ENVIRONMENT.sweep_seconds
+INTERLOCK_CIRCUIT_FAILURES = ENVIRONMENT.circuit_failures
+INTERLOCK_CIRCUIT_COOLDOWN_SECONDS = ENVIRONMENT.circuit_cooldown_seconds
 INTERLOCK_RATE_PER_MINUTE = ENVIRONMENT.rate_per_minute
 # How long a worker keeps one run in hand before others get their turn.
 INTERLOCK_SLICE_SECONDS = ENVIRONMENT.slice_seconds
@@ -215,12 +217,12 @@ CONTENT_SECURITY_POLICY = {
     }
 }
 
-# Who draws a refusal as a page (tenancy.pages).
-INTERLOCK_PROBLEM_PAGE = "config.pages.problem"
 DEFAULT_FROM_EMAIL = SERVER_EMAIL = ENVIRONMENT.mail_from
 INTERLOCK_CONSOLE_URL = ENVIRONMENT.console_url.rstrip("/")
 globals().update(ENVIRONMENT.mail)
 
+# Who draws a refusal as a page (tenancy.pages).
+INTERLOCK_PROBLEM_PAGE = "config.pages.problem"
 LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "/"
 AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]

@@ -6,7 +6,8 @@ reservation thereby leaves the grant unused.
 """
 
 from collections import ChainMap
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
+from decimal import Decimal
 from typing import Literal, cast
 
 from django.db import OperationalError
@@ -28,14 +29,16 @@ from orchestrator.actions.writing import Committed, Draft, GrantVoid, LineRefuse
 from orchestrator.core.desk import Desk
 from orchestrator.core.effects import CallTool
 from orchestrator.core.errors import ContentMissing, Corrupt
-from orchestrator.core.events import AnyEvent, BudgetExtended, Headroom, Started, StopAsked
+from orchestrator.core.events import AnyEvent, Headroom, Started, StopAsked
 from orchestrator.core.machine import advance
+from orchestrator.core.step import Walk
 from orchestrator.core.terminal import Status
 from tenancy.batch import RowRefused
 from tenancy.context import raw_cursor, tenant, tenant_reading
 from tenancy.trip import PlansGone
 from traces.core.canonical import canonical_model
 from traces.core.chain import Move
+from traces.core.events import BudgetExtended
 from traces.core.patch import diff
 from traces.queries import payloads
 
@@ -57,7 +60,6 @@ def commit(
     outcomes: Sequence[AnyEvent],
     bodies: dict[str, bytes],
     *,
-    open_circuits: tuple[str, ...] = (),
     slice_over: bool = False,
 ) -> Committed:
     """Commit what came of the last effects, with every signal that waits. Outermost verb: owns the
@@ -75,7 +77,8 @@ def commit(
         try:
             with tenant_reading(hand.tenant, opening.OPEN, hand.keys) as rows:
                 opened = read_opened(hand, rows)
-                room = headroom(hand, opened, learnt, open_circuits=open_circuits, slice_over=slice_over)
+                hand.circuits = opened.circuits
+                room = headroom(hand, opened, learnt, slice_over=slice_over)
                 draft = _once(hand, outcomes, bodies, opened, room)
                 written = draft.written
                 draft.land(hand)
@@ -163,10 +166,8 @@ def _play(script: Script, event: AnyEvent, room: Headroom) -> None:
             if len(found) < len(wanted):
                 raise
             hand.shelf.keep(found)
-    if isinstance(event, BudgetExtended):
-        script.extended.append((event.amounts, event.by))
-    body = canonical_model(event)
-    event_digest = desk.put(body)
+    script.extended.extend(_extensions(walk))
+    event_digest = desk.put(canonical_model(event))
     if not walk.transitions:
         return
     moves = [
@@ -183,3 +184,9 @@ def _play(script: Script, event: AnyEvent, room: Headroom) -> None:
         for step in walk.transitions
     ]
     script.add(walk, moves, event_digest, desk.made, room)
+
+
+def _extensions(walk: Walk) -> list[tuple[Mapping[str, Decimal], str]]:
+    """What the walk says was granted, and by whom: the ledger is raised by that and by nothing else."""
+    said = (word.body for move in walk.transitions for word in move.said)
+    return [(body.amounts, body.by) for body in said if isinstance(body, BudgetExtended)]

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from orchestrator.core.circuits import Circuit
 from orchestrator.core.graph import CompiledGraph
 from orchestrator.core.manifest import Manifest
 from orchestrator.core.state import State
@@ -67,6 +68,8 @@ class Hand:
     snapshot_bytes: int = 0
     shelf: Shelf = field(default_factory=Shelf)
     permits: dict[str, Known] = field(default_factory=dict)
+    # Those in trouble, as the last commit read them; None before the first.
+    circuits: Mapping[tuple[str, str], Circuit] | None = None
 
     @property
     def keys(self) -> dict[str, object]:

@@ -12,6 +12,7 @@ import orjson
 
 from budgets.book import BOOK, Book, read_book
 from orchestrator.actions.hand import Hand
+from orchestrator.core.circuits import Circuit, blocks
 from orchestrator.core.events import Headroom, Refusal
 from orchestrator.core.tool import Risk
 from tenancy.queries import standing_of
@@ -38,6 +39,11 @@ SELECT 'stop', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, scope,
        json_build_array(target, reason, risk)::text
   FROM orchestrator_emergencystop
  WHERE lifted_at IS NULL AND (tenant_id IS NULL OR tenant_id = %(tenant)s)
+UNION ALL
+SELECT 'circuit', NULL, NULL, NULL, until, NULL, failures, changes, NULL, NULL, state,
+       json_build_array(kind, subject, reason)::text
+  FROM orchestrator_circuitrow
+ WHERE failures > 0 AND (tenant_id IS NULL OR tenant_id = %(tenant)s)
 UNION ALL
 SELECT b.*, NULL FROM ({BOOK}) b"""  # noqa: S608 - a statement of budgets' own
 
@@ -82,6 +88,7 @@ class Opened:
     signals: tuple[SignalRow, ...]
     stops: tuple[StopRow, ...]
     book: Book | None
+    circuits: Mapping[tuple[str, str], Circuit]
 
 
 @dataclass(slots=True)
@@ -102,6 +109,7 @@ def read_opened(hand: Hand, rows: Sequence[tuple[Any, ...]]) -> Opened:
     """What `OPEN` found. Raises LeaseLost when the run's row is not this worker's to write."""
     at: datetime | None = None
     signals, stops, book = [], [], []
+    circuits: dict[tuple[str, str], Circuit] = {}
     for row in rows:
         what, word, more = row[0], row[-2], row[-1]
         if what == "held":
@@ -110,6 +118,11 @@ def read_opened(hand: Hand, rows: Sequence[tuple[Any, ...]]) -> Opened:
             signals.append(SignalRow(int(row[6]), word, orjson.loads(more), row[1]))
         elif what == "stop":
             stops.append(StopRow(word, *orjson.loads(more)))
+        elif what == "circuit":
+            kind, subject, reason = orjson.loads(more)
+            circuits[kind, subject] = Circuit(
+                state=word, failures=int(row[6]), changes=int(row[7]), until=row[4], reason=reason
+            )
         else:
             book.append(row[:-1])
     if at is None:
@@ -119,12 +132,11 @@ def read_opened(hand: Hand, rows: Sequence[tuple[Any, ...]]) -> Opened:
         signals=tuple(sorted(signals, key=lambda signal: signal.id)),
         stops=tuple(stops),
         book=read_book(hand.run, book),
+        circuits=circuits,
     )
 
 
-def headroom(
-    hand: Hand, opened: Opened, learnt: Learnt, *, open_circuits: tuple[str, ...], slice_over: bool
-) -> Headroom:
+def headroom(hand: Hand, opened: Opened, learnt: Learnt, *, slice_over: bool) -> Headroom:
     """What the core is told beside the event."""
     cost: Decimal | None = opened.book.tenant_cost(opened.at) if opened.book is not None else None
     stopped = tuple(stop.target for stop in opened.stops if stop.scope == "tool")
@@ -133,12 +145,20 @@ def headroom(
         tenant_cost=cost,
         refused=learnt.refused,
         void=learnt.void or {},
-        open_circuits=open_circuits,
+        open_circuits=_open_tools(hand, opened),
         stopped_tools=stopped,
         raised_tools=raised,
         missing_scopes=learnt.lost,
         slice_over=slice_over,
     )
+
+
+def _open_tools(hand: Hand, opened: Opened) -> tuple[str, ...]:
+    """The tools of this run whose circuits let nothing through for the moment."""
+    if not opened.circuits:
+        return ()
+    shut = [key for key, circuit in opened.circuits.items() if blocks(circuit, opened.at)]
+    return tuple(tool.name for tool in hand.manifest.pins.tools if ("tool", tool.name) in shut)
 
 
 def still_allowed(hand: Hand, known: tuple[str, ...]) -> None:

@@ -1,86 +1,133 @@
-"""A circuit breaker per subject (a tool, a provider): closed, open, half-open with one probe (R-BUDGET-13).
+"""What a gateway asks of circuits before a call and tells them after it (R-BUDGET-13).
 
-Kept by each worker process: a dependency that is down is noticed within `THRESHOLD` calls of every worker.
+The house's circuits stand in the database (orchestrator/actions/circuits.py), so every worker sees the same.
+The twin here keeps its own by the same rules, for whoever uses a gateway without a database.
 """
 
+import asyncio
 import threading
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
 
+from orchestrator.core import circuits as rules
+from orchestrator.core.circuits import Blocked, Circuit, Kind, Setting, Ticket
 from orchestrator.gateways.clock import Monotonic, steady
 
-THRESHOLD = 5
-COOLDOWN_SECONDS = 30.0
+# A prober's lease outlives its call by this much.
+GRACE_MS = 2_000
 
 
-@dataclass(slots=True)
-class _Circuit:
-    failures: int = 0
-    open_until: float | None = None
-    probing: bool = False
-    tripped: bool = False
+class Circuits(Protocol):
+    """The circuits of one tenant, and those that all share. Each method may wait for the database."""
+
+    def admit(self, kind: Kind, subject: str, *, timeout_ms: int) -> Ticket | Blocked:
+        """The right to one call that takes `timeout_ms` at most, or for how long there is none."""
+        ...
+
+    def succeeded(self, ticket: Ticket) -> None:
+        """The other side answered."""
+        ...
+
+    def failed(self, ticket: Ticket, reason: str) -> None:
+        """The other side did not do its part; `reason` is a closed word."""
+        ...
+
+    def released(self, ticket: Ticket) -> None:
+        """The call told nothing of the other side."""
+        ...
+
+    def trip(self, kind: Kind, subject: str, reason: str) -> None:
+        """Open the circuit at once."""
+        ...
 
 
-class Breakers:
-    """The circuits of many subjects. Thread-safe."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admitted:
+    """One admitted call, and where to tell what became of it."""
 
-    def __init__(
-        self, *, threshold: int = THRESHOLD, cooldown: float = COOLDOWN_SECONDS, clock: Monotonic = steady
-    ) -> None:
-        self._threshold, self._cooldown, self._clock = threshold, cooldown, clock
+    circuits: Circuits
+    ticket: Ticket
+
+    def matters(self, *, healthy: bool | None) -> bool:
+        """Whether telling it is worth a write: a good answer of a side in good health is not."""
+        if healthy is None:
+            return self.ticket.probe
+        return not healthy or self.ticket.marked or self.ticket.probe
+
+    def tell(self, *, healthy: bool | None, reason: str) -> None:
+        """Tell it; `healthy` None: the call told nothing of the other side. Waits for the database."""
+        if not self.matters(healthy=healthy):
+            return
+        if healthy is None:
+            self.circuits.released(self.ticket)
+        elif healthy:
+            self.circuits.succeeded(self.ticket)
+        else:
+            self.circuits.failed(self.ticket, reason)
+
+    async def tell_aside(self, *, healthy: bool | None, reason: str) -> None:
+        """`tell` from the loop that performs effects: the database is waited for in a thread beside it, and
+        the outcome is not handed on before."""
+        if self.matters(healthy=healthy):
+            await asyncio.to_thread(self.tell, healthy=healthy, reason=reason)
+
+
+class LocalCircuits:
+    """Circuits of this object alone. Thread-safe."""
+
+    def __init__(self, setting: Setting | None = None, clock: Monotonic = steady) -> None:
+        self._setting, self._clock = setting or Setting(), clock
         self._lock = threading.Lock()
-        self._circuits: dict[str, _Circuit] = {}
+        self._held: dict[tuple[str, str], Circuit] = {}
 
-    def is_open(self, subject: str) -> bool:
-        """Whether a call would be turned away now; looking takes no probe."""
+    def blocked(self, kind: Kind, *subjects: str) -> tuple[str, ...]:
+        """Those of `subjects` that take no call now; looking takes no probe."""
         with self._lock:
-            circuit = self._circuits.get(subject)
-            return circuit is not None and self._blocked(circuit)
+            now = self._now()
+            return tuple(s for s in subjects if rules.blocks(self._held.get((kind, s), Circuit()), now))
 
-    def admit(self, subject: str) -> bool:
-        """Whether this call may go out. After the cooldown exactly one may, as the probe."""
+    def admit(self, kind: Kind, subject: str, *, timeout_ms: int) -> Ticket | Blocked:
+        """As the protocol says."""
         with self._lock:
-            circuit = self._circuits.get(subject)
-            if circuit is None or circuit.open_until is None:
-                return True
-            if self._blocked(circuit):
-                return False
-            circuit.probing = True
-            return True
+            found, now = self._held.get((kind, subject)), self._now()
+            if found is None:
+                return Ticket(kind=kind, subject=subject)
+            if found.state == "closed":
+                return Ticket(kind=kind, subject=subject, changes=found.changes, marked=found.failures > 0)
+            probe = rules.probed(found, now, timedelta(milliseconds=timeout_ms + GRACE_MS))
+            if probe is None:
+                return Blocked(wait_ms=rules.wait_ms(found, now))
+            self._held[kind, subject] = probe
+            return Ticket(kind=kind, subject=subject, changes=probe.changes, probe=True)
 
-    def report(self, subject: str, *, healthy: bool) -> None:
-        """What became of an admitted call."""
+    def succeeded(self, ticket: Ticket) -> None:
+        """As the protocol says."""
         with self._lock:
-            if healthy:
-                self._close(subject)
-                return
-            circuit = self._circuits.setdefault(subject, _Circuit())
-            circuit.failures += 1
-            if circuit.failures >= self._threshold:
-                circuit.open_until = self._clock() + self._cooldown
-            circuit.probing = False
+            found = self._held.get((ticket.kind, ticket.subject))
+            if found is not None:
+                self._held[ticket.kind, ticket.subject] = rules.succeeded(found, ticket.changes)
 
-    def trip(self, subject: str) -> None:
-        """Open the circuit at once, whatever came before, and hold it for the whole cooldown."""
+    def failed(self, ticket: Ticket, reason: str) -> None:
+        """As the protocol says."""
         with self._lock:
-            circuit = self._circuits.setdefault(subject, _Circuit())
-            circuit.failures = self._threshold
-            circuit.open_until = self._clock() + self._cooldown
-            circuit.probing, circuit.tripped = False, True
+            found = self._held.get((ticket.kind, ticket.subject), Circuit())
+            after = rules.failed(found, ticket.changes, self._now(), reason, self._setting)
+            self._held[ticket.kind, ticket.subject] = after
 
-    def release(self, subject: str) -> None:
-        """An admitted call ended without a word on the other side's health (it was cancelled)."""
+    def released(self, ticket: Ticket) -> None:
+        """As the protocol says."""
         with self._lock:
-            circuit = self._circuits.get(subject)
-            if circuit is not None:
-                circuit.probing = False
+            found = self._held.get((ticket.kind, ticket.subject))
+            if found is not None:
+                after = rules.released(found, ticket.changes, self._now())
+                self._held[ticket.kind, ticket.subject] = after
 
-    def _close(self, subject: str) -> None:
-        """A good answer closes a circuit, but not one that was tripped after the call went out."""
-        circuit = self._circuits.get(subject)
-        if circuit is not None and not (circuit.tripped and self._blocked(circuit) and not circuit.probing):
-            del self._circuits[subject]
+    def trip(self, kind: Kind, subject: str, reason: str) -> None:
+        """As the protocol says."""
+        with self._lock:
+            found = self._held.get((kind, subject), Circuit())
+            self._held[kind, subject] = rules.tripped(found, self._now(), reason, self._setting)
 
-    def _blocked(self, circuit: _Circuit) -> bool:
-        if circuit.open_until is None:
-            return False
-        return circuit.probing or self._clock() < circuit.open_until
+    def _now(self) -> datetime:
+        return datetime.fromtimestamp(0, UTC) + timedelta(seconds=self._clock())

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 # Not a gateway: breakers that commits of this process said have tripped, by name and reason (R-BUDGET-12).
 BREAKER = "breaker"
+# Nor this: circuits that this process switched, by what they are in front of and the state (R-BUDGET-13).
+CIRCUIT = "circuit"
 
 
 class Tally:

@@ -9,12 +9,14 @@ from orchestrator.models.catalogue import (
     ToolVersion,
     WorkflowVersion,
 )
+from orchestrator.models.circuit import CircuitRow
 from orchestrator.models.run import Dispatch, Intent, ManifestRow, Run, RunSignal, SignalReceipt
 from orchestrator.models.stop import EmergencyStop
 from orchestrator.models.task import Task
 
 __all__ = [
     "BoundaryVersion",
+    "CircuitRow",
     "Dispatch",
     "EmergencyStop",
     "Intent",

@@ -64,7 +64,7 @@ class Now:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
     """What works. `away` and `repeated` are runs of the last day that a breaker ended: a dependency could not
-    be reached, or the same failure came again and again. Breakers themselves live in the workers."""
+    be reached, or the same failure came again and again."""
 
     workers: int
     stuck: bool

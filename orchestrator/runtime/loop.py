@@ -138,7 +138,6 @@ class Worker:
                     hand,
                     outcomes.events,
                     dict(outcomes.bodies),
-                    open_circuits=self.performer.open_circuits(hand),
                     slice_over=slice_over,
                 )
             except LeaseLost:

@@ -15,6 +15,7 @@ from typing import Protocol
 
 from django.db import connection
 
+from orchestrator.actions.circuits import TenantCircuits
 from orchestrator.actions.dispatching import dispatch
 from orchestrator.actions.hand import Hand
 from orchestrator.core.effects import CallModel, CallTool
@@ -57,10 +58,6 @@ class Performer:
     models: ModelGateway
     tools: ToolGateway
 
-    def open_circuits(self, hand: Hand) -> tuple[str, ...]:
-        """The tools of this run that take no calls for the moment."""
-        return self.tools.open_circuits(tuple(tool.name for tool in hand.manifest.pins.tools))
-
     def perform(self, hand: Hand, effects: tuple[CallModel | CallTool, ...], fault: Fault) -> Outcomes:
         """Perform all and wait for all."""
         at = hand.manifest.admitted_at
@@ -79,16 +76,31 @@ class Performer:
         """Start one effect; a future of its outcome. Gateways never raise: what goes wrong is an outcome."""
         known = hand.permits.pop(effect.id, None)
         permit = DatabasePermit(hand.tenant, hand.run, effect.id, hand.fence, known)
+        circuits = TenantCircuits(hand.tenant, hand.circuits)
         if isinstance(effect, CallModel):
             profile = next(p for p in hand.manifest.pins.profiles if p.name == effect.profile)
             request = body_of(hand, effect.request)
             return self.models.start(
-                self.loop, effect, request, profile, hand.salt, permit, before_wait=connection.close
+                self.loop,
+                effect,
+                request,
+                profile,
+                hand.salt,
+                permit,
+                circuits=circuits,
+                before_wait=connection.close,
             )
         arguments = body_of(hand, effect.arguments)
         spec = hand.manifest.pins.by_name[effect.tool]
         return self.tools.start(
-            self.loop, effect, arguments, spec, hand.salt, permit, before_wait=connection.close
+            self.loop,
+            effect,
+            arguments,
+            spec,
+            hand.salt,
+            permit,
+            circuits=circuits,
+            before_wait=connection.close,
         )
 
     def _mutate(self, hand: Hand, effect: CallTool, at: datetime, fault: Fault) -> Outcomes:

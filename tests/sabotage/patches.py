@@ -165,7 +165,7 @@ def _decided(hand: Hand, outcomes: Outcomes) -> Any:
     try:
         with tenant_reading(hand.tenant, opening.OPEN, hand.keys) as rows:
             opened = opening.read_opened(hand, rows)
-            room = opening.headroom(hand, opened, Learnt(), open_circuits=(), slice_over=False)
+            room = opening.headroom(hand, opened, Learnt(), slice_over=False)
             draft = committing._once(hand, outcomes.events, dict(outcomes.bodies), opened, room)
             effects = draft.written.committed.effects
             raise _Undo

@@ -2,18 +2,22 @@
 R-BUDGET-17).
 """
 
+import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
+from dataclasses import replace
 from decimal import Decimal
 from functools import cache
 from importlib import import_module
 from typing import Any, Protocol
+from urllib.parse import urlsplit
 
 import structlog
 
+from orchestrator.core.circuits import LONGEST_SUBJECT, Blocked
 from orchestrator.core.effects import CallModel
 from orchestrator.core.profile import ModelProfile
-from orchestrator.gateways.breaker import Breakers
+from orchestrator.gateways.breaker import Admitted, Circuits, LocalCircuits
 from orchestrator.gateways.effects_loop import EffectLoop
 from orchestrator.gateways.llm.call import ModelCall
 from orchestrator.gateways.llm.profiles import ModelEnvironment
@@ -47,7 +51,7 @@ class ModelGateway:
 
     def __init__(self, environment: Callable[[], ModelEnvironment] = ModelEnvironment.from_settings) -> None:
         self._environment = environment
-        self._breakers = Breakers()
+        self.circuits = LocalCircuits()
 
     def start(
         self,
@@ -58,11 +62,13 @@ class ModelGateway:
         salt: bytes,
         permit: Permit,
         *,
+        circuits: Circuits | None = None,
         before_wait: BeforeWait = nothing,
     ) -> "Future[Performed]":
         """Start one call; a future of its outcome (ModelReplied or ModelFailed).
 
-        `request` is the neutral request's bytes. `before_wait` is called once it is sure that the caller will
+        `request` is the neutral request's bytes. `circuits` are the house's; without them the gateway keeps
+        its own. `before_wait` is called once it is sure that the caller will
         wait for the network: there it gives its database connection back. A scripted reply is there at once.
         """
         refused = ask(permit)
@@ -73,29 +79,26 @@ class ModelGateway:
             )
         if profile.provider == "scripted":
             return self._ended(effect, play(effect, request, profile, salt))
-        subject = _subject(profile)
-        if not self._breakers.admit(subject):
-            return self._ended(effect, failed(effect, salt, "circuit_open", transient=True, detail=subject))
+        board, subject = circuits or self.circuits, subject_of(profile)
+        ticket = board.admit("model", subject, timeout_ms=effect.timeout_ms)
+        if isinstance(ticket, Blocked):
+            turned_away = failed(effect, salt, "circuit_open", transient=True, detail=subject)
+            wait = {**turned_away.fields, "retry_after_ms": ticket.wait_ms}
+            return self._ended(effect, replace(turned_away, fields=wait))
         before_wait()
         call = ModelCall(effect=effect, request=request, profile=profile, salt=salt)
-        return loop.submit(self._call(loop, call))
+        return loop.submit(self._call(loop, call, Admitted(circuits=board, ticket=ticket)))
 
-    def open_circuits(self, profiles: tuple[ModelProfile, ...]) -> tuple[str, ...]:
-        """The names of the profiles whose provider takes no calls for the moment."""
-        return tuple(profile.name for profile in profiles if self._breakers.is_open(_subject(profile)))
-
-    async def _call(self, loop: EffectLoop, call: ModelCall) -> Performed:
-        subject = _subject(call.profile)
-        try:
-            performed = await _remote()(loop, self._environment(), call)
-        except BaseException:
-            self._breakers.release(subject)
-            raise
-        self._breakers.report(subject, healthy=performed.fields.get("error") not in UNHEALTHY)
+    async def _call(self, loop: EffectLoop, call: ModelCall, admitted: Admitted) -> Performed:
+        """A call that is cut short tells nothing; where it was the probe, its lease ends."""
+        performed = await _remote()(loop, self._environment(), call)
+        error = performed.fields.get("error")
+        await admitted.tell_aside(healthy=_healthy(call, error), reason=error or "")
         if over := _over(call.effect, performed):
+            subject = admitted.ticket.subject
             log.warning("model.overrun", profile=call.effect.profile, subject=subject, over=over)
             TALLY.add("model", call.effect.profile, "overrun")
-            self._breakers.trip(subject)
+            await asyncio.to_thread(admitted.circuits.trip, "model", subject, "overrun")
         self._count(call.effect, performed)
         return performed
 
@@ -117,5 +120,19 @@ def _over(effect: CallModel, performed: Performed) -> dict[str, str]:
     }
 
 
-def _subject(profile: ModelProfile) -> str:
-    return f"{profile.provider} {profile.base_url or ''}".strip()
+def _healthy(call: ModelCall, error: str | None) -> bool | None:
+    """Whether the provider did its part. A timeout that came before the profile's own was the run's: runs in
+    a hurry must not shut a provider for everybody."""
+    if error == "timeout" and call.effect.timeout_ms < call.profile.timeout_ms:
+        return None
+    return error not in UNHEALTHY
+
+
+def subject_of(profile: ModelProfile) -> str:
+    """What a profile's circuit is called: the provider and where it stands, without what may be secret."""
+    if not profile.base_url:
+        return profile.provider
+    at = urlsplit(profile.base_url)
+    return f"{profile.provider} {at.hostname or ''}{f':{at.port}' if at.port else ''}{at.path}"[
+        :LONGEST_SUBJECT
+    ]

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from typing import Any
 from uuid import UUID
@@ -12,10 +12,11 @@ import structlog
 from django.conf import settings
 from pydantic import BaseModel, ValidationError
 
+from orchestrator.core.circuits import Blocked
 from orchestrator.core.effects import CallTool
 from orchestrator.core.events import ToolAnswered, ToolFailed
 from orchestrator.core.tool import ToolSpec
-from orchestrator.gateways.breaker import Breakers
+from orchestrator.gateways.breaker import Admitted, Circuits, LocalCircuits
 from orchestrator.gateways.clock import steady
 from orchestrator.gateways.effects_loop import EffectLoop
 from orchestrator.gateways.outcome import BeforeWait, Found, Keeper, Performed, done, nothing
@@ -49,7 +50,7 @@ class ToolGateway:
         pace: Pace | None = None,
     ) -> None:
         self._tools, self._env = tools, env
-        self._breakers = Breakers()
+        self.circuits = LocalCircuits()
         self._pace = pace or Pace()
 
     def start(
@@ -61,12 +62,14 @@ class ToolGateway:
         salt: bytes,
         permit: Permit,
         *,
+        circuits: Circuits | None = None,
         before_wait: BeforeWait = nothing,
     ) -> "Future[Performed]":
         """Start one call; a future of its outcome (ToolAnswered or ToolFailed).
 
         `arguments` are the very bytes that were hashed and approved. A local tool's result is there at once;
-        `before_wait` is called before anything that waits.
+        `before_wait` is called before anything that waits. `circuits` are the house's; without them the
+        gateway keeps its own.
         """
         refused = ask(permit)
         if refused is not None:
@@ -78,17 +81,20 @@ class ToolGateway:
             )
         try:
             declared, values = self._prepared(effect, arguments, spec, permit.run)
-            if not declared.waits:
-                return done(self._local(effect, declared, values, salt))
-            context = self._context(loop, effect, arguments, declared, mutating=spec.mutating)
+            context = None
+            if declared.waits:
+                context = self._context(loop, effect, arguments, declared, mutating=spec.mutating)
+            admitted = _admitted(circuits or self.circuits, effect)
         except CallFailed as failure:
             return self._ended(effect, salt, failure)
+        if context is None:
+            performed = self._local(effect, declared, values, salt)
+            admitted.tell(healthy=_healthy(performed, effect, spec), reason=_error(performed))
+            return done(performed)
         before_wait()
-        return loop.submit(self._waiting(effect, declared, values, context, salt))
-
-    def open_circuits(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        """Those of `names` that take no calls for the moment."""
-        return tuple(name for name in names if self._breakers.is_open(name))
+        return loop.submit(
+            self._reported(self._waiting(effect, declared, values, context, salt), spec, admitted, effect)
+        )
 
     def look_up(
         self, loop: EffectLoop, effect: CallTool, arguments: bytes, spec: ToolSpec, salt: bytes
@@ -126,8 +132,6 @@ class ToolGateway:
             raise CallFailed(
                 "rate_limited", sent=False, transient=True, detail=detail, retry_after_ms=wait * 1_000
             )
-        if not self._breakers.admit(spec.name):
-            raise CallFailed("circuit_open", sent=False, transient=True, detail=spec.name.encode())
         return declared, values
 
     def _context(
@@ -137,7 +141,6 @@ class ToolGateway:
         address = (self._env(declared.service) if declared.service else "") or ""
         origin = origin_of(address)
         if declared.service and origin is None:
-            self._breakers.release(declared.spec.name)
             raise CallFailed("unreachable", sent=False, detail=f"{declared.service} is no address".encode())
         return ToolContext(
             key=effect.key, arguments=arguments, env=self._env, origin=origin or "", loop=loop,
@@ -152,9 +155,9 @@ class ToolGateway:
                 raise CallFailed("timeout", sent=True)
             return self._answered(effect, _told(result), salt)
         except CallFailed as failure:
-            return self._failed(effect, salt, failure)
+            return _failure(effect, salt, failure)
         except Exception as error:  # noqa: BLE001 - a tool's fault is an outcome
-            return self._failed(effect, salt, _crash(declared, error, sent=True))
+            return _failure(effect, salt, _crash(declared, error, sent=True))
 
     async def _waiting(
         self, effect: CallTool, declared: AnyTool, values: BaseModel, context: ToolContext, salt: bytes
@@ -165,16 +168,22 @@ class ToolGateway:
             return self._answered(effect, _told(result), salt)
         except TimeoutError:
             sent = context.watch.sent
-            return self._failed(
+            return _failure(
                 effect, salt, CallFailed("timeout" if sent else "unreachable", sent=sent, transient=True)
             )
         except CallFailed as failure:
-            return self._failed(effect, salt, failure)
+            return _failure(effect, salt, failure)
         except Exception as error:  # noqa: BLE001 - a tool's fault is an outcome
-            return self._failed(effect, salt, _crash(declared, error, sent=context.watch.sent))
-        except BaseException:
-            self._breakers.release(effect.tool)
-            raise
+            return _failure(effect, salt, _crash(declared, error, sent=context.watch.sent))
+
+    async def _reported(
+        self, call: Coroutine[Any, Any, Performed], spec: ToolSpec, admitted: Admitted, effect: CallTool
+    ) -> Performed:
+        """The call's outcome, once its circuit has been told. A call that is cut short tells nothing; where
+        it was the probe, its lease ends."""
+        performed = await call
+        await admitted.tell_aside(healthy=_healthy(performed, effect, spec), reason=_error(performed))
+        return performed
 
     # -- outcomes
     # ------------------------------------------------------------------------------------------------
@@ -182,8 +191,7 @@ class ToolGateway:
     def _answered(self, effect: CallTool, answer: Answer[Any], salt: bytes) -> Performed:
         """The observation as it came; what is no JSON is kept too, and malformed."""
         if not answer.truncated and not _is_json(answer.body):
-            return self._failed(effect, salt, CallFailed("malformed", sent=True, detail=answer.body))
-        self._breakers.report(effect.tool, healthy=True)
+            return _failure(effect, salt, CallFailed("malformed", sent=True, detail=answer.body))
         TALLY.add("tool", effect.tool, "answered")
         keeper = Keeper(salt)
         # Of a result that was cut, the digest of the whole travels with its id (G7).
@@ -197,9 +205,28 @@ class ToolGateway:
     def _ended(self, effect: CallTool, salt: bytes, failure: CallFailed) -> "Future[Performed]":
         return done(_failure(effect, salt, failure))
 
-    def _failed(self, effect: CallTool, salt: bytes, failure: CallFailed) -> Performed:
-        self._breakers.report(effect.tool, healthy=failure.error not in UNHEALTHY)
-        return _failure(effect, salt, failure)
+
+def _admitted(circuits: Circuits, effect: CallTool) -> Admitted:
+    """The right to make the call. Raises CallFailed where the tool's circuit lets none through."""
+    ticket = circuits.admit("tool", effect.tool, timeout_ms=effect.timeout_ms)
+    if isinstance(ticket, Blocked):
+        raise CallFailed(
+            "circuit_open", sent=False, transient=True, detail=effect.tool.encode(),
+            retry_after_ms=ticket.wait_ms,
+        )  # fmt: skip
+    return Admitted(circuits=circuits, ticket=ticket)
+
+
+def _error(performed: Performed) -> str:
+    return str(performed.fields.get("error", ""))
+
+
+def _healthy(performed: Performed, effect: CallTool, spec: ToolSpec) -> bool | None:
+    """Whether the tool did its part. A timeout that came before the tool's own was the run's."""
+    error = _error(performed)
+    if error in ("timeout", "unreachable") and effect.timeout_ms < spec.timeout_ms:
+        return None
+    return error not in UNHEALTHY
 
 
 def _failure(effect: CallTool, salt: bytes, failure: CallFailed) -> Performed:

@@ -1,4 +1,4 @@
-"""The effect loop, the wake-up, and the circuit breaker."""
+"""The effect loop and the wake-up."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from redis import Redis
 
 from config.embedded import EmbeddedValkey
 from orchestrator.gateways import queue
-from orchestrator.gateways.breaker import Breakers
 from orchestrator.gateways.effects_loop import EffectLoop
 from orchestrator.gateways.tally import TALLY
 from orchestrator.gateways.wall import PermitRefused, ask
@@ -132,50 +131,6 @@ def test_a_wake_up_names_the_job_and_the_run(monkeypatch: pytest.MonkeyPatch, va
         posted = [json.loads(one) for one in cast("list[bytes]", client.lrange("interlock:runs", 0, -1))]
     named = [(one["headers"]["task"], json.loads(base64.b64decode(one["body"]))[1]) for one in posted]
     assert named.count(("orchestrator.advance_run", {"run_id": str(run)})) == 1
-
-
-def test_a_circuit_opens_cools_down_and_lets_one_probe_through() -> None:
-    now = [0.0]
-    breakers = Breakers(threshold=2, cooldown=10, clock=lambda: now[0])
-    for _ in range(2):
-        assert breakers.admit("x")
-        breakers.report("x", healthy=False)
-    assert breakers.is_open("x")
-    assert not breakers.admit("x")
-    assert breakers.admit("y")
-    now[0] = 11
-    assert not breakers.is_open("x")
-    assert breakers.admit("x")
-    assert not breakers.admit("x")
-    breakers.report("x", healthy=False)
-    assert not breakers.admit("x")
-    now[0] = 22
-    assert breakers.admit("x")
-    breakers.release("x")
-    assert breakers.admit("x")
-    breakers.report("x", healthy=True)
-    assert breakers.admit("x")
-    assert breakers.admit("x")
-
-
-def test_a_success_between_failures_keeps_the_circuit_closed() -> None:
-    breakers = Breakers(threshold=2)
-    for healthy in (False, True, False, True, False):
-        assert breakers.admit("x")
-        breakers.report("x", healthy=healthy)
-    assert not breakers.is_open("x")
-
-
-def test_a_tripped_circuit_outlasts_the_answers_that_were_under_way() -> None:
-    now = [0.0]
-    breakers = Breakers(cooldown=30, clock=lambda: now[0])
-    breakers.trip("x")
-    breakers.report("x", healthy=True)
-    assert breakers.is_open("x")
-    now[0] = 31
-    assert breakers.admit("x")
-    breakers.report("x", healthy=True)
-    assert not breakers.is_open("x")
 
 
 class _NoDatabase:

@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.core.events import ModelFailed, ModelReplied
 from orchestrator.gateways.effects_loop import EffectLoop
-from orchestrator.gateways.llm.gateway import ModelGateway
+from orchestrator.gateways.llm.gateway import ModelGateway, subject_of
 from tests.doors.gateways.effects import (
     SALT,
     ScriptedPermit,
@@ -338,7 +338,7 @@ def test_a_provider_that_keeps_failing_is_left_alone_for_a_while(
         for _ in range(6)
     ]
     assert words == ["server_error"] * 5 + ["circuit_open"]
-    assert gateway.open_circuits((profile,)) == ("p",)
+    assert gateway.circuits.blocked("model", subject_of(profile), "openai") == (subject_of(profile),)
     assert len(openai_server.seen) == 5
 
 
@@ -355,5 +355,5 @@ def test_a_provider_that_takes_more_than_was_reserved_is_left_alone_for_a_while(
     )
     assert first.usage["input_tokens"] == 6_000
     assert second.error == "circuit_open"
-    assert gateway.open_circuits((profile,)) == ("p",)
+    assert gateway.circuits.blocked("model", subject_of(profile), "openai") == (subject_of(profile),)
     assert len(openai_server.seen) == 1

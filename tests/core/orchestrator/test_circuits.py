@@ -1,0 +1,132 @@
+"""The rules of a circuit: closed, open, half-open, and exactly one probe (R-BUDGET-13)."""
+
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestrator.core.circuits import (
+    Circuit,
+    Setting,
+    blocks,
+    failed,
+    probed,
+    released,
+    reset,
+    seen,
+    succeeded,
+    tripped,
+    wait_ms,
+)
+from tests.proves import proves
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+SETTING = Setting(threshold=3, cooldown_seconds=30)
+LEASE = timedelta(seconds=5)
+
+
+def after(seconds: float) -> datetime:
+    return NOON + timedelta(seconds=seconds)
+
+
+def broken() -> Circuit:
+    """Opened at noon."""
+    circuit = Circuit()
+    for _ in range(3):
+        circuit = failed(circuit, 0, NOON, "timeout", SETTING)
+    return circuit
+
+
+@proves("R-BUDGET-13", part="threshold")
+def test_failures_in_a_row_open_a_circuit_and_a_success_between_them_does_not() -> None:
+    twice = failed(failed(Circuit(), 0, NOON, "timeout", SETTING), 0, NOON, "crashed", SETTING)
+    assert (twice.state, twice.failures, twice.reason) == ("closed", 2, "crashed")
+    assert succeeded(twice, twice.changes).failures == 0
+    opened = failed(twice, 0, NOON, "timeout", SETTING)
+    assert (opened.state, opened.until) == ("open", after(30))
+
+
+@proves("R-BUDGET-13", part="cooldown")
+def test_an_open_circuit_lets_nothing_through_until_its_cooldown_is_over() -> None:
+    opened = broken()
+    assert blocks(opened, after(29.9))
+    assert wait_ms(opened, after(20)) == 10_000
+    assert probed(opened, after(29.9), LEASE) is None
+    assert not blocks(opened, after(30))
+    assert (seen(opened, after(29)), seen(opened, after(30))) == ("open", "half_open")
+
+
+def test_a_good_probe_closes_and_a_bad_one_opens_for_a_whole_cooldown() -> None:
+    probe = probed(broken(), after(30), LEASE)
+    assert probe is not None
+    assert probed(probe, after(31), LEASE) is None
+    closed = succeeded(probe, probe.changes)
+    assert (closed.state, closed.failures, closed.until) == ("closed", 0, None)
+    again = failed(probe, probe.changes, after(31), "timeout", SETTING)
+    assert (again.state, again.until) == ("open", after(61))
+
+
+def test_a_lost_prober_is_replaced_and_its_late_word_is_not_heard() -> None:
+    lost = probed(broken(), after(30), LEASE)
+    assert lost is not None
+    assert probed(lost, after(34), LEASE) is None
+    second = probed(lost, after(35), LEASE)
+    assert second is not None
+    assert succeeded(second, lost.changes) == second
+    assert failed(second, lost.changes, after(36), "timeout", SETTING) == second
+    assert succeeded(second, second.changes).state == "closed"
+
+
+def test_answers_from_before_a_trip_do_not_close_it() -> None:
+    opened = tripped(Circuit(), NOON, "overrun", SETTING)
+    assert succeeded(opened, 0) == opened
+    assert failed(opened, 0, after(1), "timeout", SETTING) == opened
+    assert reset(opened).state == "closed"
+
+
+def test_a_probe_that_told_nothing_makes_room_for_the_next() -> None:
+    probe = probed(broken(), after(30), LEASE)
+    assert probe is not None
+    free = released(probe, probe.changes, after(31))
+    assert probed(free, after(31), LEASE) is not None
+
+
+MOVES = st.lists(
+    st.tuples(
+        st.sampled_from(["probe", "fail", "succeed", "release", "trip", "reset"]),
+        st.integers(0, 4),
+        st.integers(0, 40),
+    ),
+    max_size=40,
+)
+
+
+@proves("R-BUDGET-13", part="one probe")
+@given(MOVES)
+def test_whatever_happens_one_probe_is_out_at_most(moves: list[tuple[str, int, int]]) -> None:
+    """`back` picks an older change number, so that late and foreign reports are among the moves."""
+    circuit, now, out = Circuit(), NOON, None
+    for move, back, seconds in moves:
+        now += timedelta(seconds=seconds)
+        before = circuit
+        if move == "probe":
+            probe = probed(circuit, now, LEASE)
+            if probe is not None:
+                assert out is None or now >= out
+                circuit, out = probe, now + LEASE
+        elif move == "fail":
+            circuit = failed(circuit, circuit.changes - back, now, "timeout", SETTING)
+        elif move == "succeed":
+            circuit = succeeded(circuit, circuit.changes - back)
+        elif move == "release":
+            circuit = released(circuit, circuit.changes - back, now)
+        elif move == "trip":
+            circuit = tripped(circuit, now, "overrun", SETTING)
+        else:
+            circuit = reset(circuit)
+        if circuit.state != "half_open":
+            out = None
+        assert circuit.changes >= before.changes
+        assert (circuit.state == "closed") == (circuit.until is None)
+        assert circuit.state != "closed" or circuit.failures < SETTING.threshold
+        assert circuit.state == before.state or circuit.changes > before.changes

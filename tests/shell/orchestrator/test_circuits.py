@@ -1,0 +1,231 @@
+"""Circuits that all workers share: rows, one probe among many, and what a run sees of them (R-BUDGET-13)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from uuid import UUID
+
+import psycopg
+import pytest
+from django.db import connections
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from orchestrator.actions.circuits import TenantCircuits, circuit_id, reset_circuit
+from orchestrator.core import circuits as rules
+from orchestrator.core.circuits import Blocked, Circuit, Setting, Ticket
+from orchestrator.models import CircuitRow
+from tenancy.clock import database_now
+from tenancy.context import tenant
+from tenancy.core.errors import NotFound
+from tenancy.ids import fresh_id
+from tenancy.models import AuditEntry
+from tests.conftest import House
+from tests.doubles.company import Company
+from tests.factories.tenancy import make_tenant
+from tests.factories.world import World, company_at, fresh_worker, make_world
+from tests.proves import proves
+
+SETTING = Setting(threshold=3, cooldown_seconds=30)
+TOOL = "orders.lookup"
+
+
+def board(tenant_id: UUID) -> TenantCircuits:
+    """What a worker that has read nothing yet would use."""
+    return TenantCircuits(tenant_id, None, SETTING)
+
+
+def row_of(tenant_id: UUID, subject: str = TOOL, kind: str = "tool") -> CircuitRow:
+    owner = tenant_id if kind == "tool" else None
+    with tenant(tenant_id):
+        return CircuitRow.objects.get(id=circuit_id(owner, kind, subject))
+
+
+def break_it(tenant_id: UUID, subject: str = TOOL) -> None:
+    for _ in range(SETTING.threshold):
+        ticket = board(tenant_id).admit("tool", subject, timeout_ms=1_000)
+        assert isinstance(ticket, Ticket)
+        board(tenant_id).failed(ticket, "timeout")
+
+
+def let_time_pass(superuser: psycopg.Connection, tenant_id: UUID) -> None:
+    """The end of the cooldown, or of a lease, is now."""
+    superuser.execute(
+        "UPDATE orchestrator_circuitrow SET until = clock_timestamp()"
+        " WHERE tenant_id = %s AND until IS NOT NULL",
+        (tenant_id,),
+    )
+
+
+@proves("R-BUDGET-13", part="shared by all workers")
+def test_what_one_worker_found_broken_every_worker_leaves_alone(house: House) -> None:
+    break_it(house.tenant.id)
+    found = row_of(house.tenant.id)
+    assert (found.state, found.failures, found.reason) == ("open", 3, "timeout")
+    blocked = board(house.tenant.id).admit("tool", TOOL, timeout_ms=1_000)
+    assert isinstance(blocked, Blocked)
+    assert 0 < blocked.wait_ms <= 30_000
+    assert isinstance(board(house.tenant.id).admit("tool", "mail.find", timeout_ms=1_000), Ticket)
+
+
+@proves("R-BUDGET-13", part="one probe of many workers")
+def test_of_many_workers_exactly_one_gets_the_probe(house: House, superuser: psycopg.Connection) -> None:
+    break_it(house.tenant.id)
+    let_time_pass(superuser, house.tenant.id)
+    together = threading.Barrier(12)
+
+    def ask(_: int) -> Ticket | Blocked:
+        mine = board(house.tenant.id)
+        together.wait(20)
+        try:
+            return mine.admit("tool", TOOL, timeout_ms=60_000)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(12) as pool:
+        answers = list(pool.map(ask, range(12)))
+    probes = [answer for answer in answers if isinstance(answer, Ticket)]
+    assert [probe.probe for probe in probes] == [True]
+    assert row_of(house.tenant.id).state == "half_open"
+
+
+@proves("R-BUDGET-13", part="a lost prober")
+def test_a_prober_that_died_holds_the_circuit_no_longer_than_its_lease(
+    house: House, superuser: psycopg.Connection
+) -> None:
+    break_it(house.tenant.id)
+    let_time_pass(superuser, house.tenant.id)
+    lost = board(house.tenant.id).admit("tool", TOOL, timeout_ms=1_000)
+    assert isinstance(lost, Ticket)
+    until = row_of(house.tenant.id).until
+    assert until is not None
+    assert until - database_now() <= timedelta(seconds=3)
+    assert isinstance(board(house.tenant.id).admit("tool", TOOL, timeout_ms=1_000), Blocked)
+    let_time_pass(superuser, house.tenant.id)
+    second = board(house.tenant.id).admit("tool", TOOL, timeout_ms=1_000)
+    assert isinstance(second, Ticket)
+    board(house.tenant.id).succeeded(lost)
+    assert row_of(house.tenant.id).state == "half_open"
+    board(house.tenant.id).succeeded(second)
+    assert row_of(house.tenant.id).state == "closed"
+
+
+@proves("R-BUDGET-13", part="reset with reason")
+def test_an_administrator_closes_it_with_a_reason_that_is_kept(house: House) -> None:
+    break_it(house.tenant.id)
+    by = house.people.admin.principal.id
+    reset_circuit(house.tenant.id, row_of(house.tenant.id).id, by=by, reason="the service is back")
+    assert row_of(house.tenant.id).state == "closed"
+    assert isinstance(board(house.tenant.id).admit("tool", TOOL, timeout_ms=1_000), Ticket)
+    with tenant(house.tenant.id):
+        entry = AuditEntry.objects.get(verb="circuit.reset")
+    assert (entry.principal, entry.object, entry.reason) == (by, f"tool:{TOOL}", "the service is back")
+    assert entry.before["state"] == "open"
+
+
+def test_a_tools_circuit_is_its_tenants_and_a_providers_is_everybodys(house: House) -> None:
+    break_it(house.tenant.id)
+    other = make_tenant()
+    assert isinstance(board(other.id).admit("tool", TOOL, timeout_ms=1_000), Ticket)
+    with pytest.raises(NotFound):
+        reset_circuit(other.id, row_of(house.tenant.id).id, by=fresh_id(), reason="not mine")
+    provider = f"openai {fresh_id()}.example"
+    board(house.tenant.id).trip("model", provider, "overrun")
+    assert isinstance(board(other.id).admit("model", provider, timeout_ms=1_000), Blocked)
+    row = row_of(other.id, provider, "model")
+    reset_circuit(other.id, row.id, by=fresh_id(), reason="they have repaired it")
+    assert isinstance(board(house.tenant.id).admit("model", provider, timeout_ms=1_000), Ticket)
+
+
+MOVES = st.lists(
+    st.tuples(
+        st.sampled_from(["probe", "probe", "fail", "fail", "fail", "succeed", "release", "trip", "wait"]),
+        st.integers(0, 2),
+    ),
+    min_size=1,
+    max_size=25,
+)
+
+
+@proves("R-BUDGET-13", part="the rows follow the rules")
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(moves=MOVES)
+def test_the_rows_move_as_the_rules_say(
+    house: House, superuser: psycopg.Connection, moves: list[tuple[str, int]]
+) -> None:
+    """Each move is made by statement and by rule; state, failures and change number stay the same."""
+    subject = f"t{fresh_id().hex}"
+    circuits, model = board(house.tenant.id), Circuit()
+    for move, back in moves:
+        circuits.known, now = None, database_now()
+        ticket = Ticket(kind="tool", subject=subject, changes=max(0, model.changes - back), marked=True)
+        if move == "probe":
+            taken = circuits.admit("tool", subject, timeout_ms=60_000)
+            probe = rules.probed(model, now, timedelta(seconds=62))
+            assert (isinstance(taken, Ticket) and taken.probe) == (probe is not None)
+            model = probe or model
+        elif move == "fail":
+            circuits.failed(ticket, "timeout")
+            model = rules.failed(model, ticket.changes, now, "timeout", SETTING)
+        elif move == "succeed":
+            circuits.succeeded(ticket)
+            model = rules.succeeded(model, ticket.changes)
+        elif move == "release":
+            circuits.released(ticket)
+            model = rules.released(model, ticket.changes, now)
+        elif move == "trip":
+            circuits.trip("tool", subject, "overrun")
+            model = rules.tripped(model, now, "overrun", SETTING)
+        elif model.until is not None:
+            let_time_pass(superuser, house.tenant.id)
+            model = model.evolve(until=now)
+        with tenant(house.tenant.id):
+            row = CircuitRow.objects.filter(id=circuit_id(house.tenant.id, "tool", subject)).first()
+        stands = ("closed", 0, 0) if row is None else (row.state, row.failures, row.changes)
+        assert stands == (model.state, model.failures, model.changes)
+
+
+@pytest.fixture
+def world(house: House, company: Company) -> Iterator[World]:
+    """A furnished house whose tools talk to the demo company."""
+    with company_at(company.url):
+        yield make_world(house)
+
+
+def refund(world: World) -> UUID:
+    return world.submit("support-refund", "Refund the order", inputs={"order_id": "A-1001"})
+
+
+@proves("R-BUDGET-13", part="in the run and its replay")
+def test_a_run_of_another_worker_meets_the_open_circuit_and_replays_so(
+    world: World, company: Company
+) -> None:
+    for _ in range(5):
+        board(world.id).failed(Ticket(kind="tool", subject=TOOL), "crashed")
+    run = refund(world)
+    world.drive(run, fresh_worker())
+    tripped = [body for body in world.said(run, "breaker_tripped") if body["breaker"] == "circuit"]
+    assert [(body["reason"], body["subject"]) for body in tripped] == [("open", TOOL)]
+    assert company.requests("orders") == []
+    world.sound(run)
+
+
+def test_failures_of_runs_add_up_and_a_good_answer_ends_the_row(world: World, company: Company) -> None:
+    company.faults("orders", "fail")
+    world.drive(refund(world))
+    assert row_of(world.id).failures > 0
+    company.faults("orders", "none")
+    with tenant(world.id):
+        CircuitRow.objects.update(state="closed", until=None, failures=1)
+    world.drive(refund(world), fresh_worker())
+    assert row_of(world.id).failures == 0
+
+
+@proves("SPEED", part="healthy calls write no circuit")
+def test_a_healthy_run_leaves_no_row(world: World) -> None:
+    world.approve_all(refund(world))
+    with tenant(world.id):
+        assert not CircuitRow.objects.filter(tenant_id=world.id).exists()

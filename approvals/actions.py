@@ -33,7 +33,8 @@ from approvals.core.lifecycle import (
 from approvals.core.policy import Asked, Decider, refusal
 from approvals.core.quorum import Vote, enough
 from approvals.models import Decision, GrantUse, Request
-from approvals.ports import Judged, check_edit
+from approvals.ports import Judged, check_edit, check_extension
+from approvals.queries.people import asked_of, decider_of
 from approvals.signals import Settlement, request_settled
 from tenancy.clock import database_now
 from tenancy.context import tenant
@@ -85,6 +86,7 @@ class Word:
     kind: DecisionKind
     reason: str = ""
     arguments: Any = None
+    amounts: Mapping[str, Any] | None = None
     answer: Any = None
     packet_digest: str | None = None
 
@@ -144,7 +146,7 @@ def _decide_pending(request: Request, standing: Standing, word: Word, at: dateti
     if word.kind not in FITTING[request.kind]:
         raise DecisionInvalid(detail=f"{word.kind.value} is no answer to a request for {request.kind}")
     agreed = _agreement(request, word)
-    if word.kind is DecisionKind.EDIT:
+    if word.kind in (DecisionKind.EDIT, DecisionKind.EXTEND):
         _permitted(asked.moving(agreed.amount), decider)
     decision = _record(request, standing, word, agreed.body, at)
     _tell(request)
@@ -163,6 +165,8 @@ def _agreement(request: Request, word: Word) -> Judged:
 
     Edited arguments need the quorum of what they move; whoever agrees to them says the same edit.
     """
+    if word.kind is DecisionKind.EXTEND:
+        return _extension(request, word)
     if word.kind is not DecisionKind.EDIT:
         return Judged(None, quorum=request.quorum, action_digest=request.action_digest)
     if not isinstance(word.arguments, dict):
@@ -175,6 +179,14 @@ def _agreement(request: Request, word: Word) -> Judged:
         raise DecisionInvalid(detail=judged.refusal, pointer="/arguments")
     if judged.action_digest == request.action_digest:
         raise DecisionInvalid(detail="the edit changes nothing: approve instead", pointer="/arguments")
+    return judged
+
+
+def _extension(request: Request, word: Word) -> Judged:
+    """The amounts of an extension as they are granted. Raises DecisionInvalid."""
+    judged = check_extension(request.tenant_id, request.run_id, bytes(request.packet), word.amounts or {})
+    if judged.body is None:
+        raise DecisionInvalid(detail=judged.refusal, pointer="/amounts")
     return judged
 
 

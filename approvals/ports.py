@@ -49,6 +49,39 @@ def check_edit(tenant_id: UUID, run_id: UUID, call_id: str, arguments: Any) -> J
     return _CHECK[0](tenant_id, run_id, call_id, arguments)
 
 
+class CheckExtension(Protocol):
+    """Judges what somebody grants a run that asks for more budget. Called inside the tenant's transaction."""
+
+    def __call__(
+        self, tenant_id: UUID, run_id: UUID, packet: bytes, amounts: Mapping[str, Any], /
+    ) -> Judged:
+        """The judgement: the amounts as they are granted, and the US$ among them; nothing is raised."""
+        ...
+
+
+class NobodyExtends:
+    """Stands in until somebody lends a judgement: every extension is refused."""
+
+    def __call__(
+        self, tenant_id: UUID, run_id: UUID, packet: bytes, amounts: Mapping[str, Any], /
+    ) -> Judged:
+        """No."""
+        return Judged(None, refusal="extensions cannot be judged here")
+
+
+_EXTENDS: list[CheckExtension] = [NobodyExtends()]
+
+
+def register_extension_check(check: CheckExtension) -> None:
+    """Lend the judgement. The last one registered counts."""
+    _EXTENDS[:] = [check]
+
+
+def check_extension(tenant_id: UUID, run_id: UUID, packet: bytes, amounts: Mapping[str, Any]) -> Judged:
+    """Judge the amounts of an extension (R-BUDGET-7)."""
+    return _EXTENDS[0](tenant_id, run_id, packet, amounts)
+
+
 class CallShape(NamedTuple):
     """How a tool's call is made up: the JSON Schema of its arguments, and pointers to the amount it moves and
     to the arguments that matter most."""

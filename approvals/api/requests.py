@@ -91,6 +91,7 @@ class DecisionBody(Exact):
     decision = serializers.ChoiceField(choices=KINDS)
     reason = Text(max_length=4_000, required=False, allow_blank=True)
     arguments = serializers.DictField(child=serializers.JSONField(allow_null=True), required=False)
+    amounts = serializers.DictField(child=serializers.CharField(max_length=40), required=False)
     answer = serializers.JSONField(required=False, allow_null=True)
     packet_digest = serializers.RegexField(r"^[0-9a-f]{64}$", required=False)
 
@@ -158,9 +159,8 @@ class Decisions(APIView):
 
     def _decided(self, request: HttpRequest, found: UUID, said: dict[str, Any]) -> Answer:
         who = caller(request)
-        given = {
-            name: said[name] for name in ("reason", "arguments", "answer", "packet_digest") if name in said
-        }
+        names = ("reason", "arguments", "amounts", "answer", "packet_digest")
+        given = {name: said[name] for name in names if name in said}
         word = Word(kind=DecisionKind(said["decision"]), **given)
         decide(who.tenant, found, who.principal, word)
         with tenant(who.tenant):
@@ -201,5 +201,5 @@ def _word(said: Decision, proposed: Any) -> dict[str, Any]:
     return {
         "decision": said.kind, "by": str(said.principal), "role": said.role, "at": said.at.isoformat(),
         "reason": said.reason, "arguments": edited,
-        "changes": [] if edited is None else [change._asdict() for change in changes(proposed, edited)],
+        "changes": [] if said.kind != "edit" else [change._asdict() for change in changes(proposed, edited)],
     }  # fmt: skip

@@ -20,6 +20,7 @@ class Cause(StrEnum):
 
     AGREED = "agreed"
     REFUSED = "refused"
+    EXTENDED = "extended"
     ANSWERED = "answered"
     RECONCILED = "reconciled"
     TIME_UP = "time_up"
@@ -37,6 +38,7 @@ MOVES: Mapping[Cause, Move] = MappingProxyType(
     {
         Cause.AGREED: Move(RequestStatus.PENDING, RequestStatus.DECIDED),
         Cause.REFUSED: Move(RequestStatus.PENDING, RequestStatus.DECIDED),
+        Cause.EXTENDED: Move(RequestStatus.PENDING, RequestStatus.DECIDED),
         Cause.ANSWERED: Move(RequestStatus.PENDING, RequestStatus.DECIDED),
         Cause.RECONCILED: Move(RequestStatus.PENDING, RequestStatus.DECIDED),
         Cause.TIME_UP: Move(RequestStatus.PENDING, RequestStatus.EXPIRED),
@@ -51,6 +53,7 @@ class DecisionKind(StrEnum):
     APPROVE = "approve"
     EDIT = "edit"
     REJECT = "reject"
+    EXTEND = "extend"
     ANSWER = "answer"
     HAPPENED = "happened"
     NOT_HAPPENED = "not_happened"
@@ -62,6 +65,7 @@ FITTING: Mapping[str, tuple[DecisionKind, ...]] = MappingProxyType(
         "action": (DecisionKind.APPROVE, DecisionKind.EDIT, DecisionKind.REJECT),
         "reconciliation": (DecisionKind.HAPPENED, DecisionKind.NOT_HAPPENED, DecisionKind.CANCEL),
         "clarification": (DecisionKind.ANSWER,),
+        "budget": (DecisionKind.EXTEND, DecisionKind.REJECT),
     }
 )
 AGREEING = (DecisionKind.APPROVE, DecisionKind.EDIT)
@@ -70,6 +74,7 @@ CAUSES: Mapping[DecisionKind, Cause] = MappingProxyType(
         DecisionKind.APPROVE: Cause.AGREED,
         DecisionKind.EDIT: Cause.AGREED,
         DecisionKind.REJECT: Cause.REFUSED,
+        DecisionKind.EXTEND: Cause.EXTENDED,
         DecisionKind.ANSWER: Cause.ANSWERED,
         DecisionKind.HAPPENED: Cause.RECONCILED,
         DecisionKind.NOT_HAPPENED: Cause.RECONCILED,

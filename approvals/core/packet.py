@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from traces.core.canonical import canonical_model, digest
 
 Origin = Literal["goal", "plan", "trusted_fact", "untrusted_observation", "person", "model"]
-Kind = Literal["action", "reconciliation", "clarification"]
+Kind = Literal["action", "reconciliation", "clarification", "budget"]
 
 
 class Part(BaseModel):
@@ -93,6 +93,36 @@ class Packet(Part):
     boundary: str
     action_digest: str = ""
     expires_at: datetime
+
+
+class BudgetLine(Part):
+    """One limit of a run that asks for more: what the next effect `needed` of it (None: it was not the one
+    that was reached), and how much more is `asked`. `lower` and `upper` bound what the rest of the run takes,
+    where that is known."""
+
+    dimension: str
+    unit: str
+    limit: Decimal
+    used: Decimal
+    left: Decimal
+    needed: Decimal | None = None
+    asked: Decimal
+    lower: Decimal | None = None
+    upper: Decimal | None = None
+
+
+class BudgetPacket(Packet):
+    """A request for more budget: every limit of the run as it stood, and the one that was reached."""
+
+    budget: tuple[BudgetLine, ...]
+    refused: str
+
+
+def read_packet(body: bytes) -> Packet:
+    """The packet as it was frozen, of the kind it is."""
+    if b'"kind":"budget"' in body:
+        return BudgetPacket.model_validate_json(body)
+    return Packet.model_validate_json(body)
 
 
 def packet_bytes(packet: Packet) -> bytes:

@@ -49,8 +49,8 @@ class Asked(BaseModel):
     submitter_owner: str
 
     def moving(self, amount: Decimal | None) -> "Asked":
-        """The same request with another amount at stake: an edit's."""
-        return self.model_copy(update={"amount": amount})
+        """The same request with another amount at stake: an edit's, or the money of an extension."""
+        return self.model_copy(update={"amount": amount, "has_amount": self.has_amount or amount is not None})
 
 
 class Decider(BaseModel):

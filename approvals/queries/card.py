@@ -19,7 +19,7 @@ from approvals.core.arguments import (
     without_secrets,
 )
 from approvals.core.lifecycle import AGREEING, FITTING, DecisionKind, RequestStatus
-from approvals.core.packet import Packet
+from approvals.core.packet import Packet, read_packet
 from approvals.core.policy import Decider
 from approvals.models import Decision, Request
 from approvals.ports import CallShape, asking_runs
@@ -126,7 +126,7 @@ class Card:
 
 def card_of(request: Request, decider: Decider) -> Card:
     """The card of a request for one reader."""
-    packet = Packet.model_validate_json(bytes(request.packet))
+    packet = read_packet(bytes(request.packet))
     arguments = orjson.loads(packet.arguments) if packet.arguments else None
     (row,) = rows_of([request], decider)
     shape = asking_runs().shape(request.run_id, request.tool) if request.tool else None

@@ -33,7 +33,8 @@ PENDING: Final = RequestStatus.PENDING.value
 LINE: Final = 300
 WORDS: Final = {
     "approve": "yes", "edit": "yes, with changes", "reject": "no", "answer": "an answer",
-    "happened": "that it happened", "not_happened": "that it did not happen", "cancel": "to cancel the run",
+    "extend": "to give more", "happened": "that it happened", "not_happened": "that it did not happen",
+    "cancel": "to cancel the run",
 }  # fmt: skip
 RANK = Case(
     *(When(risk=risk, then=Value(rank)) for rank, risk in enumerate(RISKS)),

@@ -5,6 +5,8 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+import orjson
+
 from orchestrator.actions.hand import Hand
 from orchestrator.actions.opening import SignalRow, digest_of
 from orchestrator.core.events import (
@@ -65,7 +67,15 @@ def _decided(hand: Hand, signal: SignalRow, at: datetime, bodies: Bodies) -> Any
         packet_digest=said["packet_digest"],
         arguments=_kept(hand, bodies, said.get("arguments")),
         reason=_kept(hand, bodies, said.get("reason")),
+        amounts=_granted(said),
     )
+
+
+def _granted(said: Mapping[str, Any]) -> dict[str, Decimal]:
+    """The amounts of an extension; the decision keeps them where an edit keeps its arguments."""
+    if said["decision"] != "extend":
+        return {}
+    return {name: Decimal(amount) for name, amount in orjson.loads(said["arguments"]).items()}
 
 
 def _expired(hand: Hand, signal: SignalRow, at: datetime, bodies: Bodies) -> AnyEvent:

@@ -22,7 +22,11 @@ class ToolGrant(Value):
 
 
 class Boundary(Value):
-    """A boundary version, immutable and addressed by the digest of its canonical form."""
+    """A boundary version, immutable and addressed by the digest of its canonical form.
+
+    `on_exhaustion`: what an exhausted budget does, end the run with what it has, or freeze it and ask people
+    for more, at most `budget_requests` times a run (R-BUDGET-6).
+    """
 
     slug: Slug
     version: int = Field(ge=1)
@@ -44,6 +48,8 @@ class Boundary(Value):
     with_approval: tuple[Text, ...] = ()
     fails_closed_on: tuple[Text, ...] = ()
     denied_words: tuple[str, ...] = ()
+    on_exhaustion: Literal["stop", "request"] = "stop"
+    budget_requests: int = Field(default=3, ge=1, le=20)
     gate_ttl_seconds: int = Field(default=86_400, ge=1)
     grant_ttl_seconds: int = Field(default=3_600, ge=1)
     identical_calls: int = Field(default=3, ge=1)

@@ -67,7 +67,7 @@ class AskApproval(Value):
     kind: Literal["ask_approval"] = "ask_approval"
     id: str
     request: UUID
-    request_kind: Literal["action", "reconciliation"]
+    request_kind: Literal["action", "reconciliation", "budget"]
     call: str
     packet: Hex
     packet_digest: Hex

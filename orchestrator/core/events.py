@@ -95,7 +95,8 @@ class ToolFailed(Happening):
 
 
 class GateDecided(Happening):
-    """A settled request. `decision`: approve, edit, reject, happened, not_happened, cancel."""
+    """A settled request. `decision`: approve, edit, reject, extend, happened, not_happened, cancel; `amounts`
+    are what an extension grants."""
 
     kind: Literal["gate_decided"] = "gate_decided"
     request: str
@@ -106,6 +107,7 @@ class GateDecided(Happening):
     packet_digest: Hex
     arguments: Hex | None = None
     reason: Hex | None = None
+    amounts: Amounts = Field(default_factory=dict)
 
 
 class GateExpired(Happening):

@@ -31,6 +31,9 @@ def overdue(view: View) -> Halting | None:
     deadline = view.manifest.goal.deadline
     if deadline is not None and view.at >= deadline:
         return Halting(interrupt=Interrupt.EXPIRED, reason="deadline_passed")
+    if state.frozen is not None:
+        # It waits for people: only its deadline goes on.
+        return None
     left = view.clock_left_ms()
     if left is not None and left <= 0:
         return Halting(interrupt=Interrupt.TIMEOUT, reason=WALL_CLOCK)

@@ -8,11 +8,11 @@ so that no result is thrown away.
 
 from dataclasses import replace
 
-from orchestrator.core import afterwards, signals
+from orchestrator.core import afterwards, freezing, signals
 from orchestrator.core.desk import Desk
 from orchestrator.core.effects import CallModel, CallTool, Effect
 from orchestrator.core.errors import Corrupt, Misfit
-from orchestrator.core.events import AnyEvent, Headroom, Started, TimerFired
+from orchestrator.core.events import AnyEvent, GateDecided, GateExpired, Headroom, Started, TimerFired
 from orchestrator.core.graph import CompiledGraph, Edge, Interrupt, Node
 from orchestrator.core.guards import holds
 from orchestrator.core.interrupts import (
@@ -100,7 +100,9 @@ class _Walker:
             self.state, settlement, said = settle(self.manifest, self.state, event)
             self.settlements.append(settlement)
         heard = signals.hear(self.state, event)
-        if heard is not None:
+        if isinstance(event, GateDecided | GateExpired) and (thawed := freezing.thaw(self.state, event)):
+            self._thawed(thawed)
+        elif heard is not None:
             self._stay(heard.state, said + heard.said)
             self._obey(reenter=heard.reenter)
         elif isinstance(event, TimerFired) and (late := self._overdue()) is not None:
@@ -116,6 +118,15 @@ class _Walker:
                 # No run may be left without a way on: what a node cannot answer ends it with that reason.
                 step = interrupted(self.state, Interrupt.REPEATED_FAILURE, str(misfit))
             self._follow(step, said, entering=False)
+
+    def _thawed(self, thawed: freezing.Thawed) -> None:
+        """People's word on more budget: the run goes on where it stood, or takes the interrupt put off."""
+        if thawed.halting is not None:
+            self.state = thawed.state
+            self._interrupt(thawed.halting, thawed.said, final=True)
+            return
+        self._stay(thawed.state.evolve(held=True), thawed.said)
+        self._obey(reenter=not self.state.paused)
 
     def _timely(self) -> bool:
         """Whether the time that came is one the run waits for; any other leaves no trace."""
@@ -195,7 +206,9 @@ class _Walker:
         refused = shortfall(self.state, spending, self.headroom)
         if refused is None:
             return False
-        self._interrupt(halting_for(refused), said + refusal_said(refused))
+        # Nobody who decides here can raise what the tenant as a whole may spend.
+        final = refused.account != "run"
+        self._interrupt(halting_for(refused), said + refusal_said(refused), final=final)
         return True
 
     def _rated(self, step: Step) -> Step:
@@ -220,8 +233,16 @@ class _Walker:
         self._obey(reenter=False)
         return True
 
-    def _interrupt(self, halting: Halting, said: tuple[Said, ...]) -> None:
-        """Leave the node by the graph's interrupt edge; a second interrupt ends the run where it stands."""
+    def _interrupt(self, halting: Halting, said: tuple[Said, ...], *, final: bool = False) -> None:
+        """Leave the node by the graph's interrupt edge; a second interrupt ends the run where it stands.
+
+        An exhausted budget may freeze the run instead, unless it is `final`."""
+        if not final and freezing.freezes(self._view(self.recorded.version), halting):
+            clock = self._clock_said(halting)
+            frozen = freezing.freeze(self._view(self.recorded.version + 1), halting, (*said, *clock))
+            self.effects.extend(frozen.effects)
+            self._stay(frozen.state, frozen.said, frozen.effects)
+            return
         if self.state.interrupt is not None:
             self._end_here(halting, said)
             return
@@ -231,6 +252,7 @@ class _Walker:
         )
         state = self.state.evolve(
             interrupt=halting.interrupt,
+            frozen=None,
             reason=halting.reason,
             unfinished=self.state.still_open(),
             gates={},

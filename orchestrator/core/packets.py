@@ -7,6 +7,8 @@ from uuid import UUID
 
 from approvals.core.packet import (
     ArgumentOrigin,
+    BudgetLine,
+    BudgetPacket,
     Costs,
     Evidence,
     Kind,
@@ -99,6 +101,37 @@ def question_packet(
         expires_at=expires_at,
         recommended_action="Answer, or cancel the run.",
         who=WhoMayDecide(roles=("submitter",), queue="submitter", quorum=1),
+    )
+    return packet_bytes(packet)
+
+
+def budget_packet(
+    view: View,
+    lines: tuple[BudgetLine, ...],
+    *,
+    refused: str,
+    why: str,
+    request: UUID,
+    queue: str,
+    expires_at: datetime,
+) -> bytes:
+    """The packet of a run that asks for more budget (R-BUDGET-7)."""
+    packet = BudgetPacket(
+        request=str(request),
+        run=str(view.manifest.run),
+        kind="budget",
+        goal=_goal(view),
+        step=view.node.id,
+        why=why,
+        evidence=_evidence(view),
+        costs=_costs(view, ZERO),
+        recommended_action="Give more only if what was reached so far is worth it; else say no.",
+        trigger=f"budget:{refused}",
+        boundary=view.pins.boundary_digest,
+        expires_at=expires_at,
+        who=WhoMayDecide(roles=("reviewer", "admin"), queue=queue, quorum=1),
+        budget=lines,
+        refused=refused,
     )
     return packet_bytes(packet)
 

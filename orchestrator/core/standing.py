@@ -49,6 +49,7 @@ _WAITS: Mapping[str, str] = {
     "action": "Waits for {who} to decide on {tool}",
     "reconciliation": "Waits for {who} to say whether {tool} happened",
     "clarification": "Waits for an answer to a question",
+    "budget": "Frozen: its budget is used up; waits for {who} to give more or to say no",
 }
 
 

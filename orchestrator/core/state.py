@@ -105,7 +105,7 @@ class Gate(Value):
     """An open request to people."""
 
     call: str
-    kind: Literal["action", "reconciliation", "question"]
+    kind: Literal["action", "reconciliation", "question", "budget"]
     packet_digest: Hex
     action_digest: str
     expires_at: datetime
@@ -138,6 +138,7 @@ class Counters(Value):
     calls: int = 0
     facts: int = 0
     model_attempts: int = 0
+    budget_requests: int = 0
 
 
 class State(Value):
@@ -180,6 +181,7 @@ class State(Value):
     held: bool = False
     last_askers: tuple[str, ...] = ()
     halting: Halting | None = None
+    frozen: Halting | None = None
     timer: datetime | None = None
     clock_since: datetime | None = None
     clock_ms: int = 0

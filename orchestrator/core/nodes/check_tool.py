@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from orchestrator.core.eligibility import Chain, Examined, action_key
 from orchestrator.core.graph import Interrupt
-from orchestrator.core.interrupts import refusal_said
+from orchestrator.core.interrupts import halting_for, refusal_said
 from orchestrator.core.nodes.act import not_run
 from orchestrator.core.nodes.base import Plain
 from orchestrator.core.rates import with_call
@@ -87,6 +87,8 @@ class CheckTool(Plain):
             assert examined.refused is not None
             reason = examined.refused.dimension
             said += refusal_said(examined.refused)
+            if examined.refused.account == "run" and view.pins.boundary.on_exhaustion == "request":
+                return Step(state=state, interrupt=halting_for(examined.refused), said=said)
             return Step(state=state.evolve(reason=reason), outcome="over_budget", said=said)
         if examined.verdict == "needs_approval":
             queue = (examined.call, *state.queue[1:])

@@ -196,7 +196,7 @@ def _people(events: list[Told]) -> Telling:
     first = events[0].said
     name = str(first.get("queue", ""))
     kinds = {"clarification": "Question to people", "question": "Question to people",
-             "reconciliation": "Did it happen?"}  # fmt: skip
+             "reconciliation": "Did it happen?", "budget": "More budget asked for"}  # fmt: skip
     words = kinds.get(str(first.get("request_kind", "")), "Approval asked for")
     ends = ("approval_decided", "approval_expired", "approval_withdrawn", "question_answered", "grant_voided")
     last = next((event for event in reversed(events) if event.kind in ends), None)

@@ -131,7 +131,7 @@ JUDGED: Mapping[str, Judged] = {
     "policy_decided": _well("decision", "allow"),
     "call_checked": _well("decision", "allow", "sandbox", "approval_required"),
     "breaker_tripped": _well("breaker", "privileged_action"),
-    "approval_decided": _well("decision", "approve", "edit", "answer", well=Mood.DONE),
+    "approval_decided": _well("decision", "approve", "edit", "answer", "extend", well=Mood.DONE),
     "run_finished": _well("terminal_code", "SUCCESS", well=Mood.DONE),
 }
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from csp.constants import NONCE, NONE, SELF
+from kombu import Queue
 
 from config import logs
 from config.databases import database
@@ -172,6 +173,8 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_WORKER_SEND_TASK_EVENTS = False
 CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
 CELERY_TASK_DEFAULT_QUEUE = "runs"
+# Runs that somebody waits for do not stand behind those that are merely ready; workers take from both.
+CELERY_TASK_QUEUES = (Queue("runs"), Queue("turns"))
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 # A worker waits for its broker for ever; the sweep works without it meanwhile.
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None

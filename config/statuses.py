@@ -43,6 +43,7 @@ STATUS: dict[str, int] = {
     "budget-error": 409,
     "budget-exhausted": 409,
     "ceiling-reached": 429,
+    "rate-reached": 429,
     "dimension-unknown": 422,
     "amount-invalid": 422,
     "price-unknown": 422,

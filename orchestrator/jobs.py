@@ -15,6 +15,12 @@ def advance_run(*, run_id: str) -> None:
     this_process().worker.advance(UUID(run_id))
 
 
+@shared_task(name="orchestrator.take_turn", ignore_result=True)
+def take_turn() -> None:
+    """Drive what is ready, one run after another, each the one whose turn it is (R-BUDGET-11)."""
+    this_process().turns.take()
+
+
 @worker_ready.connect
 def a_worker_is_ready(**_: Any) -> None:
     """Start the heartbeat and the sweep beside the threads that take jobs."""

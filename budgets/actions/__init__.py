@@ -13,6 +13,7 @@ from budgets.actions.ceilings import (
 from budgets.actions.correcting import correct
 from budgets.actions.posting import PostHandle, Posting, post, queue_post
 from budgets.actions.prices import declare_price
+from budgets.actions.rates import change_rates, newest_rates
 from budgets.core.posting import Refusal, Reserve, Settle
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "Reserve",
     "Settle",
     "change_ceilings",
+    "change_rates",
     "charge_tenant_check",
     "close_run_account",
     "correct",
@@ -29,6 +31,7 @@ __all__ = [
     "ensure_tenant_windows",
     "extend",
     "newest_ceilings",
+    "newest_rates",
     "open_run_account",
     "post",
     "queue_post",

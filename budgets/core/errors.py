@@ -22,6 +22,12 @@ class CeilingReached(BudgetError):
     code = "ceiling-reached"
 
 
+class RateReached(BudgetError):
+    """The limit of {limit} {of} is reached; come back in {retry_after} seconds."""
+
+    code = "rate-reached"
+
+
 class DimensionUnknown(BudgetError):
     """There is no budget dimension {dimension}."""
 

@@ -13,6 +13,7 @@ from django.conf import settings
 from django.db import transaction
 
 from budgets.actions import charge_tenant_check, open_run_account
+from orchestrator.actions.admission import glance, hold_rates
 from orchestrator.actions.pinning import Pinned, pin
 from orchestrator.core.admission import limits_for, opening_move, opening_state
 from orchestrator.core.compiler import compile_graph
@@ -22,7 +23,7 @@ from orchestrator.core.graph import CompiledGraph
 from orchestrator.core.machine import CORE_VERSION
 from orchestrator.core.manifest import Manifest
 from orchestrator.core.parsing import fits
-from orchestrator.gateways.queue import wake
+from orchestrator.gateways.queue import offer
 from orchestrator.models import EmergencyStop, ManifestRow, Run, Task, WorkflowVersion
 from tenancy.batch import Batch
 from tenancy.clock import database_now
@@ -72,12 +73,14 @@ class Submitted:
 def submit_task(tenant_id: UUID, submitter: Submitter, asked: Submission) -> Submitted:
     """Admit a task: durable when this returns, whatever becomes of the broker.
 
-    Raises WorkflowUnknown, GoalInvalid, TierTooHigh, Stopped, NoModel, CeilingReached, KeyReused.
+    Raises WorkflowUnknown, GoalInvalid, TierTooHigh, Stopped, NoModel, CeilingReached, RateReached,
+    KeyReused.
     """
     with tenant(tenant_id):
         at = database_now()
         if (known := _submitted_before(submitter, asked, at)) is not None:
             return known
+        glance(tenant_id, submitter.principal, at)
         version = _workflow(asked.workflow)
         graph = compile_graph(orjson.loads(bytes(version.body)))
         _admissible(tenant_id, version, at)
@@ -113,7 +116,8 @@ def submit_task(tenant_id: UUID, submitter: Submitter, asked: Submission) -> Sub
         )
         seq = _open_run(manifest, version, graph.entry, pinned, asked, at)
         run = manifest.run
-        transaction.on_commit(lambda: wake(run))
+        hold_rates(tenant_id, submitter.principal, run, at)
+        transaction.on_commit(lambda: offer(run))
         transaction.on_commit(lambda: announce(tenant_id, run, seq))
         return Submitted(task=task.id, run=run, status="queued")
 

@@ -1,6 +1,11 @@
-"""Waking a worker by name. A hint: lose all of them and the sweep still finds each run (docs/ring.md)."""
+"""Waking a worker by name. A hint: lose all of them and the sweep still finds each run (docs/ring.md).
+
+`wake` names the run that somebody waits for: it is driven as soon as a worker is free. `offer` says that a
+run is ready and waits for nobody: whose turn it is, is decided when a worker takes the message (R-BUDGET-11).
+"""
 
 import threading
+from typing import Any
 from uuid import UUID
 
 import structlog
@@ -11,6 +16,8 @@ from orchestrator.gateways.tally import TALLY
 
 log = structlog.get_logger(__name__)
 ADVANCE = "orchestrator.advance_run"
+TURN = "orchestrator.take_turn"
+TURNS = "turns"
 # After a failure nobody waits for the broker again for this long: an accepted POST is never held by a dead
 # one.
 QUIET_SECONDS = 2.0
@@ -23,19 +30,26 @@ def wake(run_id: UUID, *, after: float = 0.0) -> bool:
 
     Never raises: a dead broker is counted and logged.
     """
+    return _post(ADVANCE, run_id, kwargs={"run_id": str(run_id)}, countdown=after or None)
+
+
+def offer(run_id: UUID) -> bool:
+    """Say that a run is ready for whichever worker has a turn to give; whether it was said. Never raises."""
+    return _post(TURN, run_id, queue=TURNS)
+
+
+def _post(job: str, run_id: UUID, **how: Any) -> bool:
     if _quiet():
-        TALLY.add("queue", ADVANCE, "dropped")
+        TALLY.add("queue", job, "dropped")
         return False
     try:
-        current_app.send_task(
-            ADVANCE, kwargs={"run_id": str(run_id)}, countdown=after or None, ignore_result=True, retry=False
-        )
+        current_app.send_task(job, ignore_result=True, retry=False, **how)
     except Exception as error:  # noqa: BLE001 - kombu, redis and the socket each have their own; the sweep repairs all
         _be_quiet()
-        TALLY.add("queue", ADVANCE, "failed")
+        TALLY.add("queue", job, "failed")
         log.warning("queue.unreachable", run=str(run_id), error=type(error).__name__)
         return False
-    TALLY.add("queue", ADVANCE, "posted")
+    TALLY.add("queue", job, "posted")
     return True
 
 

@@ -70,6 +70,15 @@ class Run(TenantOwned):
             models.Index(fields=["tenant", "workflow", "-created_at"], name="run_by_workflow"),
             models.Index(
                 fields=["tenant", "terminal_code", "-created_at"],
+            models.Index(
+                fields=["tenant", "created_at", "id"],
+                condition=Q(status__in=("queued", "in_progress"), wake_at=None),
+                name="run_ready",
+            ),
+            models.Index(fields=["tenant", "-started_at"], name="run_begun"),
+            models.Index(
+                fields=["tenant", "finished_at"], condition=Q(finished_at__isnull=False), name="run_ended"
+            ),
                 condition=~Q(terminal_code=""),
                 name="run_by_code",
             ),

@@ -1,5 +1,6 @@
 """The closed list of what crosses tenants: functions that return ids only (docs/operations.md)."""
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -21,6 +22,16 @@ def due_runs(limit: int) -> list[UUID]:
     """Runs that wait for nobody and yet stand still: signals wait, the lease is dead, or their time has
     come."""
     return _ids("SELECT due_runs(%s)", (limit,))
+
+
+def next_run(taken: Sequence[UUID], share: int) -> UUID | None:
+    """The ready run whose turn it is, or None (R-BUDGET-11): of the tenant with the fewest runs at work,
+    among equals of the one whose last run began longest ago, its oldest.
+
+    `taken` are the runs that the caller has in hand or will not have; a tenant with `share` of them has no
+    turn.
+    """
+    return next(iter(_ids("SELECT next_run(%s::uuid[], %s)", (list(taken), share))), None)
 
 
 def renew_leases(worker: str, seconds: int) -> list[UUID]:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from functools import cache
 from secrets import token_hex
 
+from django.conf import settings
+
 from orchestrator.gateways.effects_loop import EffectLoop
 from orchestrator.gateways.llm.gateway import ModelGateway
 from orchestrator.gateways.tools.dispatcher import ToolGateway
@@ -13,6 +15,7 @@ from orchestrator.runtime.held import Heartbeat
 from orchestrator.runtime.loop import Worker
 from orchestrator.runtime.perform import Performer
 from orchestrator.runtime.sweep import Sweep
+from orchestrator.runtime.turns import Turns
 
 
 @dataclass(slots=True, kw_only=True)
@@ -22,6 +25,7 @@ class Process:
     worker: Worker
     heartbeat: Heartbeat
     sweep: Sweep
+    turns: Turns
 
     def start(self) -> None:
         """Start the threads."""
@@ -51,4 +55,9 @@ def make_worker(loop: EffectLoop | None = None) -> Worker:
 def this_process() -> Process:
     """This process's equipment, made at first use (after any fork)."""
     worker = make_worker()
-    return Process(worker=worker, heartbeat=Heartbeat(), sweep=Sweep(worker))
+    return Process(
+        worker=worker,
+        heartbeat=Heartbeat(),
+        sweep=Sweep(worker),
+        turns=Turns(worker, threads=settings.INTERLOCK_WORKER_THREADS),
+    )

@@ -1,0 +1,101 @@
+"""How much a tenant, and each of its principals, may submit; by tier where nobody has set it (R-BUDGET-11)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from math import ceil
+from types import MappingProxyType
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from budgets.core.errors import RateReached
+
+MINUTE: Final = timedelta(minutes=1)
+# How long a queue takes to move is not known; a client that asks again this soon does no harm.
+BUSY_SECONDS: Final = 5
+WHOSE: Final = MappingProxyType({"": "the tenant", "key_": "one key or person"})
+WHAT: Final = MappingProxyType(
+    {
+        "submissions_per_minute": "tasks a minute",
+        "concurrent_runs": "runs queued or at work at once",
+        "queue_depth": "runs waiting for a worker",
+    }
+)
+
+
+class Rates(BaseModel):
+    """Limits of admission; None is none. `concurrent_runs` counts runs that are queued or at work (not those
+    that wait for people), `queue_depth` the queued alone; `key_…` hold for each principal."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    submissions_per_minute: int | None = Field(default=None, ge=1, le=1_000_000)
+    concurrent_runs: int | None = Field(default=None, ge=1, le=1_000_000)
+    queue_depth: int | None = Field(default=None, ge=1, le=1_000_000)
+    key_submissions_per_minute: int | None = Field(default=None, ge=1, le=1_000_000)
+    key_concurrent_runs: int | None = Field(default=None, ge=1, le=1_000_000)
+    key_queue_depth: int | None = Field(default=None, ge=1, le=1_000_000)
+
+    @property
+    def tag(self) -> str:
+        """What changes whenever a limit does: an entity tag without its quotes."""
+        return "-".join("none" if limit is None else str(limit) for _, limit in self)
+
+
+NAMES: Final = tuple(Rates.model_fields)
+
+
+def worded(name: str) -> str:
+    """A limit's name as people read it."""
+    prefix = "key_" if name.startswith("key_") else ""
+    return f"{WHAT[name.removeprefix('key_')]} of {WHOSE[prefix]}"
+
+
+def _tier(per_minute: int, concurrent: int, queue: int) -> Rates:
+    return Rates(
+        submissions_per_minute=per_minute,
+        concurrent_runs=concurrent,
+        queue_depth=queue,
+        key_submissions_per_minute=per_minute // 2,
+        key_concurrent_runs=concurrent // 2,
+        key_queue_depth=queue // 2,
+    )
+
+
+TIERS: Final[Mapping[str, Rates]] = MappingProxyType(
+    {
+        "trial": _tier(60, 100, 60),
+        "standard": _tier(1_200, 3_000, 2_500),
+        "enterprise": _tier(12_000, 30_000, 25_000),
+    }
+)
+DEFAULT_TIER: Final = "standard"
+
+
+def of_tier(tier: str) -> Rates:
+    """The limits of a tier; an unlisted one has those of the default, never none at all."""
+    return TIERS.get(tier, TIERS[DEFAULT_TIER])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Count:
+    """What counts against one limit: how many there are, up to the limit, and of a minute's the time at which
+    the oldest of them began."""
+
+    number: int
+    since: datetime | None = None
+
+
+def judge(rates: Rates, counts: Mapping[str, Count], at: datetime) -> None:
+    """Refuse one more where a limit is reached. Raises RateReached, with the limit's name, its value and when
+    to come back; of several the one that opens last."""
+    reached: list[tuple[int, str, int]] = []
+    for name, limit in rates:
+        found = counts.get(name)
+        if limit is None or found is None or found.number < limit:
+            continue
+        waits = BUSY_SECONDS if found.since is None else ceil((found.since + MINUTE - at).total_seconds())
+        reached.append((max(1, waits), name, limit))
+    if reached:
+        seconds, name, limit = max(reached)
+        raise RateReached(limit=limit, of=worded(name), which=name, retry_after=seconds)

@@ -1,0 +1,78 @@
+"""Whose turn it is: fair dispatch across tenants (R-BUDGET-11).
+
+A message of the queue `turns` says that some run is ready, not which one is driven. A thread that takes one
+drives ready runs one after another, each the one whose turn it is when the thread is free; so neither the
+order of the messages nor their number gives anybody an advantage. No tenant has all threads of a process: one
+in eight, and at least one, is left for whoever comes next, for decisions of people and for due timers.
+"""
+
+import threading
+from collections import Counter
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+import structlog
+from django.db import Error
+
+from orchestrator.queries.crossing import next_run
+
+if TYPE_CHECKING:
+    from orchestrator.runtime.loop import Worker
+
+# A run that is ready again and again without getting on is left to the sweep.
+OFTEN = 3
+log = structlog.get_logger(__name__)
+
+
+def share_of(threads: int) -> int:
+    """How many threads of a process one tenant may have."""
+    return max(1, threads - max(1, threads // 8))
+
+
+class Turns:
+    """Gives the turns of one process. Thread-safe.
+
+    A message that finds its tenant at its share is dropped without loss: each of the threads that has the
+    share looks again when it is free, and looks after the run was committed.
+    """
+
+    def __init__(self, worker: "Worker", *, threads: int) -> None:
+        self._worker = worker
+        self._share = share_of(threads)
+        self._lock = threading.Lock()
+        self._taken: set[UUID] = set()
+
+    def take(self) -> int:
+        """Drive ready runs until none is left for this thread; how many turns that were."""
+        turns = 0
+        driven: Counter[UUID] = Counter()
+        while not self._worker.stopping:
+            run = self._next(driven)
+            if run is None:
+                break
+            turns += 1
+            driven[run] += 1
+            try:
+                self._drive(run)
+            finally:
+                with self._lock:
+                    self._taken.discard(run)
+        return turns
+
+    def _next(self, driven: Counter[UUID]) -> UUID | None:
+        """Take the next run. Under the lock, so that two threads never get the same."""
+        tired = [run for run, often in driven.items() if often >= OFTEN]
+        with self._lock:
+            run = next_run([*sorted(self._taken), *tired], self._share)
+            if run is not None:
+                self._taken.add(run)
+            return run
+
+    def _drive(self, run: UUID) -> None:
+        """Drive one run; whatever goes wrong with it, the others still have their turn."""
+        try:
+            self._worker.advance(run)
+        except Error:
+            raise
+        except Exception:
+            log.exception("turn.run_failed", run_id=str(run))

@@ -14,6 +14,7 @@ from approvals.models import Request
 from approvals.ports import Judged, check_edit
 from approvals.queries.card import Card, Edit, card_of
 from approvals.queries.people import Stands, decider_of
+from approvals.views.granting import Grant, grants
 from approvals.views.words import ANSWER, EDIT, Edited, answer_schema, edited
 from tenancy.core.schema_form import Faults, SchemaForm, schema_form
 
@@ -61,6 +62,7 @@ class Shown:
     changed: tuple[Change, ...] = ()
     back: str = ""
     next: str = ""
+    grants: tuple[Grant, ...] = ()
 
 
 def request_of(request_id: UUID) -> Request:
@@ -91,6 +93,7 @@ def shown_card(
         agreeing=tuple((one, previewed(card, edited(card, one.arguments))) for one in card.edits),
         said=said,
         changed=_changed(card, said),
+        grants=grants(card, said),
         **more,
     )
 

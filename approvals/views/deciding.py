@@ -33,6 +33,7 @@ SAID: Mapping[DecisionKind, str] = {
     DecisionKind.NOT_HAPPENED: "Noted: it did not happen.",
     DecisionKind.CANCEL: "Noted: the run is cancelled.",
 }
+    DecisionKind.EXTEND: "Given; the run goes on.",
 PANELS = {"edit": "edit", "review": "edit", "reject": "reject", "cancel": "cancel"}
 
 

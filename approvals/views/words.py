@@ -12,6 +12,7 @@ from approvals.core.changes import Change, changes
 from approvals.core.errors import DecisionInvalid
 from approvals.core.lifecycle import DecisionKind
 from approvals.queries.card import Card
+from approvals.views.granting import amounts_said
 from tenancy.core.schema_reading import Read, read_form
 from traces.core.canonical import canonical_outside, digest
 from traces.core.errors import NotCanonical
@@ -67,6 +68,8 @@ def word_of(card: Card, said: Said) -> Word:
         given["arguments"] = edited.arguments
     elif kind is DecisionKind.ANSWER:
         given["answer"] = _answer(card, said)
+    elif kind is DecisionKind.EXTEND:
+        given["amounts"] = amounts_said(said)
     elif kind in (DecisionKind.REJECT, DecisionKind.CANCEL) and not text_of(said, "reason").strip():
         raise NotSaid(detail="a reason, which the run and the agent are told", pointer="/reason")
     return Word(reason=text_of(said, "reason").replace("\r\n", "\n"), **given)

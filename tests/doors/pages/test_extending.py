@@ -1,0 +1,58 @@
+"""More budget, given from the inbox (R-BUDGET-7)."""
+
+from uuid import UUID
+
+import pytest
+
+from orchestrator import library
+from orchestrator.actions.publish import publish_boundary
+from tenancy.context import tenant
+from tests.conftest import House
+from tests.doors.pages.people import at, text
+from tests.factories.world import World, make_world
+from tests.proves import proves
+
+
+@pytest.fixture
+def world(house: House) -> World:
+    """A furnished house with a boundary that lets a run ask for more."""
+    world = make_world(house)
+    with tenant(world.id):
+        asking = library.boundary("tool-loop-default").evolve(slug="asking", on_exhaustion="request")
+        publish_boundary(world.id, asking, by=None)
+    return world
+
+
+def frozen(world: World) -> tuple[UUID, str]:
+    """A run that asks for more, and the address of its request."""
+    run = world.submit(
+        "tool-loop", "How much is (12 + 30) * 2?", boundary="asking", budget={"model_turns": 1}
+    )
+    assert world.drive(run).status == "awaiting_gate"
+    (request,) = world.open_requests(run)
+    return run, f"/approvals/{request.id}"
+
+
+@proves("R-BUDGET-7", part="from the inbox")
+def test_a_reviewer_sees_the_limits_and_gives_more(world: World) -> None:
+    run, where = frozen(world)
+    who = at(world.people.approver)
+    page = text(who.get(where))
+    assert "1 of its 1 model turns" in page
+    assert 'name="g-model_turns" value="1"' in page
+    assert "its budget is used up" in text(who.get(f"/runs/{run}"))
+    digest = world.open_requests(run)[0].packet_digest
+    more = {"decision": "extend", "digest": digest}
+    refused = who.post(where, more | {"g-model_turns": "none"})
+    assert refused.status_code == 422
+    assert 'value="none"' in text(refused)
+    given = who.post(where, more | {"g-model_turns": "4", "g-tool_calls": ""})
+    assert given.status_code == 302, text(given)
+    assert world.drive(run).terminal_code == "SUCCESS"
+    assert "to give more" in text(who.get(where))
+
+
+@proves("R-BUDGET-7", part="not from one's own inbox")
+def test_the_submitter_has_no_button(world: World) -> None:
+    _, where = frozen(world)
+    assert "g-model_turns" not in text(at(world.people.submitter).get(where))

@@ -63,13 +63,13 @@ class Run(TenantOwned):
             ),
         ]
         indexes = [
-            models.Index(fields=["tenant", "-created_at", "-id"], name="run_newest"),
+            # A search by title reads this index and not the table: what it includes never changes.
+            models.Index(
+                fields=["tenant", "-created_at", "-id"], include=["title", "workflow"], name="run_newest"
+            ),
             models.Index(fields=["tenant", "status", "-created_at"], name="run_by_status"),
             models.Index(fields=["wake_at"], condition=Q(status__in=LIVE), name="run_live"),
             models.Index(fields=["finished_at"], name="run_finished"),
-            models.Index(fields=["tenant", "workflow", "-created_at"], name="run_by_workflow"),
-            models.Index(
-                fields=["tenant", "terminal_code", "-created_at"],
             models.Index(
                 fields=["tenant", "created_at", "id"],
                 condition=Q(status__in=("queued", "in_progress"), wake_at=None),
@@ -79,6 +79,9 @@ class Run(TenantOwned):
             models.Index(
                 fields=["tenant", "finished_at"], condition=Q(finished_at__isnull=False), name="run_ended"
             ),
+            models.Index(fields=["tenant", "workflow", "-created_at"], name="run_by_workflow"),
+            models.Index(
+                fields=["tenant", "terminal_code", "-created_at"],
                 condition=~Q(terminal_code=""),
                 name="run_by_code",
             ),

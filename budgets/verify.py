@@ -13,6 +13,7 @@ from typing import Any
 from uuid import UUID
 
 import orjson
+from django.db.models import Q
 
 from budgets.core.dimension import Dimension
 from budgets.core.entry import COLUMNS, EntryRow, altered, read_amounts
@@ -23,6 +24,8 @@ from budgets.models import Account, Entry, Line, Tranche
 from traces.core.canonical import plain
 from traces.verify import Fault, register_check
 
+# Entries read at a time: a tenant's ledger need not fit into memory.
+AT_ONCE = 2_000
 ENDS = (Cause.SETTLE.value, Cause.RELEASE.value)
 Sums = dict[tuple[UUID, str], Decimal]
 
@@ -73,6 +76,23 @@ def verify_ledger(run_id: UUID | None = None, *, open_effects: Collection[str] |
     return [*faults, *_tranche_faults(tranches, totals)]
 
 
+def verify_windows() -> list[Fault]:
+    """Every fault of the tenant's days and months: their entries, and their lines against the entries of all
+    runs that drew on them. Inside the tenant's context."""
+    of_windows = Q(month_id__isnull=False) | Q(run_id=None)
+    entries = Entry.objects.filter(of_windows).order_by("id").iterator(chunk_size=AT_ONCE)
+    faults: list[Fault] = []
+    totals = Totals()
+    for entry in entries:
+        if entry.run_id is None:
+            faults += _entry_faults(entry)
+        if (found := _read(entry)) is not None:
+            _total(totals, found)
+    mine = set(Account.objects.exclude(kind=Account.Kind.RUN).values_list("id", flat=True))
+    lines = Line.objects.filter(account_id__in=mine).select_related("account")
+    return [*faults, *_line_faults(lines, mine, totals)]
+
+
 def check_run(run_id: UUID) -> list[Fault]:
     """The check that `trace verify` makes of a run's ledger (R-TRACE-3)."""
     return verify_ledger(run_id)
@@ -95,17 +115,21 @@ def _read(entry: Entry) -> Read | None:
 def _totals(read: Iterable[Read]) -> Totals:
     totals = Totals()
     for item in read:
-        entry = item.entry
-        for account in (entry.account_id, entry.month_id):
-            if account is not None:
-                _add(totals.used, account, item.used)
-                _add(totals.reserved, account, item.reserved)
-                _add(totals.limit, account, item.limit)
-        if entry.tranche_id is not None and entry.cause != Cause.CORRECTION:
-            ahead = entry.month_id is not None
-            (totals.held if ahead else totals.drawn)[entry.tranche_id] += item.reserved.amount(COST)
-            (totals.booked if ahead else totals.spent)[entry.tranche_id] += item.used.amount(COST)
+        _total(totals, item)
     return totals
+
+
+def _total(totals: Totals, item: Read) -> None:
+    entry = item.entry
+    for account in (entry.account_id, entry.month_id):
+        if account is not None:
+            _add(totals.used, account, item.used)
+            _add(totals.reserved, account, item.reserved)
+            _add(totals.limit, account, item.limit)
+    if entry.tranche_id is not None and entry.cause != Cause.CORRECTION:
+        ahead = entry.month_id is not None
+        (totals.held if ahead else totals.drawn)[entry.tranche_id] += item.reserved.amount(COST)
+        (totals.booked if ahead else totals.spent)[entry.tranche_id] += item.used.amount(COST)
 
 
 def _add(sums: Sums, account: UUID, amounts: Vector) -> None:

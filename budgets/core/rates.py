@@ -1,4 +1,4 @@
-"""How much a tenant, and each of its principals, may submit; by tier where nobody has set it (R-BUDGET-11)."""
+"""How much a tenant and each of its principals may submit, by tier where nobody set it (R-BUDGET-11)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

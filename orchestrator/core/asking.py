@@ -5,19 +5,24 @@ from datetime import timedelta
 from decimal import Decimal
 
 from orchestrator.core.backoff import delay_ms
-from orchestrator.core.context import compile_prompt
+from orchestrator.core.context import Prompt, compile_prompt
 from orchestrator.core.effects import CallModel, SetTimer
-from orchestrator.core.events import ModelFailed, Recovered
+from orchestrator.core.events import ModelFailed, ModelReplied, Recovered
+from orchestrator.core.graph import Interrupt
+from orchestrator.core.pressure import fitted
 from orchestrator.core.profile import ModelProfile, Role
+from orchestrator.core.safety import breach
 from orchestrator.core.spending import model_reserve
 from orchestrator.core.state import Pending, State
-from orchestrator.core.step import Step, View, say
+from orchestrator.core.step import Step, View, interrupted, say
 from orchestrator.core.tool import ToolSpec
 from orchestrator.core.value import Value, with_entry
 from traces.core.chain import Said
 from traces.core.events import BreakerTripped, CallRecovered, ModelCalled, RetryScheduled
 from traces.core.events import ModelFailed as ModelFailedBody
 from traces.core.phases import Phase
+
+READ_CHARS = 256_000
 
 
 class Asking(Value):
@@ -45,14 +50,22 @@ def ask(view: View, state: State, config: Asking, tools: tuple[ToolSpec, ...]) -
         at=view.at,
         number=view.number,
     )
-    prompt = compile_prompt(
-        fresh,
-        role=config.role,
-        prompt=config.prompt,
-        tools=tools,
-        exchanges=state.window(config.exchanges),
-        max_output=wanted,
-    )
+
+    def compiled(exchanges: tuple[str, ...]) -> Prompt:
+        return compile_prompt(
+            fresh,
+            role=config.role,
+            prompt=config.prompt,
+            tools=tools,
+            exchanges=exchanges,
+            max_output=wanted,
+        )
+
+    window = state.window(config.exchanges)
+    fit = fitted(state, profile, view.desk, window, max_output=wanted, compiled=compiled)
+    if fit.halt is not None:
+        return fit.halt
+    prompt = fit.prompt
     limit = _output_limit(state, profile, prompt.body, wanted)
     reserve = model_reserve(profile, prompt.body, prompt.messages, prompt.tools, limit)
     request = view.desk.put(prompt.body)
@@ -81,7 +94,8 @@ def ask(view: View, state: State, config: Asking, tools: tuple[ToolSpec, ...]) -
         timer=None,
         counters=state.counters.evolve(model_attempts=attempt),
     )
-    return Step(state=asked, said=(say(Phase.ACTION_SELECTION, body),), effects=(effect,))
+    said = (*fit.said, say(Phase.ACTION_SELECTION, body))
+    return Step(state=asked, said=said, effects=(effect,))
 
 
 def _output_limit(state: State, profile: ModelProfile, request: bytes, wanted: int) -> int:
@@ -111,9 +125,31 @@ def again(view: View, event: ModelFailed | Recovered, config: Asking) -> Step | 
     timer = SetTimer(id=view.effect_id(0, attempt), due=view.at + _ms(wait))
     return Step(
         state=state.evolve(timer=timer.due),
-        said=(failed(event), say(Phase.ESCALATION_CHECK, body)),
+        said=(failed(event), *_turned_away(event, profile), say(Phase.ESCALATION_CHECK, body)),
         effects=(timer,),
     )
+
+
+def _turned_away(event: ModelFailed | Recovered, profile: ModelProfile) -> tuple[Said, ...]:
+    """The circuit's breaker, where the call was not sent for it (R-BUDGET-13)."""
+    if not isinstance(event, ModelFailed) or event.error != "circuit_open":
+        return ()
+    body = BreakerTripped(breaker="circuit", reason="open", subject=profile.name)
+    return (say(Phase.ESCALATION_CHECK, body),)
+
+
+def breached(view: View, event: ModelReplied, said: tuple[Said, ...]) -> Step | None:
+    """The end of a run whose model breaks a safety rule in its reply; None where it does not. Fails closed:
+    nothing of the reply is used, all of it stays in the trace (R-BUDGET-12)."""
+    texts = [event.answer, *(request.arguments for request in event.requests)]
+    view.desk.require(digest for digest in texts if digest is not None)
+    written = [view.desk.text(digest, READ_CHARS) for digest in texts if digest is not None]
+    found = breach(written, event.redacted, view.pins.prompts.values())
+    if found is None:
+        return None
+    tripped = BreakerTripped(breaker="safety", reason=found, subject="reply")
+    told = (*said, say(Phase.ESCALATION_CHECK, tripped))
+    return interrupted(view.state.evolve(reply=event.reply), Interrupt.UNSAFE, found, told)
 
 
 def gave_up(event: ModelFailed | Recovered, attempts: int) -> BreakerTripped | None:

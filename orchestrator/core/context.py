@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from orchestrator.core.boundary import Boundary
+from orchestrator.core.economy import notice, profile_in_force
 from orchestrator.core.inputs import inputs
 from orchestrator.core.naming import named_by
 from orchestrator.core.profile import Role
@@ -57,7 +58,7 @@ def compile_prompt(
     request = {
         "v": 1,
         "role": role,
-        "profile": view.pins.profile_for(role).name,
+        "profile": profile_in_force(view.pins, view.state, role).name,
         "system": _system(view, prompt, tools),
         "messages": messages,
         "tools": [
@@ -124,16 +125,21 @@ def _situation(view: View) -> str:
         ("FACTS", _facts(state)),
         ("ERRORS", "\n".join(f"- {f.tool}: {f.error} (attempt {f.attempt})" for f in state.failures)),
         ("BUDGET LEFT", _budget(state)),
+        ("NOTICE", notice(state)),
     ]
     return "\n\n".join(f"{title}\n{text}" for title, text in sections if text)
 
 
+def shown_facts(state: State) -> list[tuple[str, Fact]]:
+    """The committed facts that a prompt shows, the newest last."""
+    return state.facts_in_order()[-SHOWN_FACTS:]
+
+
 def _facts(state: State) -> str:
     """Committed facts with their ids, the newest last; older ones are counted."""
-    items = state.facts_in_order()
-    lines = [_fact_line(name, fact) for name, fact in items[-SHOWN_FACTS:]]
-    if len(items) > SHOWN_FACTS:
-        lines.insert(0, f"({len(items) - SHOWN_FACTS} older facts are in the trace)")
+    lines = [_fact_line(name, fact) for name, fact in shown_facts(state)]
+    if len(state.facts) > SHOWN_FACTS:
+        lines.insert(0, f"({len(state.facts) - SHOWN_FACTS} older facts are in the trace)")
     return "\n".join(lines)
 
 

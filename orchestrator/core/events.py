@@ -39,7 +39,8 @@ class ModelReplied(Happening):
     """A reply, normalised: an answer, requested calls, or a refusal; neither is a reply too (R-LOOP-9).
 
     `usage` holds input_tokens, output_tokens (and cache figures) as the provider reported them, already
-    made sane; `counted` says whether they are the provider's.
+    made sane; `counted` says whether they are the provider's. `redacted` are the kinds of secrets that were
+    taken out of the reply before anything of it was kept.
     """
 
     kind: Literal["model_replied"] = "model_replied"
@@ -51,6 +52,7 @@ class ModelReplied(Happening):
     finish: str = "stop"
     usage: Amounts
     counted: Literal["provider", "estimated"] = "provider"
+    redacted: tuple[str, ...] = ()
 
 
 class ModelFailed(Happening):

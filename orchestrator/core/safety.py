@@ -1,7 +1,8 @@
-"""What makes a goal unsafe to work on: plain patterns, each with its name. A detector finds; the graph
-decides."""
+"""What makes a goal unsafe to work on, and a reply unsafe to use: plain rules, each with its name. A detector
+finds; the graph, or the node that asked, decides."""
 
 import re
+from collections.abc import Iterable, Sequence
 
 PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("private_key", re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----")),
@@ -22,3 +23,27 @@ PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
 def unsafe(text: str) -> str | None:
     """The name of the first pattern found, or None."""
     return next((name for name, pattern in PATTERNS if pattern.search(text)), None)
+
+
+# Kinds of secrets (traces.core.redaction) that a reply may never hold. A password in a text is more often an
+# example than a secret.
+GRAVE = ("api_key", "bearer", "private_key")
+# Lines of instructions that are shorter are said by chance.
+TELLING = 60
+
+
+def breach(written: Sequence[str], redacted: Iterable[str], instructions: Iterable[str]) -> str | None:
+    """The rule that a reply breaks, or None. `written` are its answer and its calls' arguments; `redacted`
+    the kinds of secrets that were taken out of it; `instructions` the prompts that the run is pinned to.
+
+    A secret was in none of what the model was given, for it is taken out there too: whatever brought it here
+    was on its way out.
+    """
+    grave = sorted(kind for kind in redacted if kind in GRAVE)
+    if grave:
+        return f"secret:{grave[0]}"
+    lines = [line.strip() for text in instructions for line in text.splitlines()]
+    telling = [line for line in lines if len(line) >= TELLING]
+    if any(line in text for text in written for line in telling):
+        return "instructions_disclosed"
+    return None

@@ -20,10 +20,7 @@ def model_reserve(
 ) -> Amounts:
     """The worst case of a model call: every byte of the request a token, plus the profile's overheads
     (R-BUDGET-2)."""
-    tokens_in = Decimal(
-        len(request) + messages * profile.overhead_per_message + tools * profile.overhead_per_tool
-    )
-    tokens_out = Decimal(max_output)
+    tokens_in, tokens_out = prompt_tokens(profile, request, messages, tools), Decimal(max_output)
     return {
         "model_turns": ONE,
         "input_tokens": tokens_in,
@@ -31,6 +28,11 @@ def model_reserve(
         "total_tokens": tokens_in + tokens_out,
         "cost_usd": worst_cost(profile.price, tokens_in, tokens_out),
     }
+
+
+def prompt_tokens(profile: ModelProfile, request: bytes, messages: int, tools: int) -> Decimal:
+    """As many tokens as a request can have: a byte each, plus the profile's overheads."""
+    return Decimal(len(request) + messages * profile.overhead_per_message + tools * profile.overhead_per_tool)
 
 
 def model_actual(profile: ModelProfile, usage: Mapping[str, Decimal]) -> Amounts:

@@ -47,15 +47,18 @@ class Found:
 
 
 class Keeper:
-    """Collects content under the run's salted digests, redacted before it is hashed (R-TRACE-5)."""
+    """Collects content under the run's salted digests, redacted before it is hashed (R-TRACE-5); `redacted`
+    are the kinds of what was taken out."""
 
     def __init__(self, salt: bytes) -> None:
         self._salt = salt
         self.bodies: dict[str, bytes] = {}
+        self.redacted: set[str] = set()
 
     def keep(self, body: bytes) -> str:
         """Keep `body`; its digest (hex)."""
-        cleaned, _ = redact(body)
+        cleaned, taken = redact(body)
+        self.redacted.update(one.kind for one in taken)
         digest = payload_digest(self._salt, cleaned)
         self.bodies[digest] = cleaned
         return digest

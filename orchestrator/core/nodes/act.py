@@ -2,7 +2,7 @@
 
 from typing import ClassVar, Literal
 
-from orchestrator.core.asking import Asking, again, ask, failed, gave_up
+from orchestrator.core.asking import Asking, again, ask, breached, failed, gave_up
 from orchestrator.core.context import exchange_link, visible_tools
 from orchestrator.core.errors import Misfit
 from orchestrator.core.events import AnyEvent, ModelFailed, ModelReplied, Recovered, TimerFired
@@ -61,6 +61,8 @@ class Act(Plain):
     def _replied(self, view: View, event: ModelReplied) -> Step:
         config: Asking = view.node.config
         said = (replied_said(event),)
+        if (unsafe := breached(view, event, said)) is not None:
+            return unsafe
         counters = view.state.counters.evolve(model_attempts=0)
         state = view.state.evolve(reply=event.reply, counters=counters, feedback=None)
         if event.requests:

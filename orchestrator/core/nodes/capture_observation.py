@@ -5,6 +5,7 @@ happened is never repeated but put before a person (R-TOOL-9, R-TOOL-10).
 """
 
 from datetime import timedelta
+from decimal import Decimal
 from typing import ClassVar
 
 from orchestrator.core.backoff import delay_ms
@@ -97,7 +98,13 @@ class CaptureObservation(Plain):
             waiting = call.evolve(effect=None, error=event.error, observation=event.detail)
             return self._go_on(view, self._with(view.state, waiting), said, event.retry_after_ms)
         if event.transient and call.attempt > 1:
-            tripped = BreakerTripped(breaker="retry_storm", reason=event.error, subject=call.tool)
+            tripped = BreakerTripped(
+                breaker="retry_storm",
+                reason=event.error,
+                subject=call.tool,
+                limit=Decimal(call.attempt - 1),
+                actual=Decimal(call.attempt),
+            )
             said += (say(Phase.ESCALATION_CHECK, tripped),)
         failed = call.evolve(rung="failed", error=event.error, observation=event.detail, sent=event.sent)
         return self._go_on(view, self._with(view.state, failed), said)

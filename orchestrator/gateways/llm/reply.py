@@ -60,7 +60,7 @@ def replied(effect: CallModel, request: bytes, reply: Reply, salt: bytes) -> Per
     )
     usage, counted = sane_usage(reply.usage, estimated(effect, request, written))
     answer = bounded.text if bounded.text.strip() and not bounded.calls and bounded.refusal is None else None
-    fields = {
+    fields: dict[str, Any] = {
         "effect": effect.id,
         "reply": keeper.keep_json(_document(bounded)),
         "answer": keeper.keep(answer.encode()) if answer is not None else None,
@@ -73,6 +73,7 @@ def replied(effect: CallModel, request: bytes, reply: Reply, salt: bytes) -> Per
         "usage": usage,
         "counted": counted,
     }
+    fields["redacted"] = tuple(sorted(keeper.redacted))
     return Performed(kind=ModelReplied, fields=fields, bodies=keeper.bodies)
 
 

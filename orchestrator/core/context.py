@@ -10,7 +10,6 @@ from typing import Any
 import orjson
 
 from orchestrator.core.boundary import Boundary
-from orchestrator.core.economy import notice, profile_in_force
 from orchestrator.core.inputs import inputs
 from orchestrator.core.naming import named_by
 from orchestrator.core.profile import Role
@@ -58,7 +57,7 @@ def compile_prompt(
     request = {
         "v": 1,
         "role": role,
-        "profile": profile_in_force(view.pins, view.state, role).name,
+        "profile": view.pins.profile_for(role).name,
         "system": _system(view, prompt, tools),
         "messages": messages,
         "tools": [
@@ -125,7 +124,6 @@ def _situation(view: View) -> str:
         ("FACTS", _facts(state)),
         ("ERRORS", "\n".join(f"- {f.tool}: {f.error} (attempt {f.attempt})" for f in state.failures)),
         ("BUDGET LEFT", _budget(state)),
-        ("NOTICE", notice(state)),
     ]
     return "\n\n".join(f"{title}\n{text}" for title, text in sections if text)
 

@@ -135,7 +135,7 @@ def decide(tenant_id: UUID, request_id: UUID, principal_id: UUID, word: Word) ->
 
 
 def _decide_pending(request: Request, standing: Standing, word: Word, at: datetime) -> None:
-    asked, decider = _asked(request), _decider(standing)
+    asked, decider = asked_of(request), decider_of(standing)
     _permitted(asked, decider)
     if request.status == RequestStatus.EXPIRED:
         raise Expired(expires_at=request.expires_at.isoformat())
@@ -282,21 +282,6 @@ def _payload(request: Request, decision: Decision) -> dict[str, Any]:
         "arguments": arguments.decode() if arguments is not None else None,
         "answer": answer.decode() if answer is not None else None,
     }  # fmt: skip
-
-
-def _asked(request: Request) -> Asked:
-    return Asked(
-        kind=request.kind, queue=request.queue, risk=request.risk, amount=request.amount,
-        has_amount=request.has_amount, submitter=str(request.submitter),
-        submitter_owner=str(request.submitter_owner),
-    )  # fmt: skip
-
-
-def _decider(standing: Standing) -> Decider:
-    return Decider(
-        principal=str(standing.principal), owner=str(standing.owner),
-        scopes=tuple(scope.value for scope in standing.scopes), authorities=standing.authorities,
-    )  # fmt: skip
 
 
 def consume(

@@ -75,7 +75,6 @@ class Card:
     shape: CallShape | None
     secrets: tuple[str, ...]
     typed: Typed | None
-    agreed: int
     edits: tuple[Edit, ...]
     history: tuple[Happened, ...]
     before: tuple[Before, ...]
@@ -141,7 +140,6 @@ def card_of(request: Request, decider: Decider) -> Card:
         shape=shape,
         secrets=secret_pointers(arguments) if packet.arguments else (),
         typed=_typed(request, arguments),
-        agreed=len({d.owner for d in said if d.kind in AGREEING and d.arguments is None}),
         edits=_edits(said),
         history=_history(request),
         before=_before(request),

@@ -92,6 +92,11 @@ class Row:
         return self.request.status == PENDING
 
     @property
+    def agreed(self) -> int:
+        """How many people said yes to it just as it is asked."""
+        return len({one.owner for one in self.said if one.kind == "approve"})
+
+    @property
     def ended_by(self) -> Said | None:
         """Whose word ended it; None where time or the run did."""
         return self.said[-1] if self.said and self.request.status == RequestStatus.DECIDED else None

@@ -1,4 +1,8 @@
-"""POST /approvals/<id>/decide: one person's word, by a plain form (R-APPR-3, R-UI-4)."""
+"""/approvals/<id>: one request on its own page, and one person's word on it by a form (R-APPR-3, R-UI-4).
+
+A word that is refused answers at the same address, with the card as it stands and what was typed kept: the
+whole page without script, the card alone for a page that puts it in its place.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +13,7 @@ from django.contrib import messages
 from django.http import HttpResponse, HttpResponseRedirect
 from django.shortcuts import render, resolve_url
 from django.utils.http import url_has_allowed_host_and_scheme
-from django.views.decorators.http import require_POST
+from django.views.decorators.http import require_http_methods, require_POST
 
 from approvals.actions import Word, decide
 from approvals.core.errors import AlreadyDecided, DecisionInvalid, Expired, NotYours, PacketChanged
@@ -22,6 +26,7 @@ from approvals.views.words import FormFaulty, NotReviewed, NotSaid, agreed_edit,
 from tenancy.context import tenant
 from tenancy.core.errors import InterlockError
 from tenancy.core.roles import Scope
+from tenancy.marks import mark_now
 from tenancy.pages import PageRequest, page
 
 SAID: Mapping[DecisionKind, str] = {
@@ -32,17 +37,42 @@ SAID: Mapping[DecisionKind, str] = {
     DecisionKind.HAPPENED: "Noted: it happened.",
     DecisionKind.NOT_HAPPENED: "Noted: it did not happen.",
     DecisionKind.CANCEL: "Noted: the run is cancelled.",
-}
     DecisionKind.EXTEND: "Given; the run goes on.",
+}
+AGAIN = Notice(
+    tone="stale", title="Look again.", text="The page was old; this is how it stands. Nothing was decided."
+)
 PANELS = {"edit": "edit", "review": "edit", "reject": "reject", "cancel": "cancel"}
 
 
-@require_POST
+@require_http_methods(["GET", "HEAD", "POST"])
 @page(Scope.READ)
-def decide_here(request: PageRequest, request_id: UUID) -> HttpResponse:
-    """Decide: on to the next request. The card again with what stands in the way: 403 not yours, 409 decided
-    before or changed, 410 too late, 422 a word that does not fit.
+def approval(request: PageRequest, request_id: UUID) -> HttpResponse:
+    """The request, or a word on it: then on to the next request, or the card again with what stands in the
+    way: 403 not yours, 409 decided before or changed, 410 too late, 422 a word that does not fit.
     """
+    return _decide(request, request_id) if request.method == "POST" else _read(request, request_id)
+
+
+def _read(request: PageRequest, request_id: UUID) -> HttpResponse:
+    with tenant(request.member.tenant.id):
+        seq = str(mark_now())
+        way = _way(request)
+        way["back"] = way["back"] or resolve_url("approval", request_id)
+        shown = shown_card(request.member, request_id, **way)
+    return _card(request, {"shown": shown, "seq": seq, "notice": AGAIN if "again" in request.GET else None})
+
+
+def _card(request: PageRequest, context: dict[str, Any], *, status: int = 200) -> HttpResponse:
+    """The card: in place of the one on the page that asks, or on its own page."""
+    if request.headers.get("HX-Request") is None:
+        return render(request, "approvals/approval.html", context, status=status)
+    answer = render(request, "approvals/_card.html", context, status=status)
+    answer["Interlock-Card"] = str(context["shown"].card.request.id)
+    return answer
+
+
+def _decide(request: PageRequest, request_id: UUID) -> HttpResponse:
     member, said = request.member, request.POST
     with tenant(member.tenant.id):
         card = shown_card(member, request_id).card
@@ -56,7 +86,14 @@ def decide_here(request: PageRequest, request_id: UUID) -> HttpResponse:
     except (NotYours, AlreadyDecided, PacketChanged, Expired, DecisionInvalid) as error:
         return _refused(request, request_id, error)
     messages.success(request, _told(settled, word.kind))
-    return HttpResponseRedirect(_onwards(request, request_id))
+    return _go(request, _onwards(request, request_id))
+
+
+def _go(request: PageRequest, where: str) -> HttpResponse:
+    """Send the browser on; one that asked by script is told to go itself."""
+    if request.headers.get("HX-Request") is None:
+        return HttpResponseRedirect(where)
+    return HttpResponse(headers={"HX-Redirect": where})
 
 
 def _in_vain(card: Card) -> Word:
@@ -81,8 +118,9 @@ def preview(request: PageRequest, request_id: UUID) -> HttpResponse:
 def _review(request: PageRequest, card: Card) -> HttpResponse:
     """The difference, with the button that approves just this one."""
     said = request.POST
-    small = request.headers.get("HX-Request") is not None
+    small = said.get("decision") is None and request.headers.get("HX-Request") is not None
     with tenant(request.member.tenant.id):
+        seq = str(mark_now())
         try:
             found = agreed_edit(card, said) or edit_of(card, said)
         except DecisionInvalid as error:
@@ -95,21 +133,22 @@ def _review(request: PageRequest, card: Card) -> HttpResponse:
         )  # fmt: skip
     if small:
         return render(request, "approvals/_preview.html", {"shown": shown, "preview": shown.preview})
-    return render(request, "approvals/approval.html", {"shown": shown, "alone": True})
+    return _card(request, {"shown": shown, "seq": seq})
 
 
 def _refused(request: PageRequest, request_id: UUID, error: InterlockError) -> HttpResponse:
     """The card as it stands now, with what stood in the way."""
     said = request.POST
     with tenant(request.member.tenant.id):
+        seq = str(mark_now())
         shown = shown_card(
             request.member, request_id, said=said, faults=_named(error),
             form_faults=error.read.faults if isinstance(error, FormFaulty) else _at_fields(error),
             panel=PANELS.get(said.get("decision", ""), ""), **_way(request),
         )  # fmt: skip
     notice = _notice(error, shown.card)
-    context = {"shown": shown, "notice": notice, "alone": True}
-    return render(request, "approvals/approval.html", context, status=_status(error))
+    context = {"shown": shown, "notice": notice, "seq": seq}
+    return _card(request, context, status=_status(error))
 
 
 def _status(error: InterlockError) -> int:
@@ -187,11 +226,16 @@ def _told(settled: Request, kind: DecisionKind) -> str:
 
 def _way(request: PageRequest) -> dict[str, Any]:
     """Where the form came from and which request comes next."""
-    return {"back": _safe(request), "next": request.POST.get("next", "")}
+    return {"back": _safe(request), "next": _given(request, "next")}
+
+
+def _given(request: PageRequest, name: str) -> str:
+    """A field of the form; of the address where a page reads its card again."""
+    return str((request.POST if request.method == "POST" else request.GET).get(name, ""))
 
 
 def _safe(request: PageRequest) -> str:
-    wanted = request.POST.get("back", "")
+    wanted = _given(request, "back")
     host = {request.get_host()}
     return wanted if url_has_allowed_host_and_scheme(wanted, host, require_https=request.is_secure()) else ""
 

@@ -1,4 +1,4 @@
-"""GET /approvals, list and packet side by side, and /approvals/<id>, the packet alone (R-UI-4, R-APPR-9)."""
+"""GET /approvals, list and packet side by side (R-UI-4, R-APPR-9)."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -56,16 +56,6 @@ def inbox(request: PageRequest) -> HttpResponse:
             "asked_for": "open" in request.GET,
         }
         return render(request, "approvals/inbox.html", context)
-
-
-@require_safe
-@page(Scope.READ)
-def approval(request: PageRequest, request_id: UUID) -> HttpResponse:
-    """One request, alone on its page: the same card, with or without script."""
-    with tenant(request.member.tenant.id):
-        seq = str(mark_now())
-        shown = shown_card(request.member, request_id, back=resolve_url("approval", request_id))
-        return render(request, "approvals/approval.html", {"shown": shown, "alone": True, "seq": seq})
 
 
 def _around(member: Member, tab: Tab, filters: Filters, found: Inbox, done: Sequence[UUID]) -> dict[str, Any]:

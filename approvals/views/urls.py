@@ -6,7 +6,6 @@ from approvals.views import deciding, inbox
 
 urlpatterns = [
     path("approvals", inbox.inbox, name="approvals"),
-    path("approvals/<uuid:request_id>", inbox.approval, name="approval"),
-    path("approvals/<uuid:request_id>/decide", deciding.decide_here, name="approval-decide"),
+    path("approvals/<uuid:request_id>", deciding.approval, name="approval"),
     path("approvals/<uuid:request_id>/preview", deciding.preview, name="approval-preview"),
 ]

@@ -1,10 +1,12 @@
-// The decision card: a button pressed by mistake decides nothing (docs/console.md).
+// The decision card: a button pressed by mistake, or on what is no longer so, decides nothing (docs/console.md).
 import { bind } from "./keys.js";
+import { say, urge } from "./say.js";
 
 const DISARMED_MS = 700;
 let armedAt = 0;
 const card = () => document.querySelector("[data-card]");
 const shut = () => Boolean(card()?.querySelector("[data-settled]"));
+const bar = () => card()?.querySelector(".decide");
 
 // After the card's content changes its buttons rest for a moment: what was under the finger may be another thing.
 function disarm() {
@@ -15,19 +17,45 @@ function disarm() {
 const resting = () => Date.now() < armedAt;
 const typed = (form) => form.querySelector("[data-typed]");
 
+// Read the card again, or the part of it that decides.
+function reread(part = "", why = "") {
+  const at = card(), target = part ? at?.querySelector(part) : at;
+  if (target && globalThis.htmx) htmx.ajax("GET", at.dataset.reads + why, { target, swap: "outerHTML", ...(part && { select: part }) });
+}
+const tell = (text) => { const box = bar()?.querySelector("[data-told]"); if (box) [box.hidden, box.textContent] = [false, text]; urge(text); };
+const FAR = "The server could not be reached. Nothing was decided; what you typed is still here.";
+// Where the page has not been heard of for a while, a press first looks whether the card is still this one.
+let looked = false;
+async function look(button) {
+  try {
+    const at = card(), answer = await fetch(at.dataset.reads, { headers: { "HX-Request": "true" } });
+    const page = document.createElement("template");
+    page.innerHTML = await answer.text();
+    const now = page.content.querySelector("[data-card]");
+    const same = answer.ok && now?.dataset.card === at.dataset.card && now.dataset.words === at.dataset.words && !now.querySelector("[data-settled]");
+    if (!same) return reread("", "&again=1");
+    looked = true;
+    button.click();
+  } catch { tell(FAR); } finally { looked = false; }
+}
+const old = () => ["stale", "reconnecting"].includes(document.documentElement.dataset.link);
+const touched = () => [...bar()?.querySelectorAll("input:not([type=hidden]), textarea, select") ?? []].some((one) => one.type === "checkbox" ? one.checked !== one.defaultChecked : one.matches("select") ? [...one.options].some((choice) => choice.selected !== choice.defaultSelected) : one.value !== one.defaultValue);
+
+function stop(event) { event.preventDefault(); event.stopImmediatePropagation(); }
 document.addEventListener("click", (event) => {
   const button = event.target.closest("[data-arm]");
   if (!button) return;
   const field = typed(button.form);
-  if (field && !field.value.trim()) { event.preventDefault(); field.focus(); }
-  else if (resting() || shut()) event.preventDefault();
+  if (field && !field.value.trim()) { stop(event); field.focus(); }
+  else if (resting() || shut()) stop(event);
+  else if (old() && !looked) { stop(event); look(button); }
 }, true);
 // Enter in a field is no yes; the button, or Ctrl and Enter, is.
 document.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && !event.ctrlKey && !event.metaKey && event.target.matches("[data-card] input")) event.preventDefault();
 });
 document.addEventListener("submit", (event) => {
-  if (event.target.closest("[data-card]") && event.submitter?.matches("[data-arm]") && (resting() || shut())) event.preventDefault();
+  if (event.target.closest("[data-card]") && event.submitter?.matches("[data-arm]") && (resting() || shut())) stop(event);
 }, true);
 
 bind("Control+Enter", "Send what is being decided", () => {
@@ -35,28 +63,65 @@ bind("Control+Enter", "Send what is being decided", () => {
   const button = form?.closest("[data-card]") && [...form.querySelectorAll("[data-submit]")].find((one) => one.checkVisibility());
   button?.click();
 }, { where: "This page", on: () => card() !== null });
-const press = (value) => document.querySelector(`[data-card] [data-key="${value}"]`);
+// Digits are letters of an amount too: while something is being typed, or a panel stands open, they choose nothing.
+const press = (value) => !bar()?.querySelector(".panel[open]") && !touched() && document.querySelector(`[data-card] [data-key="${value}"]`);
 ["a", "e", "d"].forEach((key, at) => bind(String(at + 1), `The same as ${key}`, () => press(key).click(), { where: "This page", on: () => Boolean(press(key)) }));
 
 // A panel that opens takes the focus to its first field, and the other one closes.
-for (const panel of document.querySelectorAll("[data-card] .panel")) {
-  panel.addEventListener("toggle", () => {
-    if (!panel.open) return;
-    for (const other of document.querySelectorAll("[data-card] .panel[open]")) if (other !== panel) other.open = false;
-    if (!panel.querySelector("[aria-invalid]")) panel.querySelector("textarea, select, input:not([type=hidden])")?.focus();
-  });
+document.addEventListener("toggle", ({ target: panel }) => {
+  if (!panel.matches("[data-card] .panel") || !panel.open) return;
+  for (const other of document.querySelectorAll("[data-card] .panel[open]")) if (other !== panel) other.open = false;
+  if (!panel.querySelector("[aria-invalid]")) panel.querySelector("textarea, select, input:not([type=hidden])")?.focus();
+}, true);
+
+// The page keeps what has the focus clear of the bar, as high as it is just now.
+const sizes = new ResizeObserver(() => {
+  const high = bar()?.matches(".decide-bar") && getComputedStyle(bar()).position === "sticky" ? bar().offsetHeight + 12 : 0;
+  document.documentElement.style.scrollPaddingBottom = high ? `${high}px` : "auto";
+});
+function settle() {
+  sizes.disconnect();
+  if (bar()) sizes.observe(bar());
+  // With script the difference follows what is typed: the button that asks for it goes.
+  for (const button of document.querySelectorAll("[data-review]")) button.closest("p").hidden = Boolean(globalThis.htmx);
 }
-// With script the difference follows what is typed: the button that asks for it goes.
-for (const button of document.querySelectorAll("[data-review]")) button.closest("p").hidden = Boolean(globalThis.htmx);
-document.addEventListener("htmx:afterSwap", disarm);
+settle();
+
+// A refused word comes back as the card, in its place; an answer that is no card is not for this page.
+document.addEventListener("htmx:beforeSwap", ({ detail }) => {
+  if (!detail.elt.closest?.("[data-card]")) return;
+  const preview = detail.target.matches("[data-changing]");
+  if (preview || detail.xhr.getResponseHeader("Interlock-Card")) [detail.shouldSwap, detail.isError] = [true, false];
+  else { detail.shouldSwap = false; location.assign(card().dataset.reads); }
+  if (preview) kept = [...detail.target.querySelectorAll("[data-typed]")].map((one) => [one.id, one.value]);
+});
+let kept = [];
+document.addEventListener("htmx:sendError", ({ detail }) => {
+  if (detail.elt.closest?.("[data-card]")) tell(FAR);
+});
+document.addEventListener("htmx:afterSwap", ({ detail }) => {
+  for (const [id, value] of kept) { const field = document.getElementById(id); if (field) field.value = value; }
+  kept = [];
+  disarm();
+  settle();
+  if (detail.target.matches("[data-card]") || detail.elt.matches?.("[data-card]")) card()?.querySelector("[data-errors]")?.focus();
+});
+
+// The card follows: settled by somebody, it shuts; one more word, and the part that decides is read again.
 document.addEventListener("interlock:changed", () => {
+  const state = card()?.querySelector(".card-state");
   if (shut() && card().dataset.shut === undefined) {
     card().dataset.shut = "";
     for (const one of card().querySelectorAll(".decide :is(button, input, textarea, select)")) one.disabled = true;
-    document.querySelector('[aria-live="assertive"]').textContent = "This request was just settled by somebody else.";
+    urge("This request was just settled by somebody else.");
+  } else if (state && state.dataset.words !== card().dataset.words) {
+    card().dataset.words = state.dataset.words;
+    say("Somebody has said a word to this request.");
+    if (!touched()) reread(`#${bar().id}`);
   }
 });
-if (card()) new MutationObserver(disarm).observe(card(), { childList: true });
+// Its time is up: what can be said now is another thing.
+document.addEventListener("interlock:due", () => { if (card() && !shut() && !touched()) reread(); });
 disarm();
 
 // After a decision the next request has the focus; never its buttons.

@@ -171,7 +171,7 @@ def test_another_tenant_s_request_is_like_a_missing_one(desk: Desk) -> None:
     assert words(theirs).replace(str(request.id), "") == words(missing).replace(
         "00000000-0000-7000-8000-000000000000", ""
     )
-    assert stranger.post(f"/approvals/{request.id}/decide", {"decision": "approve"}).status_code == 404
+    assert stranger.post(f"/approvals/{request.id}", {"decision": "approve"}).status_code == 404
     assert stranger.post(f"/approvals/{request.id}/preview").status_code == 404
     assert stranger.get(f"/approvals?open={request.id}").status_code == 404
     assert listed(stranger.get("/approvals?tab=open")) == []

@@ -1,5 +1,6 @@
 """What of the orchestrator can be followed: a run, and the tenant's runs (R-API-5, R-SESS-11)."""
 
+import re
 from collections.abc import Callable
 from uuid import UUID
 
@@ -11,14 +12,23 @@ from orchestrator.models import Run
 from orchestrator.queries.changes import changed_runs
 from orchestrator.queries.progress import progress_at
 from tenancy.context import tenant
-from tenancy.marks import mark_text
-from traces.live.feeds import Batch, Cursor, Feed, Fragments, Item, sequence
-from traces.live.publishing import group_of, group_of_tenant
+from traces.live.feeds import (
+    Batch,
+    Cursor,
+    Feed,
+    Fragments,
+    Item,
+    StateFeed,
+    StateFragments,
+    place,
+    sequence,
+)
+from traces.live.publishing import group_of
 from traces.queries import events_after
 
 A_READ = 200
-RunFragments = Callable[[UUID, UUID, int, tuple[str, ...]], Fragments]
-ListFragments = Callable[[UUID, str], Fragments]
+BESIDE = re.compile(r"[0-9a-f]{1,32}")
+RunFragments = Callable[[UUID, UUID, Cursor, tuple[str, ...], str], Fragments]
 
 
 class RunFeed(Feed):
@@ -27,13 +37,18 @@ class RunFeed(Feed):
     items = "events"
     states = False
 
-    def __init__(self, fragments: RunFragments | None = None) -> None:
+    def __init__(self, fragments: RunFragments | None = None, views: tuple[str, ...] = ("",)) -> None:
         self._fragments = fragments
-        self.pages = fragments is not None
+        self.pages, self.views = fragments is not None, views
 
     def cursor(self, given: object) -> Cursor:
-        """A sequence number. Raises ValueError."""
-        return sequence(given)
+        """A sequence number, a page's with what stands beside the events. Raises ValueError."""
+        if not isinstance(given, str) or "." not in given:
+            return sequence(given)
+        number, _, beside = given.partition(".")
+        if not BESIDE.fullmatch(beside):
+            raise ValueError("not a cursor of ours")
+        return f"{sequence(number)}.{beside}"
 
     def group(self, tenant_id: UUID, subject: UUID) -> str:
         """The run's."""
@@ -51,11 +66,11 @@ class RunFeed(Feed):
         """
         with tenant(tenant_id):
             run = Run.objects.get(id=subject)
-            if run.event_seq <= int(after):
+            if run.event_seq <= place(after):
                 return Batch(run.event_seq, (), end=_end(run))
-            found = [e for e in events_after(run.id, int(after), A_READ) if e.seq <= run.event_seq]
+            found = [e for e in events_after(run.id, place(after), A_READ) if e.seq <= run.event_seq]
             items = tuple(Item(e.seq, orjson.dumps(shown.event(e))) for e in found)
-            seq = items[-1].seq if items else int(after)
+            seq = items[-1].seq if items else place(after)
             if seq < run.event_seq:
                 # The envelope is that of the head: it comes with the events that lead to it.
                 return Batch(seq, items, more=True)
@@ -65,45 +80,17 @@ class RunFeed(Feed):
             return Batch(seq, items, more=True)
         return Batch(seq, items, {"progress": orjson.dumps(progress.model_dump(mode="json"))}, end=_end(run))
 
-    def render(self, tenant_id: UUID, subject: UUID, after: Cursor, scopes: tuple[str, ...]) -> Fragments:
+    def render(
+        self, tenant_id: UUID, subject: UUID, after: Cursor, scopes: tuple[str, ...], view: str = ""
+    ) -> Fragments:
         """What the run's page applies."""
         assert self._fragments is not None
-        return self._fragments(tenant_id, subject, int(after), scopes)
+        return self._fragments(tenant_id, subject, after, scopes, view)
 
 
-class RunsFeed(Feed):
-    """The tenant's runs, each as it stands after a change. Its subject is the tenant."""
-
-    items = "runs"
-    states = True
-
-    def __init__(self, fragments: ListFragments | None = None) -> None:
-        self._fragments = fragments
-        self.pages = fragments is not None
-
-    def cursor(self, given: object) -> Cursor:
-        """A mark's text. Raises ValueError."""
-        return mark_text(given)
-
-    def group(self, tenant_id: UUID, subject: UUID) -> str:
-        """The tenant's."""
-        return group_of_tenant(tenant_id)
-
-    def find(self, tenant_id: UUID, subject: UUID) -> bool:
-        """Whether it is the tenant's own list."""
-        return tenant_id == subject
-
-    def read(self, tenant_id: UUID, subject: UUID, after: Cursor) -> Batch:
-        """The rows that changed."""
-        with tenant(tenant_id):
-            found = changed_runs(str(after))
-            items = tuple(Item(0, orjson.dumps(shown.row(run))) for run in found.runs)
-        return Batch(found.seq, items, more=found.more)
-
-    def render(self, tenant_id: UUID, subject: UUID, after: Cursor, scopes: tuple[str, ...]) -> Fragments:
-        """What the list's page applies."""
-        assert self._fragments is not None
-        return self._fragments(tenant_id, str(after))
+def runs_feed(fragments: StateFragments | None = None, views: tuple[str, ...] = ("",)) -> StateFeed:
+    """The tenant's runs, each as it stands after a change."""
+    return StateFeed("runs", changed_runs, shown.row, fragments, views)
 
 
 def _end(run: Run) -> bytes | None:

@@ -10,7 +10,7 @@ from tenancy.context import tenant
 from traces.live.feeds import Fragments
 
 
-def inbox_fragments(tenant_id: UUID, after: str, scopes: tuple[str, ...]) -> Fragments:
+def inbox_fragments(tenant_id: UUID, after: str, scopes: tuple[str, ...], view: str = "") -> Fragments:
     """What changed in the inbox after a cursor: each request's row as it stands, new ones under `arrivals`,
     and the state of an open card. Nothing depends on the viewer. Opens the tenant's transaction.
     """

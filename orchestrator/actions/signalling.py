@@ -2,6 +2,7 @@
 waits."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -16,6 +17,7 @@ from orchestrator.models import Run, RunSignal
 from tenancy.actions import audit
 from tenancy.clock import database_now
 from tenancy.context import raw_cursor, tenant
+from traces.live import nudge
 
 UNTAKEN = """
 SELECT EXISTS (SELECT 1 FROM orchestrator_runsignal s WHERE s.run_id = %(run)s
@@ -44,6 +46,7 @@ def ask_of_run(tenant_id: UUID, run_id: UUID, kind: str, *, by: UUID, reason: st
         if Status(run.status) in TERMINAL_STATUSES:
             raise RunOver(status=run.status)
         leave_signal(tenant_id, run_id, kind, {"reason": reason}, by)
+        transaction.on_commit(partial(nudge, tenant_id, run_id))
         audit(
             tenant_id,
             by,

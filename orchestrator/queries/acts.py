@@ -15,9 +15,12 @@ WORDS: Final = {"cancel": "asked to cancel", "pause": "asked to pause", "resume"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act:
-    """One act. `reason` is text from a person. `taken` is the record that took it up; None: not yet, or it
+    """One act, `id` its own among the run's.
+
+    `reason` is text from a person. `taken` is the record that took it up; None: not yet, or it
     needed none. `request` leads to what was decided."""
 
+    id: str
     at: datetime
     who: str
     what: str
@@ -28,7 +31,7 @@ class Act:
 
 
 def acts_of(run: Run) -> tuple[Act, ...]:
-    """What people did to the run, the newest first, at most two hundred of each sort."""
+    """What people did to the run, the oldest first, the newest two hundred of each sort."""
     signals = list(RunSignal.objects.filter(run_id=run.id, kind__in=WORDS).order_by("-id")[:MOST])
     taken = dict(
         SignalReceipt.objects.filter(id__in=[signal.id for signal in signals]).values_list("id", "record")
@@ -39,7 +42,8 @@ def acts_of(run: Run) -> tuple[Act, ...]:
     names = names_of(by)
     acts = [
         Act(
-            at=signal.at, who=names.get(signal.by, "Interlock") if signal.by else "Interlock",
+            id=f"wish-{signal.id}", at=signal.at,
+            who=names.get(signal.by, "Interlock") if signal.by else "Interlock",
             what=WORDS[signal.kind], reason=str(signal.payload.get("reason", "")),
             taken=taken.get(signal.id),
         )
@@ -47,11 +51,14 @@ def acts_of(run: Run) -> tuple[Act, ...]:
     ]  # fmt: skip
     acts += [
         Act(
-            at=decision.at, who=names.get(decision.principal, ""), reason=decision.reason,
+            id=f"word-{decision.id}", at=decision.at,
+            who=names.get(decision.principal, ""), reason=decision.reason,
             what=f"{decision.kind.replace('_', ' ')}: {requests[decision.request_id] or 'a question'}",
             request=decision.request_id, role=decision.role,
         )
         for decision in decisions
     ]  # fmt: skip
-    acts.append(Act(at=run.created_at, who=names.get(run.submitted_by, ""), what="submitted the task"))
-    return tuple(sorted(acts, key=lambda act: act.at, reverse=True))
+    acts.append(
+        Act(id="task", at=run.created_at, who=names.get(run.submitted_by, ""), what="submitted the task")
+    )
+    return tuple(sorted(acts, key=lambda act: act.at))

@@ -1,9 +1,12 @@
-"""Which runs of the tenant changed since a cursor: the rows of every list that follows. In the tenant's
-context."""
+"""What changed since a cursor: the tenant's runs for every list that follows, and about one run what stands
+beside its trace. In the tenant's context."""
 
+from hashlib import blake2b
 from typing import NamedTuple
+from uuid import UUID
 
-from orchestrator.models import Run
+from approvals.queries.versions import version_of
+from orchestrator.models import Run, RunSignal
 from orchestrator.models.run import LIVE
 from tenancy.marks import changes
 
@@ -30,3 +33,10 @@ def changed_runs(after: str) -> ChangedRuns:
     found = changes(CANDIDATES, after)
     rows = Run.objects.select_related("workflow_version").in_bulk(found.ids)
     return ChangedRuns(tuple(rows[key] for key in found.ids if key in rows), found.seq, found.more)
+
+
+def beside(run_id: UUID) -> str:
+    """A name of what was said to a run beside its trace: words to its requests, wishes of operators. Another
+    name as soon as anything of it changed."""
+    wishes = RunSignal.objects.filter(run_id=run_id).count()
+    return blake2b(f"{version_of(run_id)}/{wishes}".encode(), digest_size=6).hexdigest()

@@ -29,6 +29,7 @@ SPOKEN: Final = (
     "model_called", "model_replied", "model_failed", "call_requested", "call_attempted", "call_observed",
     "call_not_run", "question_answered",
 )  # fmt: skip
+UTTERED: Final = tuple(kind for kind in SPOKEN if kind not in ("call_requested", "call_attempted"))
 DIGEST = re.compile(r"[0-9a-f]{64}")
 # Digests of something else than stored content.
 NOT_CONTENT = frozenset(
@@ -123,12 +124,26 @@ def conversation(run_id: UUID, before: int | None = None) -> Conversation:
         events = events.filter(seq__lte=before)
     held = [told(event) for event in events.order_by("-seq")[: 3 * MESSAGES]][::-1]
     whole = len(held) < 3 * MESSAGES
-    tools = {one.said["call"]: one.said["tool"] for one in held if one.kind == "call_requested"}
-    spoken = [one for one in held if one.kind not in ("call_requested", "call_attempted")][-MESSAGES:]
-    bodies = payloads(run_id, {digest for one in spoken for _, digest in _digests(one.said)})
-    messages = tuple(_message(one, bodies, tools) for one in spoken)
+    spoken = [one for one in held if one.kind in UTTERED][-MESSAGES:]
+    messages = _messages(run_id, spoken, [one for one in held if one.kind == "call_requested"])
     at_start = whole and len(messages) < MESSAGES
     return Conversation(messages=messages, earlier=None if at_start or not spoken else spoken[0].seq - 1)
+
+
+def said_after(run_id: UUID, after: int, newest: int) -> tuple[tuple[Message, ...], int, bool]:
+    """The messages after an event, at most forty; up to which event that is, and whether there are more."""
+    events = Event.objects.filter(run_id=run_id, seq__lte=newest)
+    held = list(events.filter(kind__in=UTTERED, seq__gt=after).order_by("seq")[: MESSAGES + 1])
+    more, spoken = len(held) > MESSAGES, [told(event) for event in held[:MESSAGES]]
+    seq = spoken[-1].seq if more else newest
+    asked = events.filter(kind="call_requested", seq__lte=seq).order_by("-seq")[: 3 * MESSAGES]
+    return _messages(run_id, spoken, map(told, asked) if spoken else ()), seq, more
+
+
+def _messages(run_id: UUID, spoken: list[Told], asked: Iterable[Told]) -> tuple[Message, ...]:
+    tools = {one.said["call"]: one.said["tool"] for one in asked}
+    bodies = payloads(run_id, {digest for one in spoken for _, digest in _digests(one.said)})
+    return tuple(_message(one, bodies, tools) for one in spoken)
 
 
 def _message(one: Told, bodies: Mapping[str, bytes], tools: Mapping[str, str]) -> Message:
@@ -202,9 +217,9 @@ class ShownFact:
     seq: int | None
 
 
-def facts_of(run_id: UUID, state: State) -> tuple[ShownFact, ...]:
-    """The run's facts in the order in which they were committed."""
-    events = Event.objects.filter(run_id=run_id, kind="fact_committed").order_by("seq")
+def facts_of(run_id: UUID, state: State, after: int = 0) -> tuple[ShownFact, ...]:
+    """The run's facts in the order in which they were committed; those whose event came after `after`."""
+    events = Event.objects.filter(run_id=run_id, kind="fact_committed", seq__gt=after).order_by("seq")
     seqs = {}
     for seq, body in events.values_list("seq", "body")[:2_000]:
         said = orjson.loads(bytes(body))
@@ -212,6 +227,7 @@ def facts_of(run_id: UUID, state: State) -> tuple[ShownFact, ...]:
     return tuple(
         ShownFact(name=name, fact=fact, values=dict(fact.values), seq=seqs.get((name, fact.version)))
         for name, fact in state.facts_in_order()
+        if not after or (name, fact.version) in seqs
     )
 
 
@@ -237,13 +253,15 @@ class Ledger:
     reserved: Decimal
 
 
-def ledger_of(run_id: UUID) -> Ledger:
-    """The run's ledger with its running balance: it is counted back from the sum of every entry."""
+def ledger_of(run_id: UUID, since: datetime | None = None) -> Ledger:
+    """The run's ledger, of it the entries from `since` on. The running balance is counted back from the sum of
+    every entry."""
     cursor = raw_cursor()
     cursor.execute(SUMS, (run_id,))
     row = cursor.fetchone()
     count, used, reserved = row if row is not None else (0, Decimal(0), Decimal(0))
-    newest = Entry.objects.filter(run_id=run_id, month_id=None).order_by("-id")[:ENTRIES]
+    entries = Entry.objects.filter(run_id=run_id, month_id=None)
+    newest = (entries if since is None else entries.filter(at__gte=since)).order_by("-id")[:ENTRIES]
     balance_used, balance_reserved = used, reserved
     booked = []
     for entry in newest:

@@ -9,22 +9,30 @@ from uuid import UUID
 
 from django.template.loader import render_to_string
 
+from approvals.models import Request
+from approvals.queries.waiting import rows_of as rows_of_requests
 from orchestrator.core.state import State
 from orchestrator.models import Run
-from orchestrator.queries.changes import changed_runs
-from orchestrator.queries.listing import LIVE, rows_of, view_counts, waiting_of
+from orchestrator.queries.changes import beside, changed_runs
+from orchestrator.queries.listing import LIVE, VIEWS, rows_of, view_counts, waiting_of
 from orchestrator.queries.runs import result_of, run_of, state_now
 from orchestrator.queries.standing import dials, standing_of
-from orchestrator.queries.timeline import grown
+from orchestrator.views.following import NEWS, RUN_VIEWS
 from tenancy.context import tenant
 from tenancy.core.roles import Scope
-from traces.live.feeds import Fragments
+from tenancy.marks import SLACK, Mark, mark_of
+from traces.live.feeds import Cursor, Fragments, place
 
-SETTLED = frozenset({"approval_decided", "approval_expired", "approval_withdrawn", "question_answered"})
+REQUESTS = 4
+KEPT = "kept"
+"""The view of a list in which nothing new comes: by filters, or a later page."""
+LIST_VIEWS = (*reversed(tuple(VIEWS)), KEPT)
+__all__ = ["LIST_VIEWS", "RUN_VIEWS", "head_of", "list_fragments", "run_fragments"]
 
 
-def head_of(run: Run, state: State, scopes: tuple[str, ...]) -> dict[str, Any]:
-    """What stands above the tabs: state and sentence, dials, the open request, what can be asked."""
+def head_of(run: Run, state: State, scopes: tuple[str, ...], stands: str = "") -> dict[str, Any]:
+    """What stands above the tabs: state and sentence, dials, the open request, what can be asked. `stands` is
+    what stood beside the events before any of this was read."""
     live = run.status in LIVE
     return {
         "run": run,
@@ -35,39 +43,61 @@ def head_of(run: Run, state: State, scopes: tuple[str, ...]) -> dict[str, Any]:
         "may_pause": live and run.status != "paused" and Scope.OPERATE in scopes,
         "may_resume": run.status == "paused" and Scope.OPERATE in scopes,
         "may_cancel": live and Scope.SUBMIT in scopes,
-        "seq": run.event_seq,
+        "seq": f"{run.event_seq}.{stands or beside(run.id)}",
     }
 
 
-def run_fragments(tenant_id: UUID, run_id: UUID, after: int, scopes: tuple[str, ...]) -> Fragments:
-    """What came of a run after an event. Opens the tenant's transaction. Raises RunNotFound."""
+def run_fragments(
+    tenant_id: UUID, run_id: UUID, after: Cursor, scopes: tuple[str, ...], view: str = "timeline"
+) -> Fragments:
+    """What came of a run after a cursor, for a page that shows `view`: its events, and what was said to it
+    beside them. Opens the tenant's transaction. Raises RunNotFound."""
     with tenant(tenant_id):
-        run = run_of(run_id)
-        if run.event_seq <= after:
+        # Before all else: what is said while this is drawn comes again.
+        stands = beside(run_id)
+        run, seen = run_of(run_id), place(after)
+        if run.event_seq <= seen and str(after).endswith(f".{stands}"):
             return Fragments(after, after, "")
-        news = grown(run.id, after, run.event_seq)
-        context: dict[str, Any] = {"run": run, "news": news, "whole": not news.more}
-        if not news.more:
-            context |= head_of(run, state_now(run.id), scopes) | {"result": result_of(run)}
-        context["settled"] = [
-            told
-            for shown in (*news.new, *news.changed)
-            for told in shown.row.events
-            if told.seq > after and told.kind in SETTLED
-        ]
-        html = render_to_string("orchestrator/fragments/run.html", context)
-    return Fragments(after, news.seq, html, news.more)
+        state = state_now(run.id)
+        news = NEWS[view](run, state, min(seen, run.event_seq))
+        if news.more:
+            some = render_to_string(f"orchestrator/fragments/{view}.html", {"run": run, **news.context})
+            return Fragments(after, f"{news.seq}.{str(after).partition('.')[2] or 0}", some, more=True)
+        context = news.context | head_of(run, state, scopes, stands) | {"result": result_of(run)}
+        context["ended"] = run.finished_at is not None and run.event_seq > seen
+        if not str(after).endswith(f".{stands}"):
+            context |= requests_of(run)
+        parts = (f"orchestrator/fragments/{view}.html", "orchestrator/fragments/run.html")
+        html = "".join(render_to_string(part, context) for part in parts)
+    return Fragments(after, f"{run.event_seq}.{stands}", html)
 
 
-def list_fragments(tenant_id: UUID, after: str) -> Fragments:
-    """The rows of the list that changed after a mark, and the counts of its views. Opens the tenant's
-    transaction."""
+def requests_of(run: Run) -> dict[str, Any]:
+    """The newest requests of a run: who said what to each, and which are settled."""
+    newest = Request.objects.filter(run_id=run.id).order_by("-created_at", "-id")[:REQUESTS]
+    rows = rows_of_requests(list(newest), None)
+    return {"rows": rows, "settled": [row for row in rows if not row.open]}
+
+
+def _enters(run: Run, view: str, mark: Mark | None) -> bool:
+    """Whether a run that changed belongs on top of a view. In the list of all only what is new: an older one
+    has its place on a later page."""
+    if view not in VIEWS:
+        return False
+    return run.status in VIEWS[view] if VIEWS[view] else mark is None or run.created_at >= mark.at - SLACK
+
+
+def list_fragments(tenant_id: UUID, after: str, scopes: tuple[str, ...] = (), view: str = "all") -> Fragments:
+    """The rows of the list that changed after a mark, those of them that come into a view, and the counts of
+    all views. Opens the tenant's transaction."""
     with tenant(tenant_id):
         changed = changed_runs(after)
         if not changed.runs:
             return Fragments(after, changed.seq, "", changed.more)
         newest_first = sorted(changed.runs, key=lambda run: (run.created_at, run.id), reverse=True)
         rows = rows_of(newest_first)
+        entering = [row for row in rows if _enters(row.run, view, mark_of(after))]
         counts = {} if changed.more else view_counts()
-        html = render_to_string("orchestrator/fragments/runs.html", {"rows": rows, "counts": counts})
+        context = {"rows": rows, "entering": entering, "counts": counts}
+        html = render_to_string("orchestrator/fragments/runs.html", context)
     return Fragments(after, changed.seq, html, changed.more)

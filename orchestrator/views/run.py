@@ -10,12 +10,14 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from approvals.views.cards import Shown, shown_card
 from orchestrator.core.terminal import Status
+from orchestrator.queries.changes import beside
 from orchestrator.queries.contents import contents_of
 from orchestrator.queries.listing import Waiting
 from orchestrator.queries.replays import replay
 from orchestrator.queries.runs import run_of, state_now
 from orchestrator.queries.standing import effects_done
 from orchestrator.queries.timeline import row_at, with_names
+from orchestrator.views.following import RUN_VIEWS
 from orchestrator.views.fragments import head_of
 from orchestrator.views.runs import LONGEST_REASON, WISHES
 from orchestrator.views.tabs import TABS, body_of, rail_of
@@ -33,15 +35,19 @@ def run(request: PageRequest, run_id: UUID) -> HttpResponse:
     asked = request.GET.get("tab", "")
     tab = asked if asked in TABS else "timeline"
     with tenant(request.member.tenant.id):
+        # Before all else: what is said while the page is drawn comes by the socket.
+        stands = beside(run_id)
         found = run_of(run_id)
         state = state_now(found.id)
-        head = head_of(found, state, request.member.scopes)
+        head = head_of(found, state, request.member.scopes, stands)
+        body = body_of(tab, found, state, request)
         context = {
             **head,
             "shown": _card(request, head["waiting"]),
             **rail_of(found, request),
-            **body_of(tab, found, state, request),
+            **body,
             "tab": tab,
+            "view": tab if tab in RUN_VIEWS and body.get("follows", True) else "head",
             "short": str(found.id)[-8:],
             "tabs": [(name, word, key) for name, (word, key) in TABS.items()],
         }

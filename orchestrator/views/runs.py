@@ -14,6 +14,7 @@ from orchestrator.actions import signalling
 from orchestrator.core.terminal import TERMINAL_STATUSES, Status, TerminalCode
 from orchestrator.models import Run, WorkflowVersion
 from orchestrator.queries.listing import CAP, VIEWS, Filters, filters_of, listed, view_counts
+from orchestrator.views.fragments import KEPT
 from tenancy.context import tenant
 from tenancy.core.errors import InterlockError
 from tenancy.core.roles import Scope
@@ -90,6 +91,7 @@ def runs(request: PageRequest) -> HttpResponse:
             "filters": filters,
             "cursor": cursor,
             "seq": str(mark),
+            "view": KEPT if filters.given or cursor else filters.view,
             "workflows": list(slugs),
             "views": [(name, WORDS[name], counts[name], _url(Filters(view=name))) for name in VIEWS],
             "pills": _pills(filters),

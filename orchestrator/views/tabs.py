@@ -11,7 +11,7 @@ from orchestrator.core.state import State
 from orchestrator.core.terminal import TERMINAL_STATUSES, Status
 from orchestrator.models import Run
 from orchestrator.queries.acts import acts_of
-from orchestrator.queries.contents import conversation, facts_of, ledger_of
+from orchestrator.queries.contents import Ledger, conversation, facts_of, ledger_of
 from orchestrator.queries.listing import names_of
 from orchestrator.queries.runs import path_of, result_of
 from orchestrator.queries.standing import dials, manifest
@@ -71,6 +71,11 @@ def _timeline(run: Run, _state: State, request: PageRequest) -> Context:
 
 
 def _graph(run: Run, _state: State, _request: PageRequest) -> Context:
+    return picture_of(run)
+
+
+def picture_of(run: Run) -> Context:
+    """The workflow's graph with the run's way lit."""
     graph = graph_of(run.tenant_id, run.workflow_version_id)
     over = Status(run.status) in TERMINAL_STATUSES
     failed = run.position if over and run.status in ("failed", "expired") else None
@@ -79,7 +84,8 @@ def _graph(run: Run, _state: State, _request: PageRequest) -> Context:
 
 
 def _messages(run: Run, _state: State, request: PageRequest) -> Context:
-    return {"conversation": conversation(run.id, before_of(request))}
+    before = before_of(request)
+    return {"conversation": conversation(run.id, before), "follows": before is None}
 
 
 def _facts(run: Run, state: State, _request: PageRequest) -> Context:
@@ -87,23 +93,44 @@ def _facts(run: Run, state: State, _request: PageRequest) -> Context:
 
 
 def _ledger(run: Run, _state: State, _request: PageRequest) -> Context:
+    return book_of(run, ledger_of(run.id))
+
+
+def book_of(run: Run, book: Ledger) -> Context:
+    """The entries in their order, and whether all of them add up to the meter."""
     cost = next((dial.meter for dial in dials(run.id) if dial.unit == "usd"), None)
-    book = ledger_of(run.id)
     agrees = cost is not None and (cost.used, cost.reserved) == (book.used, book.reserved)
-    return {"book": book, "cost": cost, "agrees": agrees}
+    return {"book": book, "entries": book.entries[::-1], "cost": cost, "agrees": agrees}
 
 
 def _audit(run: Run, _state: State, request: PageRequest) -> Context:
-    verify = run.event_seq <= QUICK or "verify" in request.GET
-    return {"acts": acts_of(run), "verified": verify, "faults": verify_run(run.id)[:20] if verify else ()}
+    return {"acts": acts_of(run), **chain_of(run, asked="verify" in request.GET)}
+
+
+def chain_of(run: Run, *, asked: bool = False) -> Context:
+    """Whether the run's trace is what was written, looked at where it is short or somebody asks."""
+    verify = run.event_seq <= QUICK or asked
+    return {"verified": verify, "faults": verify_run(run.id)[:20] if verify else ()}
 
 
 def _raw(run: Run, _state: State, request: PageRequest) -> Context:
-    before = min(before_of(request) or run.event_seq, run.event_seq)
-    events = Event.objects.filter(run_id=run.id, seq__lte=before).order_by("-seq")[:RAW]
-    lines = [orjson.dumps(shown.event(event)).decode() for event in events]
-    whole = orjson.dumps(shown.whole(run), option=orjson.OPT_INDENT_2).decode()
-    return {"raw": whole, "lines": lines[::-1], "earlier": before - RAW if before > RAW else None}
+    asked = before_of(request)
+    before = min(asked or run.event_seq, run.event_seq)
+    return {
+        **whole_of(run), "lines": lines_of(run, before - RAW, before), "follows": asked is None,
+        "earlier": before - RAW if before > RAW else None,
+    }  # fmt: skip
+
+
+def lines_of(run: Run, after: int, last: int) -> list[tuple[int, str]]:
+    """The events after one up to another as the API shows them, each with its number."""
+    events = Event.objects.filter(run_id=run.id, seq__gt=after, seq__lte=last).order_by("seq")
+    return [(event.seq, orjson.dumps(shown.event(event)).decode()) for event in events]
+
+
+def whole_of(run: Run) -> Context:
+    """The run as the API shows it."""
+    return {"raw": orjson.dumps(shown.whole(run), option=orjson.OPT_INDENT_2).decode()}
 
 
 READS: Final[Mapping[str, Callable[[Run, State, PageRequest], Context]]] = {

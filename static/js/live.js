@@ -23,9 +23,10 @@ const busy = (element) => {
   return (!chosen.isCollapsed && chosen.containsNode(element, true)) || element.matches("[data-dirty]") ||
     element.querySelector("[data-dirty], dialog[open], :popover-open, :is(input:not([type=checkbox]), textarea, select):focus");
 };
+const boxes = (element) => [element, ...element.querySelectorAll("[tabindex='0']")];
 const stops = (element) => [...element.querySelectorAll("a, button, input, select, textarea, summary, [tabindex]")];
 function replace(old, fresh) {
-  const text = fresh.outerHTML, active = document.activeElement, top = old.scrollTop;
+  const text = fresh.outerHTML, active = document.activeElement, places = boxes(old).map((box) => [box.scrollTop, box.scrollLeft]);
   if (shown.get(old) === text) return;
   if (busy(old)) return void held.set(old.id, fresh);
   const place = old.contains(active) && stops(old).indexOf(active);
@@ -33,8 +34,10 @@ function replace(old, fresh) {
   old.querySelectorAll("details").forEach((one, n) => { if (one.open && folds[n]) folds[n].open = true; });
   if (old.open) fresh.open = true;
   for (const name of ["aria-selected", "data-at", "data-picked"]) if (old.hasAttribute(name)) fresh.setAttribute(name, "");
+  const picked = fresh.querySelector("[data-pick]");
+  if (picked) picked.checked = old.querySelector("[data-pick]").checked;
   old.replaceWith(fresh);
-  fresh.scrollTop = top;
+  boxes(fresh).forEach((box, n) => { if (places[n]) [box.scrollTop, box.scrollLeft] = places[n]; });
   shown.set(fresh, text);
   if (place !== false) (old === active ? fresh : byId(active.id) ?? stops(fresh)[place])?.focus({ preventScroll: true });
 }
@@ -49,9 +52,10 @@ function insert(target, rows, top) {
   missing.forEach((row) => row.classList.add("fresh"));
   return missing.at(top ? 0 : -1);
 }
+const rowsOf = (carrier) => [...(carrier.rows ?? carrier.children)];
 function add(carrier, target, top) {
   const queue = waiting.get(target.id) ?? { rows: [], top, word: target.dataset.word ?? "event" };
-  const rows = [...carrier.children].filter((row) => !byId(row.id) && !queue.rows.some((one) => one.id && one.id === row.id));
+  const rows = rowsOf(carrier).filter((row) => !byId(row.id) && !queue.rows.some((one) => one.id && one.id === row.id));
   if (!rows.length) return;
   tell(queue.word, rows.length);
   const box = target.getBoundingClientRect(), inView = top ? box.top >= 0 : box.bottom <= innerHeight + 80;
@@ -86,7 +90,8 @@ function changed() {
 function apply(html) {
   const template = document.createElement("template");
   template.innerHTML = html;
-  const elements = [...template.content.children], loud = elements.find((one) => one.dataset.alert)?.dataset.alert;
+  // A table without an id carries rows of their own ids, which cannot stand alone.
+  const elements = [...template.content.children].flatMap((one) => (one.rows && !one.id && !one.dataset.append ? rowsOf(one) : one)), loud = elements.find((one) => one.dataset.alert)?.dataset.alert;
   if (loud && loud !== alarm) urge(loud);
   alarm = loud;
   for (const element of elements) {
@@ -103,7 +108,7 @@ function apply(html) {
 
 class Link {
   constructor({ dataset }) {
-    Object.assign(this, { path: dataset.live, cursor: dataset.seq ?? "", state: "connecting", tries: 0, failed: 0, drawn: 0, frames: [], heard: Date.now() });
+    Object.assign(this, { path: dataset.live, cursor: dataset.seq ?? "", view: dataset.view ?? "", state: "connecting", tries: 0, failed: 0, drawn: 0, frames: [], heard: Date.now() });
     this.poll = `${this.path.slice(3).replace("inbox", "approvals")}/${/-/.test(this.path) ? "events" : "changes"}.html`;
     this.open();
   }
@@ -117,7 +122,7 @@ class Link {
     socket.onmessage = ({ data }) => this.take(JSON.parse(data));
     socket.onclose = ({ code }) => { if (this.socket === socket) this.closed(code); };
   }
-  hello() { this.socket.send(JSON.stringify({ after: this.cursor, html: true })); }
+  hello() { this.socket.send(JSON.stringify({ after: this.cursor, html: true, view: this.view })); }
   take({ after, seq, html, build }) {
     const asked = this.asked;
     this.heard = Date.now();
@@ -155,7 +160,7 @@ class Link {
     this.polling = setTimeout(() => this.pull(), 3000);
     try {
       const headers = this.etag ? { "If-None-Match": this.etag } : {};
-      const answer = await fetch(`${this.poll}?after=${from}`, { headers, redirect: "manual" }), html = await answer.text();
+      const answer = await fetch(`${this.poll}?after=${from}&view=${this.view}`, { headers, redirect: "manual" }), html = await answer.text();
       if (!this.polling || this.cursor !== from) return;
       const code = answer.type === "opaqueredirect" ? 4401 : 4000 + answer.status;
       if (ENDS[code]) return this.closed(code);

@@ -10,4 +10,12 @@ export function say(text) {
   }, Math.max(0, last + 5000 - Date.now()));
 }
 
-export function urge(text) { document.getElementById("assertive").textContent = text; }
+let heard;
+
+// What was read out is taken away, so that nobody comes upon it later and the same can be said again.
+export function urge(text) {
+  const region = document.getElementById("assertive");
+  region.textContent = text;
+  clearTimeout(heard);
+  heard = setTimeout(() => region.replaceChildren(), 8000);
+}

@@ -6,6 +6,7 @@ from collections.abc import Iterator, MutableMapping
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import parse_qs
 from uuid import UUID
 
 import pytest
@@ -90,7 +91,7 @@ class Stage:
         if path.startswith("/js/"):
             body, kind = (ROOT / "static" / path[1:]).read_bytes(), b"text/javascript"
         elif path.endswith("/events.html"):
-            after = int(scope["query_string"].partition(b"=")[2] or 0)
+            after = int(parse_qs(scope["query_string"].decode()).get("after", ["0"])[0])
             found = self.feed.render(self.run, self.run, after, ())
             body, more = (
                 found.html.encode(),
@@ -230,6 +231,7 @@ def test_readers_are_told_politely_and_an_alarm_at_once(page: Page, stage: Stage
     expect(page.locator("#polite")).to_have_text(
         re.compile("[12] new events?, run waits for approval"), timeout=15_000
     )
+    expect(page.locator("#assertive")).to_be_empty(timeout=15_000)
 
 
 def test_a_lost_session_says_so(page: Page, stage: Stage) -> None:

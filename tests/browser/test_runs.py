@@ -18,8 +18,12 @@ from tests.factories.world import World, company_at
 from tests.proves import proves
 
 TABS = ("graph", "messages", "ledger", "audit", "facts", "raw")
-SHIFTS = """() => { window.shifts = 0; new PerformanceObserver((list) => {
-  for (const entry of list.getEntries()) if (!entry.hadRecentInput) window.shifts += entry.value;
+SHIFTS = """() => { window.shifts = 0; window.shifted = []; new PerformanceObserver((list) => {
+  for (const entry of list.getEntries()) if (!entry.hadRecentInput) {
+    window.shifts += entry.value;
+    for (const { node } of entry.sources)
+      window.shifted.push(node?.outerHTML?.slice(0, 90) ?? `${node?.data}`);
+  }
 }).observe({ type: "layout-shift", buffered: false }); }"""
 
 

@@ -30,6 +30,7 @@ from traces.live.viewers import (
     RESTART,
     SIGN_IN,
     TOO_MANY,
+    Look,
     Viewer,
 )
 
@@ -52,10 +53,11 @@ class Close(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """What a client says first, and again when it lost its place."""
+    """What a client says first, and again when it lost its place. `view` is the part that a page shows."""
 
     after: Cursor
     html: bool
+    view: str
 
 
 class Socket:
@@ -113,9 +115,10 @@ class Socket:
         try:
             said = orjson.loads(message.get("text") or message.get("bytes") or b"")
             after, html = said.get("after"), said.get("html", False)
-            if not isinstance(html, bool):
-                raise ValueError("html is true or false")
-            return Hello(self.feed.cursor(after), html)
+            view = said.get("view") or self.feed.views[0]
+            if not isinstance(html, bool) or view not in self.feed.views:
+                raise ValueError("html is true or false, view a part of the page")
+            return Hello(self.feed.cursor(after), html, view)
         except (ValueError, AttributeError):
             raise Close(BAD_MESSAGE) from None
 
@@ -162,8 +165,10 @@ class _Viewing:
         return self.feed, self.presence.tenant, self.subject
 
     def _join(self, after: Cursor) -> Viewer:
-        scopes = self.presence.scopes if self.hello.html else None
-        return self.hub.join(*self._where, after, scopes)
+        return self.hub.join(*self._where, after, self._look())
+
+    def _look(self) -> Look | None:
+        return Look(self.presence.scopes, self.hello.view) if self.hello.html else None
 
     async def run(self, receive: Receive, send: Send) -> None:
         """Send, listen, beat and look again side by side, until one of them is over. Raises Close."""
@@ -219,5 +224,4 @@ class _Viewing:
         while True:
             await asyncio.sleep(self.hub.limits.recheck * uniform(0.8, 1.0))  # noqa: S311 - spread, not secret
             self.presence = await self.door.look_again(self.presence)
-            if self.hello.html:
-                self.viewer.scopes = self.presence.scopes
+            self.viewer.look = self._look()

@@ -3,13 +3,19 @@
 Every feed has its scripted twin in `traces.live.scripted`.
 """
 
-from collections.abc import Mapping
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
+import orjson
+
+from tenancy.context import tenant
+from tenancy.marks import mark_text
+from traces.live.publishing import group_of_tenant
+
 Cursor = int | str
-"""Where a reader stands in a feed: a run's sequence number, or a list's mark (tenancy/marks.py). Opaque to
-clients."""
+"""Where a reader stands in a feed: a run's sequence number, for a page with what stands beside the events
+("12.9f3c"); or a list's mark (tenancy/marks.py). Opaque to clients."""
 
 
 class Item(NamedTuple):
@@ -58,6 +64,8 @@ class Feed(Protocol):
     texts in whose order an earlier one comes first."""
     pages: bool
     """Whether it can be rendered for a page."""
+    views: tuple[str, ...]
+    """The parts of the page that can be followed, the first where a page names none."""
 
     def cursor(self, given: object) -> Cursor:
         """The cursor a client gave; None and "" are the beginning. Raises ValueError for what is none."""
@@ -75,9 +83,17 @@ class Feed(Protocol):
         """What came after a cursor, oldest first, a bounded number."""
         ...
 
-    def render(self, tenant_id: UUID, subject: UUID, after: Cursor, scopes: tuple[str, ...]) -> Fragments:
-        """The same for a page whose reader holds `scopes`. Not called where there are no `pages`."""
+    def render(
+        self, tenant_id: UUID, subject: UUID, after: Cursor, scopes: tuple[str, ...], view: str = ""
+    ) -> Fragments:
+        """The same for a page that shows `view` and whose reader holds `scopes`. Not called without
+        `pages`."""
         ...
+
+
+def place(cursor: Cursor) -> int:
+    """The sequence number in a run's cursor."""
+    return int(str(cursor).partition(".")[0] or 0)
 
 
 def sequence(given: object) -> int:
@@ -92,3 +108,55 @@ def sequence(given: object) -> int:
     if not 0 <= found <= 2**53:
         raise ValueError("a cursor is a whole number from 0 on")
     return found
+
+
+Row = TypeVar("Row")
+StateFragments = Callable[[UUID, str, tuple[str, ...], str], Fragments]
+
+
+class StateFeed(Feed):
+    """The base of a tenant's lists: things as they stand after a change. Its subject is the tenant.
+
+    `changed` reads which changed after a mark, the cursor after them and whether there are more (inside the
+    tenant's context); `shown` is one of them as JSON; `fragments` draws the same for a page, None where there
+    is no page.
+    """
+
+    states = True
+
+    def __init__(
+        self,
+        items: str,
+        changed: Callable[[str], tuple[Sequence[Row], str, bool]],
+        shown: Callable[[Row], Mapping[str, Any]],
+        fragments: StateFragments | None = None,
+        views: tuple[str, ...] = ("",),
+    ) -> None:
+        self.items, self.pages, self.views = items, fragments is not None, views
+        self._changed, self._shown, self._fragments = changed, shown, fragments
+
+    def cursor(self, given: object) -> Cursor:
+        """A mark's text. Raises ValueError."""
+        return mark_text(given)
+
+    def group(self, tenant_id: UUID, subject: UUID) -> str:
+        """The tenant's."""
+        return group_of_tenant(tenant_id)
+
+    def find(self, tenant_id: UUID, subject: UUID) -> bool:
+        """Whether it is the tenant's own list."""
+        return tenant_id == subject
+
+    def read(self, tenant_id: UUID, subject: UUID, after: Cursor) -> Batch:
+        """The rows that changed."""
+        with tenant(tenant_id):
+            rows, seq, more = self._changed(str(after))
+            items = tuple(Item(0, orjson.dumps(self._shown(row))) for row in rows)
+        return Batch(seq, items, more=more)
+
+    def render(
+        self, tenant_id: UUID, subject: UUID, after: Cursor, scopes: tuple[str, ...], view: str = ""
+    ) -> Fragments:
+        """What the list's page applies."""
+        assert self._fragments is not None  # noqa: S101 - not called where there are no pages
+        return self._fragments(tenant_id, str(after), scopes, view)

@@ -1,5 +1,5 @@
 """One follower for each thing that is watched in this process, however many watch it: it reads once, renders
-once for each set of scopes, and shares out."""
+once for each part of the page and set of scopes, and shares out."""
 
 import asyncio
 from collections import defaultdict
@@ -9,9 +9,9 @@ from uuid import UUID
 
 import structlog
 
-from traces.live.feeds import Cursor, Feed
+from traces.live.feeds import Cursor, Feed, place
 from traces.live.readers import Readers
-from traces.live.viewers import Limits, Packet, Viewer, packet_of, packet_of_page
+from traces.live.viewers import Limits, Look, Packet, Viewer, packet_of, packet_of_page
 
 log = structlog.get_logger(__name__)
 # Viewers of a run that stand this close together are served by one read.
@@ -32,7 +32,7 @@ class Follower:
 
     def hint(self, seq: int) -> None:
         """Somebody says that there is news up to `seq` (0: of an unknown extent)."""
-        known = seq and not self.feed.states and all(int(v.at) >= seq for v in self.viewers if not v.behind)
+        known = seq and not self.feed.states and all(place(v.at) >= seq for v in self.viewers if not v.behind)
         if not known:
             self._news.set()
 
@@ -68,13 +68,13 @@ class Follower:
 
     async def _catch_up(self) -> bool:
         """Bring every viewer as far as one read brings them; whether there is more already."""
-        by_scopes: dict[tuple[str, ...] | None, list[Viewer]] = defaultdict(list)
+        by_look: dict[Look | None, list[Viewer]] = defaultdict(list)
         for viewer in self.viewers:
-            by_scopes[viewer.scopes].append(viewer)
+            by_look[viewer.look].append(viewer)
         again = False
-        for scopes, viewers in by_scopes.items():
-            for after, members in self._clusters(viewers, one_by_one=scopes is not None):
-                again |= await self._serve(after, members, scopes)
+        for look, viewers in by_look.items():
+            for after, members in self._clusters(viewers, one_by_one=look is not None):
+                again |= await self._serve(after, members, look)
         return again
 
     def _clusters(
@@ -98,26 +98,26 @@ class Follower:
             return
         low: int | None = None
         near: list[Viewer] = []
-        for cursor in sorted(at, key=int):
-            if low is not None and (one_by_one or int(cursor) - low > NEAR):
+        for cursor in sorted(at, key=place):
+            if low is not None and (one_by_one or place(cursor) - low > NEAR):
                 yield low, near
                 low, near = None, []
-            low = int(cursor) if low is None else low
+            low = place(cursor) if low is None else low
             near = [*near, *at[cursor]]
         if low is not None:
             yield low, near
 
-    async def _serve(self, after: Cursor, members: list[Viewer], scopes: tuple[str, ...] | None) -> bool:
+    async def _serve(self, after: Cursor, members: list[Viewer], look: Look | None) -> bool:
         """Read once and share out."""
         where = (self.tenant_id, self.subject, after)
         stood = {viewer: viewer.at for viewer in members}
         made: dict[Cursor, Packet] = {}
         states = self.feed.states
-        if scopes is None:
+        if look is None:
             batch = await self._reading(self.feed.read, *where)
             made = {at: packet_of(batch, self.feed.items, at, states=states) for at in set(stood.values())}
         else:
-            found = await self._reading(self.feed.render, *where, scopes)
+            found = await self._reading(self.feed.render, *where, *look)
             made = dict.fromkeys(stood.values(), packet_of_page(found, states=states))
         more = False
         for viewer, at in stood.items():

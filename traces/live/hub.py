@@ -13,7 +13,7 @@ from channels.layers import get_channel_layer
 from traces.live.feeds import Cursor, Feed
 from traces.live.follower import Follower
 from traces.live.readers import Readers
-from traces.live.viewers import RESTART, Limits, Viewer
+from traces.live.viewers import RESTART, Limits, Look, Viewer
 
 log = structlog.get_logger(__name__)
 Key = tuple[str, UUID, UUID]
@@ -125,10 +125,10 @@ class Hub:
                 del self._seats[principal]
 
     def join(
-        self, feed: Feed, tenant_id: UUID, subject: UUID, after: Cursor, scopes: tuple[str, ...] | None = None
+        self, feed: Feed, tenant_id: UUID, subject: UUID, after: Cursor, look: Look | None = None
     ) -> Viewer:
-        """Follow a subject from a cursor on: frames for a program, or fragments for a page's `scopes`."""
-        viewer = Viewer(after, scopes, self.limits)
+        """Follow a subject from a cursor on: frames for a program, or fragments for a page's `look`."""
+        viewer = Viewer(after, look, self.limits)
         key = (feed.items, tenant_id, subject)
         follower = self._followers.get(key)
         if follower is None:

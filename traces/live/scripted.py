@@ -19,6 +19,7 @@ class ScriptedFeed(Feed):
         self.items = "events"
         self.states = states
         self.pages = True
+        self.views = ("", "other")
         self.reads = 0
         self.renders = 0
         self.failing = False
@@ -69,7 +70,9 @@ class ScriptedFeed(Feed):
         end = b'{"status":"completed"}' if subject in self._ended and not more else None
         return Batch(seq, items, {"progress": b'{"progress_id":%d}' % seq}, more, end)
 
-    def render(self, tenant_id: UUID, subject: UUID, after: Cursor, scopes: tuple[str, ...]) -> Fragments:
+    def render(
+        self, tenant_id: UUID, subject: UUID, after: Cursor, scopes: tuple[str, ...], view: str = ""
+    ) -> Fragments:
         """One `<li>` an event, appended to `#timeline`, and a `<p id="count">`."""
         batch = self.read(tenant_id, subject, after)
         self.renders += 1

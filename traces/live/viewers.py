@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from traces.live.feeds import Batch, Cursor, Fragments, Item
+from traces.live.feeds import Batch, Cursor, Fragments, Item, place
 
 SIGN_IN, NO_PERMISSION, GONE, TOO_SLOW, TOO_MANY = 4401, 4403, 4404, 4408, 4429
 BAD_MESSAGE, RESTART = 4400, 1012
@@ -30,6 +30,13 @@ class Limits:
     share: float = 0.5
     # Messages a client may send in a minute: its cursor, now and then.
     messages_a_minute: int = 60
+
+
+class Look(NamedTuple):
+    """What of a page is followed: the scopes its reader holds, and the part of it that is shown."""
+
+    scopes: tuple[str, ...]
+    view: str = ""
 
 
 class Packet(NamedTuple):
@@ -62,7 +69,7 @@ def _json(value: Any) -> str:
 
 def packet_of(batch: Batch, name: str, after: Cursor, *, states: bool) -> Packet:
     """The JSON frame of a batch for those who stand at `after`; what they have is left out."""
-    items = batch.items if states else tuple(item for item in batch.items if item.seq > int(after))
+    items = batch.items if states else tuple(item for item in batch.items if item.seq > place(after))
     body = b",".join(item.body for item in items)
     beside = tuple(sorted(batch.beside.items()))
     if batch.end is not None:
@@ -83,19 +90,19 @@ def packet_of_page(found: Fragments, *, states: bool) -> Packet:
 
 def _digest(body: bytes, seq: Cursor, *, states: bool) -> bytes:
     """What tells news from a repetition: of states their content alone, of events their place too."""
-    return blake2b(body if states else b"%d:%s" % (int(seq), body), digest_size=16).digest()
+    return blake2b(body if states else b"%d:%s" % (place(seq), body), digest_size=16).digest()
 
 
 class Viewer:
     """Somebody who follows a feed.
 
     `at` is where the follower reads on for them, `told` what they were last told: for a list the first runs
-    ahead of the second while nothing changes. `scopes` are those of a page, None for a program.
+    ahead of the second while nothing changes. `look` is a page's, None for a program.
     """
 
-    def __init__(self, after: Cursor, scopes: tuple[str, ...] | None, limits: Limits) -> None:
+    def __init__(self, after: Cursor, look: Look | None, limits: Limits) -> None:
         self.at = self.told = after
-        self.scopes = scopes
+        self.look = look
         self.behind = True
         self.lapsed: int | None = None
         self.ended = False

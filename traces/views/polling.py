@@ -14,19 +14,22 @@ from traces.live.feeds import Feed
 
 
 def poll(request: PageRequest, feed: Feed, subject: UUID) -> HttpResponse:
-    """The fragments after `?after=`, the cursors in headers; 304 where they are what the page has.
+    """The fragments of `?view=` after `?after=`, the cursors in headers; 304 where the page has them already.
 
-    Raises BadRequest for a cursor that is none, NotFound for what the tenant does not have.
+    Raises BadRequest for a cursor or a view that is none, NotFound for what the tenant does not have.
     """
+    view = request.GET.get("view") or feed.views[0]
     try:
         after = feed.cursor(request.GET.get("after"))
     except ValueError:
         raise BadRequest from None
+    if view not in feed.views:
+        raise BadRequest
     tenant_id = request.member.tenant.id
     if not feed.pages or not feed.find(tenant_id, subject):
         raise NotFound
     scopes = tuple(scope.value for scope in request.member.scopes)
-    found = feed.render(tenant_id, subject, after, scopes)
+    found = feed.render(tenant_id, subject, after, scopes, view)
     tag = f'"{blake2b(found.html.encode(), digest_size=12).hexdigest()}"'
     headers = {"ETag": tag, "Interlock-After": str(found.after), "Interlock-Seq": str(found.seq)}
     if tag in parse_etags(request.headers.get("If-None-Match", "")) and not found.more:

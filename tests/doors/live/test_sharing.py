@@ -8,12 +8,13 @@ from uuid import UUID
 
 import pytest
 from channels.routing import URLRouter
+from django.test import Client
 
 from config.embedded import EmbeddedValkey
 from config.routing import router
 from tests.conftest import House
 from tests.doors.api.program import Program
-from tests.doors.live.client import Follower, closing, following
+from tests.doors.live.client import Follower, closing, following, in_thread
 from tests.doors.live.serving import QUICK, Serving
 from tests.proves import proves
 from traces.consumers.sockets import Socket
@@ -141,3 +142,35 @@ async def test_a_store_that_is_away_ends_no_viewing(
         await asyncio.sleep(0.3)
         feed.failing = False
         await follower.until(lambda f: f.after == 2)
+
+
+async def test_viewers_of_one_part_of_a_page_share_a_drawing_and_those_of_another_have_their_own(
+    site: Serving, house: House, feed: ScriptedFeed, run: UUID
+) -> None:
+    session = {"Origin": f"http://{site.base}", "Cookie": await in_thread(cookie, house)}
+    views = ["", "", "", "other"]
+    stack = [following(site.base, f"/ws/runs/{run}", headers=session, html=True, view=one) for one in views]
+    followers = [await one.__aenter__() for one in stack]
+    for follower in followers:
+        await follower.until(lambda f: f.after == 1)
+    before = feed.renders
+    announce(house.tenant.id, run, feed.append(house.tenant.id, run, b'{"n":2}'))
+    for follower in followers:
+        await follower.until(lambda f: f.after == 2)
+    # Two parts of the page: each is drawn once for the news, and once more at most by the look that follows.
+    assert 2 <= feed.renders - before <= 4
+    for opened in stack:
+        await opened.__aexit__(None, None, None)
+
+
+async def test_a_part_that_no_page_has_is_refused(site: Serving, house: House, run: UUID) -> None:
+    session = {"Origin": f"http://{site.base}", "Cookie": await in_thread(cookie, house)}
+    async with following(site.base, f"/ws/runs/{run}", headers=session, html=True, view="none") as follower:
+        assert await closing(follower) == 4400
+
+
+def cookie(house: House) -> str:
+    """The cookie of a session of the operator's."""
+    client = Client()
+    client.force_login(house.people.operator.person)
+    return f"sessionid={client.cookies['sessionid'].value}"

@@ -18,6 +18,7 @@ from tests.doors.pages.people import world as world
 from tests.doubles.company import Company
 from tests.factories.world import World, company_at
 from tests.proves import proves
+from traces.live.feeds import place
 
 
 @proves("R-UI-3", part="page")
@@ -29,7 +30,7 @@ def test_a_waiting_run_says_why_and_leads_to_the_decision(world: World, company:
     (request,) = world.open_requests(run)
     assert f"/approvals/{request.id}" in page
     assert f'data-live="/ws/runs/{run}"' in page
-    assert f'data-seq="{world.run(run).event_seq}"' in page
+    assert f'data-seq="{world.run(run).event_seq}.' in page
 
 
 @pytest.mark.parametrize("tab", list(TABS))
@@ -176,7 +177,7 @@ def test_fragments_bring_an_old_page_to_what_a_new_one_shows(world: World, compa
         world.approve_all(run)
     news = run_fragments(world.id, run, before, ("read",))
     page = text(at(world.people.auditor).get(f"/runs/{run}"))
-    assert (news.after, news.seq, news.more) == (before, world.run(run).event_seq, False)
+    assert (news.after, place(news.seq), news.more) == (before, world.run(run).event_seq, False)
     for part in ("run-standing", "run-dials"):
         piece = news.html.split(f'id="{part}"')[1].split("</section>")[0]
         assert piece in page, part
@@ -184,7 +185,7 @@ def test_fragments_bring_an_old_page_to_what_a_new_one_shows(world: World, compa
     assert len(rows) > 5
     for row in rows:
         assert row in page
-    assert run_fragments(world.id, run, int(news.seq), ("read",)).html == ""
+    assert run_fragments(world.id, run, news.seq, ("read",)).html == ""
 
 
 def test_a_page_of_a_run_asks_a_bounded_number_of_questions(world: World, company: Company) -> None:

@@ -34,6 +34,7 @@ KEPT = 2_000
 HOSTILE = '<span class="hostile" dir="auto">{}</span>'
 FOLDED = '<details class="fold"><summary>Show all {} characters</summary>{}</details>'
 LINE = '<bdi class="hostile">{}</bdi>'
+CLOCK = '<time class="{}" datetime="{}" title="{}">{}</time>'
 CUT = '<span class="muted" title="{} more characters">…</span>'
 HANDLES_ITSELF = (CheckboxInput, RadioSelect, CheckboxSelectMultiple)
 
@@ -122,6 +123,15 @@ def when(at: datetime | None, prefix: str = "") -> SafeString:
     text = f"{local:%d %b %Y, %H:%M:%S} {local:%Z}"
     return format_html(
         '<time datetime="{}" title="{}" data-time>{}{}</time>', at.isoformat(), text, prefix, text
+    )
+
+
+@register.simple_tag
+def clock(at: datetime, classes: str) -> SafeString:
+    """A moment of a known day in the reader's zone: its hour, with the whole of it in the title."""
+    local = timezone.localtime(at)
+    return format_html(
+        CLOCK, classes, at.isoformat(), f"{local:%Y-%m-%d %H:%M:%S.%f %Z}", f"{local:%H:%M:%S}"
     )
 
 

@@ -23,8 +23,10 @@ PRETENDERS = frozenset(
 )
 NAMED = {ESC: "ESC", "\r": "CR", "\x00": "NUL", "\x07": "BEL", "\x08": "BS", "\x7f": "DEL"}
 COMBINING = "\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
-# Outside of this nothing hides, so that there is nothing to look for.
-_MAY_HIDE = re.compile(rf"[^\n\t -~]|\n{{{MOST_LINES + 1},}}|[ \t]{{{MOST_BLANKS + 1},}}")
+# Where nothing but these stands nothing hides, and there is nothing to look for: ASCII, Latin-1 without its
+# odd blank and hyphen, and the dashes, quotes and arrows of our own sentences.
+HARMLESS = "\n\t -~\u00a1-\u00ac\u00ae-\u00ff\u2013\u2014\u2018\u2019\u201c\u201d\u2026\u2192\u2212"
+_MAY_HIDE = re.compile(rf"[^{HARMLESS}]|\n{{{MOST_LINES + 1},}}|[ \t]{{{MOST_BLANKS + 1},}}")
 _PARTS = re.compile(rf"\n{{{MOST_LINES + 1},}}|[ \t]{{{MOST_BLANKS + 1},}}|[\w{COMBINING}]+|[^\w]", re.DOTALL)
 
 

@@ -31,6 +31,7 @@ NEWEST: Final = ("-created_at", "-id")
 PLANNING: Final = """
 SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('enable_seqscan', 'off', true)"""
 LIVE: Final = ("queued", "in_progress", "awaiting_gate", "awaiting_input", "paused")
+
 VIEWS: Final[Mapping[str, tuple[str, ...]]] = {
     "needs": ("awaiting_gate", "awaiting_input", "paused"),
     "active": ("queued", "in_progress"),
@@ -206,9 +207,18 @@ def count(found: "QuerySet[Any]") -> Count:
 
 
 def view_counts() -> dict[str, Count]:
-    """How many runs are in each view."""
+    """How many runs are in each view, as the list of each counts them, in one trip."""
     plan_anew()
-    return {name: count(runs_by(Filters(view=name))) for name in VIEWS}
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {', '.join(map(_counting, VIEWS.values()))}")
+        numbers = cursor.fetchone()
+    assert numbers is not None
+    return {name: Count(number) for name, number in zip(VIEWS, numbers, strict=True)}
+
+
+def _counting(states: tuple[str, ...]) -> str:
+    of = f"WHERE status IN ({', '.join(map(repr, states))})" if states else ""
+    return f"(SELECT count(*) FROM (SELECT 1 FROM orchestrator_run {of} LIMIT {CAP + 1}) AS those)"  # noqa: S608 - our own words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from orchestrator.core.terminal import Status, TerminalCode
 from orchestrator.core.timeline import Mood, Row, fold
 from orchestrator.models import ManifestRow, Run
 from orchestrator.queries.listing import Meter
-from orchestrator.queries.timeline import FOLDED, told
+from orchestrator.queries.timeline import FOLDED, all_told
 from orchestrator.runtime.recall import pins_of
 from traces.models import Event
 
@@ -144,8 +144,8 @@ def effects_done(run: Run) -> tuple[Done, ...]:
     sent = events.filter(kind="call_attempted").extra(where=[CHANGED])  # noqa: S610 - our own words
     if not sent.exists():
         return ()
-    held = list(events.filter(kind__in=FOLDED["tools"]).order_by("-seq")[:2_000])[::-1]
-    rows = [row for row in fold(map(told, held)) if _mutated(row)]
+    held = all_told(events.filter(kind__in=FOLDED["tools"]).order_by("-seq")[:2_000])[::-1]
+    rows = [row for row in fold(held) if _mutated(row)]
     by_name: Mapping[str, Any] = pins(run).by_name
     return tuple(
         Done(row=row, reversibility=tool.reversibility.value, effects=tool.side_effects)

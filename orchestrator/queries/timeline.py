@@ -10,7 +10,7 @@ from typing import Final
 from uuid import UUID
 
 import orjson
-from django.db.models import BooleanField, Q
+from django.db.models import BooleanField, Q, QuerySet
 from django.db.models.expressions import RawSQL
 
 from orchestrator.core.timeline import KINDS, Mood, Row, Told, Voice, fold, said_of
@@ -38,6 +38,11 @@ _PEOPLE = (
 FOLDED: Final = {"model": _MODEL, "tools": _TOOLS, "approvals": _PEOPLE}
 _MONEY = tuple(kind for kind, words in KINDS.items() if words.voice is Voice.MONEY)
 _BAD = tuple(kind for kind, words in KINDS.items() if words.mood is Mood.PROBLEM)
+MOODS: Final = {Mood.PROBLEM: ("alert", "Problem"), Mood.WAIT: ("diamond", "Waits")}
+VOICES: Final = {
+    Voice.MODEL: "agent", Voice.TOOL: "tool", Voice.PEOPLE: "person", Voice.MONEY: "money",
+    Voice.RUN: "system", Voice.ANSWER: "system",
+}  # fmt: skip
 MENTIONS = "convert_from(body, 'UTF8') ILIKE ANY(%s)"
 HOLDING = """
 SELECT encode(digest, 'hex') FROM traces_payload
@@ -55,6 +60,17 @@ class ShownRow:
     def spoken(self) -> tuple[tuple[Told, Said], ...]:
         """Its events in words."""
         return tuple((told, said_of(told)) for told in self.row.events)
+
+    @property
+    def symbol(self) -> tuple[str, str]:
+        """Its icon, and what that says where the words do not."""
+        return MOODS.get(self.row.mood) or (VOICES[self.row.voice], "")
+
+    @property
+    def took(self) -> float | None:
+        """Seconds from its first event to its newest; None where there is one, or it is not over."""
+        row = self.row
+        return None if row.last == row.seq or row.mood in (Mood.BUSY, Mood.WAIT) else row.took
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,10 +97,15 @@ def told(event: Event) -> Told:
     return Told(event.seq, event.at, event.kind, event.actor, orjson.loads(bytes(event.body)))
 
 
+def all_told(events: "QuerySet[Event]") -> list[Told]:
+    """Events as they are read for a page, without what proves them: 200 on a page are 600 read."""
+    rows = events.values_list("seq", "at", "kind", "actor", "body")
+    return [Told(seq, at, kind, actor, orjson.loads(bytes(body))) for seq, at, kind, actor, body in rows]
+
+
 def stretch(run_id: UUID, low: int, high: int) -> list[Told]:
     """The events after `low` up to `high`, in order."""
-    found = Event.objects.filter(run_id=run_id, seq__gt=low, seq__lte=high).order_by("seq")
-    return [told(event) for event in found]
+    return all_told(Event.objects.filter(run_id=run_id, seq__gt=low, seq__lte=high).order_by("seq"))
 
 
 def timeline(run_id: UUID, newest: int, before: int | None = None) -> Stretch:
@@ -120,16 +141,16 @@ def found(run_id: UUID, newest: int, *, show: str, text: str, before: int | None
     """The newest rows that are of one sort (SHOWS) and hold `text`, at most a hundred."""
     events = Event.objects.filter(run_id=run_id, seq__lte=newest if before is None else before)
     if show in FOLDED and not text:
-        held = list(events.filter(kind__in=FOLDED[show]).order_by("-seq")[: 8 * FOUND])[::-1]
-        rows = [row for row in fold(map(told, held)) if row.voice is not Voice.MONEY][-FOUND:]
+        held = all_told(events.filter(kind__in=FOLDED[show]).order_by("-seq")[: 8 * FOUND])[::-1]
+        rows = [row for row in fold(held) if row.voice is not Voice.MONEY][-FOUND:]
         earlier = rows[0].seq - 1 if rows and len(held) == 8 * FOUND else None
         return Stretch(rows=with_names(rows), earlier=earlier, last=newest)
     events = events.filter(_sort(show)) if show != "all" else events
     if text:
         mentions = RawSQL(MENTIONS, [_patterns(run_id, text[:LONGEST])], BooleanField())  # noqa: S611 - bound
         events = events.filter(mentions)
-    held = list(events.order_by("-seq")[: FOUND + 1])[::-1]
-    more, spoken = len(held) > FOUND, [told(event) for event in held[-FOUND:]]
+    held = all_told(events.order_by("-seq")[: FOUND + 1])[::-1]
+    more, spoken = len(held) > FOUND, held[-FOUND:]
     if show == "problems":
         spoken = [one for one in spoken if mood_of(one) is Mood.PROBLEM]
     return Stretch(rows=singly(spoken), earlier=held[0].seq if more else None, last=newest)

@@ -35,9 +35,10 @@ LINE = Template(
 # What markup, blanks, breaks and letters of other scripts are made of, often enough to meet.
 ROUGH = st.text(
     st.one_of(
-        st.sampled_from(" \t\n<>&\"'\x1b\u202e\u200d\u0301\u0430\u00a0\u3164"),
+        st.sampled_from(" \t\n<>&\"'\x1b\u202e\u200d\u0301\u0430\u00a0\u3164\u00ad\u2013\u2192\u00b5\u00e9"),
         st.characters(codec="utf-8"),
         st.characters(codec="ascii"),
+        st.characters(codec="latin-1"),
     ),
     max_size=60,
 )
@@ -64,6 +65,14 @@ def test_a_text_in_which_nothing_hides_is_one_piece_and_the_same_as_read_letter_
     assert bool(marked) == any(piece.mark for piece in found)
     if not marked:
         assert found == ([Piece(text)] if text else [])
+
+
+def test_no_letter_that_is_passed_over_would_be_marked_alone_or_in_a_word() -> None:
+    passed = [chr(at) for at in range(0x3000) if hiding._MAY_HIDE.search(chr(at)) is None]
+    assert len(passed) == 200
+    assert [
+        one for one in passed for text in (one, f"ab{one}cd") if any(p.mark for p in hiding._marked(text))
+    ] == []
 
 
 @pytest.mark.parametrize(

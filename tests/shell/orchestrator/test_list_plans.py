@@ -1,0 +1,125 @@
+"""How the list's questions are answered by the database: from an index, whatever is asked for (R-UI-12)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+import pytest
+from django.db import connection
+
+from orchestrator.queries.listing import PAGE, VIEWS, filters_of, listed, view_counts
+from orchestrator.queries.overview import overview
+from tenancy.clock import database_now
+from tenancy.context import tenant
+from tests.conftest import House
+from tests.factories.world import World, make_world
+from tests.proves import proves
+
+RUNS = 4_000
+SEED = """
+INSERT INTO orchestrator_run
+  (id, tenant_id, task_id, workflow, title, workflow_version_id, mode, scripted, submitted_by, owner, status,
+   position, terminal_code, reason, result, version, fence, takeovers, record_number, record_hash, event_seq,
+   event_hash, snapshot_number, patch_bytes, manifest_digest, created_at, started_at, finished_at)
+SELECT gen_random_uuid(), r.tenant_id, r.task_id, r.workflow, 'Refund order A-' || n, r.workflow_version_id,
+  r.mode, r.scripted, r.submitted_by, r.owner, CASE WHEN n %% 20 = 0 THEN 'failed' ELSE 'completed' END,
+  r.position, CASE WHEN n %% 20 = 0 THEN 'TIMEOUT' ELSE 'SUCCESS' END, '', '', 9, 9, 0, 40, r.record_hash, 99,
+  r.event_hash, 0, 0, r.manifest_digest, now() - n * interval '1 minute', now(), now()
+  FROM orchestrator_run r, generate_series(1, %(runs)s) n WHERE r.id = %(run)s"""
+ASKED = (
+    "", "status=failed", "status=completed", "status=queued", "workflow=tool-loop", "workflow=none",
+    "terminal_code=TIMEOUT", "terminal_code=SUCCESS&workflow=tool-loop", "q=A-3999", "q=order",
+    "q=no+such+title", "tool=orders.lookup", "cost__gt=0.5", "cost__gt=0.5&status=failed",
+    "created_after=2001-01-01T00:00Z&view=problems", "finished_after=2001-01-01T00:00Z",
+    *(f"view={view}" for view in VIEWS),
+)  # fmt: skip
+
+
+@pytest.fixture
+def many(house: House, superuser: psycopg.Connection) -> World:
+    """A tenant of four thousand runs, of which the planner knows."""
+    world = make_world(house)
+    run = world.submit("tool-loop", "The first of many")
+    # The guards judge moves; these rows were never moved.
+    with superuser.transaction():
+        superuser.execute("SET LOCAL session_replication_role = replica")
+        superuser.execute(SEED, {"run": run, "runs": RUNS})
+    superuser.execute("ANALYZE orchestrator_run")
+    return world
+
+
+@contextmanager
+def plans() -> Iterator[list[str]]:
+    """The plans of the statements over runs, each as it is made where it is asked for."""
+    found: list[str] = []
+
+    def explained(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if "FROM orchestrator_run" in sql.replace('"', ""):
+            with connection.cursor() as cursor:
+                execute_plainly(cursor, f"EXPLAIN {sql}", params)
+                found.append("\n".join(line for (line,) in cursor.fetchall()))
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(explained):
+        yield found
+
+
+def execute_plainly(cursor: Any, sql: str, params: Any) -> None:
+    """Past the wrapper."""
+    cursor.cursor.execute(sql, params)
+
+
+def asked(query: str) -> dict[str, str]:
+    """The parts of an address."""
+    return dict(part.split("=") for part in query.replace("+", " ").split("&") if part)
+
+
+@proves("R-UI-12", part="no filter reads all runs")
+@pytest.mark.parametrize("query", ASKED)
+def test_no_filter_reads_the_table_of_runs_from_end_to_end(many: World, query: str) -> None:
+    with tenant(many.id), plans() as found:
+        page = listed(filters_of(asked(query)))
+        if page.following:
+            listed(filters_of(asked(query)), page.following)
+    assert found != []
+    assert [plan for plan in found if "Seq Scan on orchestrator_run" in plan] == []
+
+
+@proves("R-UI-12", part="counting reads no table")
+def test_counting_the_views_and_the_first_page_read_indexes_alone(many: World) -> None:
+    with tenant(many.id), plans() as found:
+        counts = view_counts()
+        overview(database_now())
+    assert str(counts["problems"]) == "200"
+    assert (counts["all"].number, str(counts["needs"])) == (RUNS + 1, "0")
+    assert [plan for plan in found if "Seq Scan on orchestrator_run" in plan] == []
+
+
+def test_a_rare_title_is_looked_for_in_the_index_of_titles_and_found(many: World) -> None:
+    with tenant(many.id), plans() as found:
+        (row,) = listed(filters_of({"q": "a-3999"})).rows
+    assert row.run.title == "Refund order A-3999"
+    assert "run_newest" in found[0]
+
+
+def test_the_newest_that_cost_more_come_first_and_pages_follow(
+    many: World, superuser: psycopg.Connection
+) -> None:
+    with tenant(many.id):
+        first = listed(filters_of({}))
+    dear = [row.run.id for row in first.rows[1::2]]
+    lines = (
+        'INSERT INTO budgets_line (id, tenant_id, account_id, dimension, "limit", used, reserved) '
+        "SELECT gen_random_uuid(), tenant_id, id, 'cost_usd', 1, 0.7, 0 "
+        "FROM orchestrator_run WHERE id = ANY(%s)"
+    )
+    with superuser.transaction():
+        superuser.execute("SET LOCAL session_replication_role = replica")
+        superuser.execute(lines, (dear,))
+    with tenant(many.id):
+        assert [row.run.id for row in listed(filters_of({"cost__gt": "0.6"})).rows] == dear
+        assert listed(filters_of({"cost__gt": "0.7"})).rows == ()
+    assert len(dear) == PAGE // 2

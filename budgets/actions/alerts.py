@@ -16,8 +16,6 @@ from budgets.core.alerting import FULL, LAST_PART, newly_reached
 from budgets.core.posting import LineState
 from budgets.core.tranche import Squaring
 from budgets.ledger import Cursor
-from budgets.models import Account
-from tenancy.context import raw_cursor, tenant
 from tenancy.ids import fresh_id
 
 _LETTERS: Final = """
@@ -39,17 +37,17 @@ WITH raised AS (
 _REFUSED: Final = f"""
 WITH raised AS (
   INSERT INTO budgets_alert AS known {_COLUMNS}
-  SELECT %(id)s, %(tenant)s, a.id, a.kind, a.window_start, a.window_end, {FULL}, l."limit", l.used,
+  SELECT gen_random_uuid(), %(tenant)s, a.id, a.kind, a.window_start, a.window_end, {FULL}, l."limit", l.used,
          l.reserved, %(wanted)s::numeric, %(at)s
     FROM budgets_account a JOIN budgets_line l ON l.tenant_id = a.tenant_id AND l.account_id = a.id
-   WHERE a.tenant_id = %(tenant)s AND a.kind = %(kind)s AND a.window_start <= %(at)s
-     AND a.window_end > %(at)s AND l."limit" > 0
+   WHERE a.tenant_id = %(tenant)s AND a.kind IN ('tenant_day', 'tenant_month')
+     AND a.window_start <= %(at)s AND a.window_end > %(at)s
+     AND l."limit" - l.used - l.reserved < %(wanted)s AND l."limit" > 0
      AND (l."limit" - l.used - l.reserved) * {LAST_PART} < l."limit"
   ON CONFLICT (tenant_id, account_id, threshold) DO UPDATE
      SET wanted_usd = least(known.wanted_usd, excluded.wanted_usd)
-  RETURNING known.id)
-{_LETTERS}
-   AND raised.id = %(id)s"""  # noqa: S608 - our own texts
+  RETURNING known.id, known.xmax = 0 AS new)
+{_LETTERS} AND raised.new"""  # noqa: S608 - our own texts
 
 
 def tell_squared(
@@ -89,12 +87,7 @@ def tell_line(
     )  # fmt: skip
 
 
-def tell_refused(tenant_id: UUID, kind: str, wanted: Decimal, at: datetime) -> None:
-    """Note that a tenant's window (`kind`: tenant_day or tenant_month) could not bear `wanted` US$: near its
-    end that is its ceiling. Of a run's own line nothing is noted. Outermost verb: owns the transaction, for
-    the one that asked was undone."""
-    if kind == Account.Kind.RUN:
-        return
-    with tenant(tenant_id):
-        values = {"tenant": tenant_id, "kind": kind, "wanted": wanted, "at": at, "id": fresh_id()}
-        raw_cursor().execute(_REFUSED, values)
+def tell_refused(tenant_id: UUID, wanted: Decimal, at: datetime, cursor: Cursor) -> None:
+    """Note that the tenant's day or month could not bear `wanted` US$: near its end that is its ceiling.
+    Joins the transaction."""
+    cursor.execute(_REFUSED, {"tenant": tenant_id, "wanted": wanted, "at": at})

@@ -12,7 +12,6 @@ from typing import Literal, cast
 
 from django.db import OperationalError
 
-from budgets.actions import tell_refused
 from orchestrator.actions import opening
 from orchestrator.actions.hand import Hand
 from orchestrator.actions.opening import (
@@ -94,7 +93,6 @@ def commit(
             continue
         except LineRefused as refused:
             learnt.refusal(refused.refusal)
-            tell_refused(hand.tenant, refused.refusal.account, refused.wanted, refused.at)
         except ScopesLost as lost:
             learnt.lost = lost.scopes
         except GrantVoid as void:

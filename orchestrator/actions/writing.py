@@ -11,7 +11,7 @@ from uuid import UUID
 import psycopg
 
 from approvals.actions import Void, consume
-from budgets.actions import PostHandle, Reserve, Settle, extend, queue_post
+from budgets.actions import PostHandle, Reserve, Settle, extend, queue_post, tell_refused
 from orchestrator.actions.finishing import close
 from orchestrator.actions.hand import Hand
 from orchestrator.actions.opening import Opened
@@ -28,7 +28,7 @@ from tenancy.batch import Batch
 from traces.actions import append, save_snapshot, store_payloads
 from traces.core.canonical import canonical_model, digest
 from traces.core.chain import Head, Linked, Move, link
-from traces.core.events import BreakerTripped
+from traces.core.events import BreakerTripped, ReservationRefused
 
 GRACE = timedelta(seconds=2)
 INTENTS = """
@@ -47,7 +47,7 @@ WHERE id = %s"""
 
 
 class LineRefused(Exception):
-    """A budget line refused a reservation of `wanted`, in the commit of `at`."""
+    """A budget line refused a reservation."""
 
     def __init__(self, refusal: Refusal, wanted: Decimal, at: datetime) -> None:
         super().__init__(refusal.dimension)
@@ -111,6 +111,13 @@ class Script:
         self.settlements.extend(walk.settlements)
         self.bodies.update(made)
 
+    def refused_by_tenant(self) -> list[Decimal]:
+        """What the tenant's day or month could not bear in this commit, in US$."""
+        said = (one.body for walked in self.walked for move in walked.moves for one in move.said)
+        return [
+            body.wanted for body in said if isinstance(body, ReservationRefused) and body.account != "run"
+        ]
+
     def performed(self) -> tuple[CallModel | CallTool, ...]:
         """The effects that a worker performs and that are still wanted at the end of the commit."""
         pending = self.state.pending
@@ -130,10 +137,12 @@ def write(script: Script, cursor: "psycopg.Cursor[Any]") -> "Draft":
         binds |= extend(hand.tenant, hand.run, amounts, by=by, at=at, cursor=cursor)
     if finish is not None:
         binds |= close(hand, at, finish, _settles(script))
+    for wanted in script.refused_by_tenant():
+        tell_refused(hand.tenant, wanted, at, cursor)
     batch = Batch(cursor)
     money = _money(script, effects, cursor, batch) if finish is None else None
     if money is not None and money.refused is not None:
-        raise LineRefused(_refusal(money.refused), money.refused.wanted, at)
+        raise LineRefused(_refusal(money.refused))
     binds |= money.entries if money is not None else {}
     state, snapshot = _snapshot(script, binds)
     head = _records(script, binds, batch)

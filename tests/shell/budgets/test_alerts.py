@@ -190,9 +190,9 @@ def test_what_is_left_but_too_little_for_a_run_is_the_ceiling_too(house: House) 
     spend(open_purse(house.tenant.id), "0.97")
     with inside(house.tenant.id):
         charge_tenant_check(house.tenant.id, NOON)
-    tell_refused(house.tenant.id, "tenant_day", Decimal("0.07"), NOON)
-    tell_refused(house.tenant.id, "tenant_day", Decimal("0.05"), NOON)
-    tell_refused(house.tenant.id, "run", Decimal("0.01"), NOON)
+    for wanted in ("0.07", "0.05", "0.01"):
+        with inside(house.tenant.id) as cursor:
+            tell_refused(house.tenant.id, Decimal(wanted), NOON, cursor)
     assert told(house.tenant.id) == [50, 80, 95, 100]
     with tenant(house.tenant.id):
         assert Alert.objects.get(threshold=100).wanted_usd == Decimal("0.05")
@@ -203,7 +203,7 @@ def test_what_is_left_but_too_little_for_a_run_is_the_ceiling_too(house: House) 
 
 def test_a_dear_call_refused_far_below_the_ceiling_closes_nothing(house: House) -> None:
     ceilings(house.tenant.id, daily="1", tranche="0")
-    tell_refused(house.tenant.id, "tenant_day", Decimal(5), NOON)
-    with inside(house.tenant.id):
+    with inside(house.tenant.id) as cursor:
+        tell_refused(house.tenant.id, Decimal(5), NOON, cursor)
         charge_tenant_check(house.tenant.id, NOON)
     assert told(house.tenant.id) == []

@@ -1,0 +1,183 @@
+"""Many costly runs against one tenant's ceiling, the way back, and a process whose clock is wrong."""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+from decimal import Decimal
+from threading import Event, Thread
+from uuid import UUID
+
+import psycopg
+import pytest
+import time_machine
+from django.db import connections
+
+from budgets.actions import change_ceilings
+from budgets.core.ceilings import Ceilings
+from budgets.core.errors import CeilingReached
+from budgets.core.pricing import ModelPrice
+from budgets.models import Alert
+from budgets.queries import usage
+from budgets.verify import verify_ledger, verify_windows
+from orchestrator.runtime.loop import Worker
+from tenancy.context import tenant
+from tests.conftest import House
+from tests.factories.world import World, fresh_worker, make_world
+from tests.proves import proves
+
+SUM = "How much is (12 + 30) * 2?"
+TAKEN = """
+SELECT l.used + l.reserved FROM budgets_line l JOIN budgets_account a ON a.id = l.account_id
+ WHERE a.kind = 'tenant_day' AND a.tenant_id = %s"""
+
+
+@pytest.fixture
+def world(house: House, monkeypatch: pytest.MonkeyPatch) -> World:
+    """A house in which the scripted model costs what a dear one does."""
+    dear = ModelPrice(
+        provider="scripted", model="scripted", input=Decimal("0.00001"), output=Decimal("0.00005"),
+        source="scripted", version="dear",
+    )  # fmt: skip
+    monkeypatch.setattr("orchestrator.gateways.llm.profiles.SCRIPTED_PRICE", dear)
+    return make_world(house)
+
+
+def ceiling(world: World, daily: str | None, tranche: str | None = None) -> None:
+    """Set the day's ceiling alone."""
+    amounts = {"daily_usd": daily, "tranche_usd": tranche}
+    change_ceilings(world.id, Ceilings.model_validate(amounts), by=world.people.admin.id, reason="a test")
+
+
+@dataclass
+class Watch:
+    """Looks at the tenant's day over and over while others work: the most that was ever taken of it."""
+
+    superuser: psycopg.Connection
+    tenant: UUID
+    most: Decimal = Decimal(0)
+    looks: int = 0
+    over: Event = field(default_factory=Event)
+
+    def look(self) -> None:
+        """Until it is over."""
+        while not self.over.is_set():
+            row = self.superuser.execute(TAKEN, (self.tenant,)).fetchone()
+            self.most, self.looks = max(self.most, row[0] if row else Decimal(0)), self.looks + 1
+
+
+def costly_runs(world: World, superuser: psycopg.Connection, number: int) -> None:
+    """So many runs at once against a ceiling that bears a few of them."""
+    runs = [world.submit("tool-loop", SUM) for _ in range(number)]
+    watch = Watch(superuser, world.id)
+    watcher = Thread(target=watch.look)
+    watcher.start()
+    workers = [fresh_worker() for _ in range(4)]
+
+    def drive(given: tuple[int, UUID]) -> None:
+        try:
+            workers[given[0] % len(workers)].advance(given[1])
+        finally:
+            connections.close_all()
+
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(drive, enumerate(runs)))
+    finally:
+        watch.over.set()
+        watcher.join()
+    assert watch.looks > 10
+    assert Decimal(0) < watch.most <= Decimal("0.50")
+    ended = [world.run(run) for run in runs]
+    codes = {run.terminal_code for run in ended}
+    assert codes == {"SUCCESS", "BUDGET_EXHAUSTED"}
+    for run in ended:
+        if run.terminal_code == "BUDGET_EXHAUSTED":
+            refused = world.said(run.id, "reservation_refused")[-1]
+            assert refused["dimension"] == "cost_usd"
+            assert refused["account"] in {"tenant", "tenant_day"}
+            assert Decimal(refused["left"]) < Decimal(refused["wanted"])
+            assert "cost" in run.reason
+            assert world.result(run.id)["status"]
+    with tenant(world.id):
+        spent = sum(
+            (line.used for run in runs for name, line in usage(run).items() if name == "cost_usd"), Decimal(0)
+        )
+        assert spent <= Decimal("0.50")
+        assert all(verify_ledger(run, open_effects=()) == [] for run in runs)
+        assert verify_windows() == []
+        assert Alert.objects.filter(threshold=100, kind="tenant_day").count() == 1
+
+
+@proves("R-BUDGET-9", part="runs through the ring")
+@proves("B2")
+def test_costly_runs_at_once_never_pass_the_days_ceiling(world: World, superuser: psycopg.Connection) -> None:
+    ceiling(world, "0.50", "0.05")
+    costly_runs(world, superuser, 24)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@proves("R-BUDGET-9", part="two hundred runs through the ring")
+def test_two_hundred_costly_runs_never_pass_the_days_ceiling(
+    world: World, superuser: psycopg.Connection
+) -> None:
+    ceiling(world, "0.50", "0.05")
+    costly_runs(world, superuser, 200)
+
+
+@proves("R-BUDGET-10", part="a run stops with what it has, and the way back")
+def test_a_run_stops_at_the_ceiling_and_the_next_goes_on_once_it_is_raised(world: World) -> None:
+    ceiling(world, "0.50", "0")
+    spender = world.submit("tool-loop", SUM)
+    late = world.submit("tool-loop", SUM)
+    assert world.drive(spender).terminal_code == "SUCCESS"
+    with tenant(world.id):
+        spent = usage(spender)
+    cost = next(line.used for name, line in spent.items() if name == "cost_usd")
+    ceiling(world, str(cost), "0")
+    with pytest.raises(CeilingReached) as full:
+        world.submit("tool-loop", SUM)
+    assert 1 <= full.value.data["retry_after"] <= 25 * 3600
+    stopped = world.drive(late)
+    assert stopped.terminal_code == "BUDGET_EXHAUSTED"
+    assert world.result(late)["next_safe_action"]
+    world.sound(late)
+    ceiling(world, "0.50", "0")
+    assert world.drive(world.submit("tool-loop", SUM)).terminal_code == "SUCCESS"
+
+
+@proves("B4")
+@proves("R-BUDGET-2", part="the database's time")
+@pytest.mark.parametrize("hours", [2, -2])
+def test_a_process_whose_clock_is_wrong_ends_no_run_early_and_none_late(world: World, hours: int) -> None:
+    wrong = time.time() + timedelta(hours=hours).total_seconds()
+    with time_machine.travel(wrong, tick=True):
+        run = world.submit("tool-loop", SUM, budget={"wall_clock_seconds": 60})
+        found = world.drive(run)
+        assert found.terminal_code == "SUCCESS"
+        with tenant(world.id):
+            seconds = next(line.used for name, line in usage(run).items() if name == "wall_clock_seconds")
+        assert seconds < 60
+        spent = world.submit("tool-loop", SUM, budget={"wall_clock_seconds": 0})
+        assert world.drive(spent).terminal_code == "TIMEOUT"
+
+
+@proves("B4")
+@pytest.mark.parametrize("hours", [2, -2])
+def test_a_clock_that_jumps_while_a_run_is_under_way_moves_nothing(world: World, hours: int) -> None:
+    run = world.submit("tool-loop", SUM, budget={"wall_clock_seconds": 60})
+    jumps = iter([timedelta(hours=hours).total_seconds(), 0.0])
+    with time_machine.travel(time.time(), tick=True) as clock:
+
+        def jump(point: str) -> None:
+            if point == "performed":
+                with suppress(StopIteration):
+                    clock.shift(next(jumps))
+
+        world.worker = Worker(name="jumps", performer=world.worker.performer, fault=jump)
+        assert world.drive(run).terminal_code == "SUCCESS"
+    with tenant(world.id):
+        assert all(line.left is None or line.left >= 0 for line in usage(run).values())
+    world.sound(run)

@@ -90,6 +90,7 @@ class Environment(BaseSettings):
     rate_per_minute: int = Field(1_200, ge=1, le=1_000_000, validation_alias="INTERLOCK_RATE_PER_MINUTE")
 
     model: str | None = Field(None, validation_alias="INTERLOCK_MODEL")
+    cheaper_model: str | None = Field(None, validation_alias="INTERLOCK_CHEAPER_MODEL")
     unknown_price: str = Field("worst", pattern="^(worst|free)$", validation_alias="INTERLOCK_UNKNOWN_PRICE")
     worst_case_usd_per_mtok: Decimal = Field(
         Decimal(20), ge=0, validation_alias="INTERLOCK_WORST_CASE_USD_PER_MTOK"
@@ -104,6 +105,10 @@ class Environment(BaseSettings):
     console_url: str = Field("", validation_alias="INTERLOCK_URL")
     seed_demo: bool = Field(False, validation_alias="INTERLOCK_SEED_DEMO")
     demo_url: str | None = Field(None, validation_alias="INTERLOCK_DEMO_URL")
+    # The commands that tenants may start as tool servers, by name: {"files": ["/usr/bin/files-server"]}.
+    mcp_commands: dict[str, tuple[str, ...]] = Field(
+        default_factory=dict, validation_alias="INTERLOCK_MCP_COMMANDS"
+    )
 
     @classmethod
     def settings_customise_sources(

@@ -70,6 +70,9 @@ STATUS: dict[str, int] = {
     "no-model": 422,
     "store-full": 507,
     "egress-refused": 422,
+    "definition-refused": 422,
+    "server-unreachable": 502,
+    "name-taken": 409,
     # config
     "store-unavailable": 503,
 }

@@ -97,3 +97,21 @@ class EgressRefused(OrchestratorError):
     """The address may not be reached: {detail}."""
 
     code = "egress-refused"
+
+
+class DefinitionRefused(OrchestratorError):
+    """The tool's definition is not accepted: {detail}."""
+
+    code = "definition-refused"
+
+
+class ServerUnreachable(OrchestratorError):
+    """The tool server {server} did not answer as one: {detail}."""
+
+    code = "server-unreachable"
+
+
+class NameTaken(OrchestratorError):
+    """The name {name} is taken."""
+
+    code = "name-taken"

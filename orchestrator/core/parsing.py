@@ -8,6 +8,7 @@ import jsonschema_rs
 import orjson
 
 from orchestrator.core.value import Value
+from tenancy.core.schemas import validator_of
 from traces.core.canonical import canonical_outside
 
 MAX_BYTES = 65_536
@@ -80,4 +81,4 @@ def fits(schema: dict[str, Any], value: Any) -> Malformed | None:
 
 @lru_cache(maxsize=512)
 def _validator(schema: bytes) -> jsonschema_rs.Validator:
-    return jsonschema_rs.validator_for(orjson.loads(schema))
+    return validator_of(orjson.loads(schema))

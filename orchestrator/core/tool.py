@@ -69,6 +69,57 @@ class Verifier(Value):
     read_back: ReadBack | None = None
 
 
+class RemoteLookup(Value):
+    """How an effect of a remote tool is found again after a crash, by a call that only reads (R-TOOL-9).
+
+    `arguments` maps the look-up's argument to a JSON pointer into {"key": …, "arguments": …} of the call;
+    `found` points to what stands in the answer where the effect happened, and is null, absent, false or
+    empty where it did not. What it finds is given as the call's own answer. A server's look-up is the tool
+    `tool` as it was admitted; a request's is a GET of `path` at the same origin.
+    """
+
+    tool: str = Field(default="", max_length=128)
+    definition: str = Field(default="", max_length=64)
+    path: str = Field(default="", max_length=1_000)
+    arguments: dict[str, str] = Field(default_factory=dict)
+    found: str = Field(default="", max_length=200)
+
+
+class HttpRequest(Value):
+    """A tool that is one HTTP request, declared without code (R-TOOL-20).
+
+    `url` may hold `{argument}` in its path; `query` maps a parameter to an argument; `body` is the arguments
+    that are used nowhere else, as JSON (`rest`), one argument (`field`, named by `body_field`), or nothing.
+    """
+
+    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+    url: str = Field(max_length=2_000)
+    query: dict[str, str] = Field(default_factory=dict)
+    headers: dict[str, str] = Field(default_factory=dict)
+    body: Literal["none", "rest", "field"] = "none"
+    body_field: str = ""
+    key_header: str = Field(default="Idempotency-Key", max_length=64)
+    secret: str = Field(default="", max_length=64)
+    secret_header: str = Field(default="Authorization", max_length=64)
+    secret_form: str = Field(default="Bearer {secret}", max_length=100)
+
+
+class Remote(Value):
+    """Where a tool is that is no code of ours; pinned with its version, so an approval covers it.
+
+    `origin` is where it goes, such as `https://api.example` or `stdio:files`; `definition` the digest of what
+    the server said of its tool when an admin admitted it.
+    """
+
+    kind: Literal["mcp", "http"]
+    origin: str = Field(max_length=300)
+    server: str = Field(default="", max_length=32)
+    tool: str = Field(default="", max_length=128)
+    definition: str = Field(default="", max_length=64)
+    request: HttpRequest | None = None
+    lookup: RemoteLookup | None = None
+
+
 class ToolSpec(Value):
     """A tool version. Times are milliseconds, prices US$ per call; pointers are RFC 6901.
 
@@ -118,6 +169,7 @@ class ToolSpec(Value):
     currency: str | None = None
     quorum: tuple[QuorumStep, ...] = (QuorumStep(approvers=1),)
     queue: str = "operations"
+    remote: Remote | None = None
 
     @property
     def mutating(self) -> bool:

@@ -58,12 +58,12 @@ def changed(spec: ToolSpec, change: ToolChange) -> ToolSpec:
     if "scopes" in fields:
         fields["scopes"] = tuple(scope.value for scope in Scope if scope in fields["scopes"])
     after = spec.evolve(**fields)
-    if faults := _faults(after):
+    if faults := faults_of(after):
         raise InvalidInput(errors=faults)
     return after
 
 
-def _faults(spec: ToolSpec) -> list[dict[str, str]]:
+def faults_of(spec: ToolSpec) -> list[dict[str, str]]:
     """Why a definition may not stand."""
     found: list[dict[str, str]] = []
     if spec.risk is Risk.READ_ONLY and spec.reversibility is not Reversibility.PURE:
@@ -92,4 +92,4 @@ def kept(shipped: ToolSpec, standing: ToolSpec) -> ToolSpec:
     """A newly shipped definition with what an admin has set; a setting that the new definition forbids gives
     way."""
     own = shipped.evolve(**{name: getattr(standing, name) for name in ADJUSTABLE})
-    return shipped if _faults(own) else own
+    return shipped if faults_of(own) else own

@@ -11,6 +11,7 @@ from orchestrator.models.catalogue import (
 )
 from orchestrator.models.circuit import CircuitRow
 from orchestrator.models.run import Dispatch, Intent, ManifestRow, Run, RunSignal, SignalReceipt
+from orchestrator.models.server import PrivatePlaces, ServerTool, ToolDefinition, ToolServer
 from orchestrator.models.stop import EmergencyStop
 from orchestrator.models.task import Task
 
@@ -22,12 +23,16 @@ __all__ = [
     "Intent",
     "ManifestRow",
     "PinSet",
+    "PrivatePlaces",
     "PromptVersion",
     "RegistryVersion",
     "Run",
     "RunSignal",
+    "ServerTool",
     "SignalReceipt",
     "Task",
+    "ToolDefinition",
+    "ToolServer",
     "ToolVersion",
     "WorkflowVersion",
 ]

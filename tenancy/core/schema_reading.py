@@ -22,6 +22,7 @@ from tenancy.core.schema_shape import (
     shape_of,
     shown,
 )
+from tenancy.core.schemas import validator_of
 
 MOST_FAULTS = 40
 LONGEST_FAULT = 300
@@ -71,7 +72,7 @@ def faults_of(schema: Schema, value: Any) -> dict[str, tuple[str, ...]]:
 
 def _judge(schema: Schema) -> jsonschema_rs.Validator:
     """Its sentences do not repeat the value: it may be long, and it may be a secret."""
-    return jsonschema_rs.validator_for(dict(schema), mask="The value")
+    return validator_of(schema, mask="The value")
 
 
 def _said(error: jsonschema_rs.ValidationError) -> list[tuple[str, str]]:

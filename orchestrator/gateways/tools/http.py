@@ -125,29 +125,38 @@ class ToolContext:
         client = self.loop.client(key, lambda: _client(self.origin, reuse=not self.mutating))
         url = httpx2.URL(self.origin + path)
         timeout = httpx2.Timeout(self.seconds, connect=min(CONNECT_SECONDS, self.seconds))
-        try:
-            request = client.build_request(
-                method, url, params=query, content=body, headers=headers, timeout=timeout,
-                extensions={"trace": self.watch},
-            )  # fmt: skip
-            async with _streaming(client, request) as response:
-                answer = await _read(response)
-                return _judged(answer, response)
-        except EgressRefused as error:
-            raise CallFailed("refused", sent=False, detail=error.data["detail"].encode()) from error
-        except httpx2.TimeoutException as error:
-            raise self._unsent_or("timeout", error) from error
-        except httpx2.ConnectError as error:
-            raise CallFailed("unreachable", sent=False, transient=True, detail=_name(error)) from error
-        except (httpx2.DecodingError, TooMuch) as error:
-            raise CallFailed("malformed", sent=True, detail=_name(error)) from error
-        except httpx2.TransportError as error:
-            raise self._unsent_or("crashed", error) from error
+        request = client.build_request(
+            method, url, params=query, content=body, headers=headers, timeout=timeout,
+            extensions={"trace": self.watch},
+        )  # fmt: skip
+        return await exchanged(client, request, self.watch)
 
-    def _unsent_or(self, word: str, error: Exception) -> CallFailed:
-        if not self.watch.sent:
-            return CallFailed("unreachable", sent=False, transient=True, detail=_name(error))
-        return CallFailed(word, sent=True, transient=True, detail=_name(error))
+
+async def exchanged(
+    client: httpx2.AsyncClient, request: httpx2.Request, watch: Watch, *, follow: bool = False
+) -> Answer[Any]:
+    """Send a request and read its answer, bounded; every failure as CallFailed. `follow`: redirects, each hop
+    judged anew."""
+    try:
+        async with _streaming(client, request, follow=follow) as response:
+            answer = await _read(response)
+            return _judged(answer, response)
+    except EgressRefused as error:
+        raise CallFailed("refused", sent=watch.sent, detail=error.data["detail"].encode()) from error
+    except httpx2.TimeoutException as error:
+        raise _unsent_or("timeout", error, watch) from error
+    except httpx2.ConnectError as error:
+        raise CallFailed("unreachable", sent=False, transient=True, detail=_name(error)) from error
+    except (httpx2.DecodingError, TooMuch, httpx2.TooManyRedirects) as error:
+        raise CallFailed("malformed", sent=True, detail=_name(error)) from error
+    except httpx2.TransportError as error:
+        raise _unsent_or("crashed", error, watch) from error
+
+
+def _unsent_or(word: str, error: Exception, watch: Watch) -> CallFailed:
+    if not watch.sent:
+        return CallFailed("unreachable", sent=False, transient=True, detail=_name(error))
+    return CallFailed(word, sent=True, transient=True, detail=_name(error))
 
 
 def origin_of(url: str) -> str | None:
@@ -167,12 +176,12 @@ def origin_of(url: str) -> str | None:
 class _streaming:  # noqa: N801 - a context manager, used as a word
     """The response, closed in any case; its body is not read yet."""
 
-    def __init__(self, client: httpx2.AsyncClient, request: httpx2.Request) -> None:
-        self._client, self._request = client, request
+    def __init__(self, client: httpx2.AsyncClient, request: httpx2.Request, *, follow: bool) -> None:
+        self._client, self._request, self._follow = client, request, follow
         self._response: httpx2.Response | None = None
 
     async def __aenter__(self) -> httpx2.Response:
-        self._response = await self._client.send(self._request, stream=True, follow_redirects=False)
+        self._response = await self._client.send(self._request, stream=True, follow_redirects=self._follow)
         return self._response
 
     async def __aexit__(self, *_: object) -> None:

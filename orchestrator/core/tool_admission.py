@@ -1,0 +1,168 @@
+"""What an admin says of a tool that is no code of ours, and the version that comes of it (R-TOOL-20, 21).
+
+Nothing of it is taken from the tool's own server: not its risk, nor how a call is recovered.
+"""
+
+from decimal import Decimal
+from typing import Any, Literal
+
+from pydantic import Field, ValidationError
+
+from orchestrator.core.http_tool import checked_request
+from orchestrator.core.tool import HttpRequest, Remote, RemoteLookup, Reversibility, Risk, ToolSpec, Verifier
+from orchestrator.core.tool_change import faults_of
+from orchestrator.core.tool_definition import TEXT_RESULT, Definition, checked_schema
+from orchestrator.core.value import Value
+from tenancy.core.errors import InvalidInput
+from tenancy.core.roles import Scope
+
+Recovery = Literal["read_only", "keys", "lookup", "none"]
+
+
+class Admission(Value):
+    """How a tool may be used. `recovery` says what is done with a call of which nobody knows what became:
+    repeated because it only reads, repeated under its key, looked up, or put before a person (`none`).
+
+    `sensitive` None: every argument is.
+    """
+
+    risk: Risk
+    reversibility: Reversibility
+    recovery: Recovery = "none"
+    lookup: RemoteLookup | None = None
+    conclusive: bool = False
+    approval: Literal["by_risk", "always", "never"] = "by_risk"
+    category: str = Field(default="remote", min_length=1, max_length=64)
+    scopes: tuple[Scope, ...] = ()
+    sensitive: tuple[str, ...] | None = Field(default=None, max_length=64)
+    verifier: Verifier | None = None
+    price_usd: Decimal = Field(default=Decimal(0), ge=0, le=10_000, decimal_places=9)
+    rate_per_minute: int = Field(default=20, ge=1, le=100_000)
+    timeout_ms: int = Field(default=15_000, ge=1, le=600_000)
+    max_retries: int = Field(default=2, ge=0, le=10)
+    max_result_chars: int = Field(default=20_000, ge=100, le=1_000_000)
+    side_effects: str = Field(default="", max_length=500)
+    effect_sentence: str = Field(default="", max_length=500)
+    blast_radius: str = Field(default="", max_length=500)
+    facts: dict[str, str] = Field(default_factory=dict, max_length=32)
+    queue: str = Field(default="operations", min_length=1, max_length=64)
+
+
+class HttpDeclaration(Admission):
+    """A tool that is one HTTP request: what it is called, what it takes and gives, and how it is sent."""
+
+    name: str = Field(pattern=r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+$", max_length=64)
+    description: str = Field(min_length=1, max_length=4_000)
+    input_schema: dict[str, Any]
+    output_schema: dict[str, Any] = Field(default_factory=dict)
+    request: HttpRequest
+
+
+def asked_admission(given: dict[str, Any]) -> Admission:
+    """The admission in a body or a form. Raises InvalidInput naming each wrong or unknown field."""
+    try:
+        return Admission.model_validate(given)
+    except ValidationError as error:
+        raise _refused(error) from None
+
+
+def asked_declaration(given: dict[str, Any]) -> HttpDeclaration:
+    """The declaration in a body. Raises InvalidInput naming each wrong or unknown field."""
+    try:
+        return HttpDeclaration.model_validate(given)
+    except ValidationError as error:
+        raise _refused(error) from None
+
+
+def admitted(name: str, server: str, origin: str, definition: Definition, admission: Admission) -> ToolSpec:
+    """The version of a server's tool under an admission; the version number is the caller's. Raises
+    InvalidInput."""
+    remote = Remote(
+        kind="mcp", origin=origin, server=server, tool=definition.name, definition=definition.digest,
+        lookup=admission.lookup if admission.recovery == "lookup" else None,
+    )  # fmt: skip
+    output = definition.output_schema if definition.output_schema is not None else TEXT_RESULT
+    described = definition.description or definition.title or definition.name
+    return _spec(name, described, definition.input_schema, output, admission, remote)
+
+
+def declared(declaration: HttpDeclaration) -> ToolSpec:
+    """The version of a declared HTTP tool. Raises InvalidInput, DefinitionRefused, EgressRefused."""
+    inputs = checked_schema(declaration.input_schema, "input")
+    if inputs.get("additionalProperties", True) is not False:
+        inputs = {**inputs, "additionalProperties": False}
+    output = checked_schema(declaration.output_schema, "output", object_only=False)
+    properties = inputs.get("properties")
+    names = tuple(properties) if isinstance(properties, dict) else ()
+    target = checked_request(declaration.request, names)
+    lookup = declaration.lookup if declaration.recovery == "lookup" else None
+    remote = Remote(kind="http", origin=target.origin, request=declaration.request, lookup=lookup)
+    return _spec(declaration.name, declaration.description, inputs, output, declaration, remote)
+
+
+def _spec(
+    name: str,
+    description: str,
+    inputs: dict[str, Any],
+    output: dict[str, Any],
+    admission: Admission,
+    remote: Remote,
+) -> ToolSpec:
+    reads = admission.risk is Risk.READ_ONLY
+    spec = ToolSpec(
+        name=name, version=1, description=description, category=admission.category, capability=name,
+        input_schema=inputs, output_schema=output, risk=admission.risk, reversibility=admission.reversibility,
+        side_effects=admission.side_effects, approval=admission.approval,
+        scopes=tuple(scope.value for scope in Scope if scope in admission.scopes),
+        timeout_ms=admission.timeout_ms, max_retries=admission.max_retries if reads else 0,
+        honours_keys=admission.recovery == "keys", lookup=admission.recovery == "lookup",
+        conclusive=admission.recovery == "lookup" and admission.conclusive, price_usd=admission.price_usd,
+        rate_per_minute=admission.rate_per_minute, max_result_chars=admission.max_result_chars,
+        verifier=admission.verifier, trust="untrusted", sensitive=_sensitive(inputs, admission),
+        secrets=(remote.request.secret,) if remote.request is not None and remote.request.secret else (),
+        parallel_safe=reads, external=True, effect_sentence=admission.effect_sentence,
+        blast_radius=admission.blast_radius, facts=admission.facts, queue=admission.queue, remote=remote,
+    )  # fmt: skip
+    if found := [*faults_of(spec), *_faults(spec, admission)]:
+        raise InvalidInput(errors=found)
+    return spec
+
+
+def _sensitive(inputs: dict[str, Any], admission: Admission) -> tuple[str, ...]:
+    """All arguments of a call that changes something, unless an admin has named those that matter."""
+    if admission.sensitive is not None:
+        return admission.sensitive
+    properties = inputs.get("properties")
+    if admission.risk is Risk.READ_ONLY or not isinstance(properties, dict):
+        return ()
+    escaped = [str(name).replace("~", "~0").replace("/", "~1") for name in properties]
+    return tuple(f"/{name}" for name in escaped)
+
+
+def _faults(spec: ToolSpec, admission: Admission) -> list[dict[str, str]]:
+    found: list[dict[str, str]] = []
+    if admission.recovery == "read_only" and spec.mutating:
+        found.append(_fault("/recovery", "Only what is read_only and pure may simply be called again."))
+    if admission.recovery == "lookup":
+        lookup, remote = admission.lookup, spec.remote
+        here = lookup is not None and (lookup.tool if remote and remote.kind == "mcp" else lookup.path)
+        if lookup is None or not here or not lookup.found.startswith("/"):
+            found.append(_fault("/lookup", "Name the look-up, and the pointer to what it finds."))
+    return found
+
+
+def _fault(pointer: str, detail: str) -> dict[str, str]:
+    return {"pointer": pointer, "code": "not-allowed", "detail": detail}
+
+
+def _refused(error: ValidationError) -> InvalidInput:
+    return InvalidInput(
+        errors=[
+            {
+                "pointer": "/" + "/".join(str(part) for part in found["loc"]),
+                "code": "unknown" if found["type"] == "extra_forbidden" else "invalid",
+                "detail": found["msg"],
+            }
+            for found in error.errors(include_url=False, include_input=False, include_context=False)[:50]
+        ]
+    )

@@ -1,0 +1,255 @@
+"""Tool servers of the Model Context Protocol: looked at, and called, within bounds (R-TOOL-21, P1 to P13).
+
+A session lives for one look or one call. Just before a call the tool is listed again in the same session;
+where it is not what an admin admitted, nothing is called. Nothing a server asks of us (sampling, a person's
+input, roots) is granted, and nothing is sent twice.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any
+
+import httpx2
+import orjson
+from mcp import Client, MCPError
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types import (
+    CallToolRequest,
+    CallToolRequestParams,
+    CallToolResult,
+    Implementation,
+    InputRequiredResult,
+    PaginatedRequestParams,
+    TextContent,
+    Tool,
+)
+from pydantic import TypeAdapter, ValidationError
+
+from orchestrator.core.egress import Leave
+from orchestrator.core.errors import EgressRefused, ServerUnreachable
+from orchestrator.core.tool_definition import MOST_PAGES, MOST_TOOLS, Drift, Listed, Listing, listed
+from orchestrator.gateways.tools.egress import Resolver, TooMuch, guarded_client, system_resolver
+from orchestrator.gateways.tools.http import CONNECT_SECONDS, KEPT, Answer, CallFailed, Watch
+from orchestrator.gateways.tools.stdio import child_process
+
+MOST_BYTES = 8 * 1024 * 1024
+LOOK_SECONDS = 20.0
+KEY = "io.interlock/idempotency-key"
+NOT_TAKEN = (-32601, -32602)
+NOT_READ = (-32600, -32700)
+_RESULT: TypeAdapter[CallToolResult | InputRequiredResult] = TypeAdapter(CallToolResult | InputRequiredResult)
+
+for _name in ("mcp", "client"):
+    # The SDK writes what servers said into its log, tracebacks and all.
+    logging.getLogger(_name).setLevel(logging.CRITICAL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a server is and how to get in. `secret` is the value to send, if any; it is shown nowhere."""
+
+    server: str
+    url: str = ""
+    argv: tuple[str, ...] = ()
+    leave: Leave = field(default_factory=lambda: Leave(origins=()))
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    secret: str = field(default="", repr=False)
+    resolver: Resolver = system_resolver
+
+
+class Changed(Exception):
+    """The tool is not what was admitted; nothing was called."""
+
+    def __init__(self, drift: Drift) -> None:
+        super().__init__(drift.tool)
+        self.drift = drift
+
+
+async def look(place: Place, *, seconds: float = LOOK_SECONDS) -> Listing:
+    """Everything a server offers. Raises ServerUnreachable, EgressRefused."""
+    try:
+        async with asyncio.timeout(seconds), _session(place) as client:
+            tools = tuple([listed(_raw(tool)) async for tool in _offered(client)])
+            info = client.server_info
+            named = f"{info.name} {info.version}"[:120] if info is not None else ""
+            return Listing(tools=tools, protocol=client.protocol_version[:20], server=named)
+    except BaseException as error:
+        cause = _cause(error)
+        if isinstance(cause, EgressRefused):
+            raise cause from None
+        if isinstance(cause, Exception):
+            words = without_secret(_words(cause).encode("utf-8", "backslashreplace"), place.secret)
+            raise ServerUnreachable(server=place.server, detail=words.decode()) from None
+        raise
+
+
+async def call(
+    place: Place,
+    tool: str,
+    arguments: Mapping[str, Any],
+    *,
+    admitted: str,
+    key: str,
+    watch: Watch,
+    mutating: bool,
+) -> Answer[Any]:
+    """Call a tool once, if it is still what was admitted. Raises Changed (nothing was called), CallFailed.
+
+    The caller sets the deadline. `watch` says whether the call itself has left.
+    """
+    try:
+        async with _session(place) as client:
+            now = await _listed_now(client, tool)
+            if now is None or now.definition is None or now.definition.digest != admitted:
+                raise Changed(Drift(server=place.server, tool=tool, admitted=admitted, now=now))
+            typed = now.definition.output_schema is not None
+            given = {"name": tool, "arguments": dict(arguments), "_meta": {KEY: key}}
+            request = CallToolRequest(params=CallToolRequestParams.model_validate(given))
+            watch.sent = True
+            result = await client.session.send_request(request, _RESULT)
+            return _hidden(_answer(result, typed=typed, mutating=mutating), place.secret)
+    except BaseException as error:
+        cause = _cause(error)
+        if isinstance(cause, CallFailed):
+            cause.detail = without_secret(cause.detail, place.secret)
+            raise cause from None
+        if isinstance(cause, Changed):
+            raise cause from None
+        if isinstance(cause, Exception) and not isinstance(cause, TimeoutError):
+            failed = _failed(cause, watch, mutating=mutating)
+            failed.detail = without_secret(failed.detail, place.secret)
+            raise failed from None
+        raise
+
+
+@asynccontextmanager
+async def _session(place: Place) -> AsyncIterator[Client]:
+    """A session with nothing granted to the server: no sampling, no input, no roots, no cache."""
+    async with AsyncExitStack() as stack:
+        if place.argv:
+            transport: Any = child_process(place.argv, place.environment)
+        else:
+            client = guarded_client(
+                place.leave, resolver=place.resolver, most_bytes=MOST_BYTES, headers=dict(place.headers),
+                timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
+            )  # fmt: skip
+            await stack.enter_async_context(client)
+            transport = streamable_http_client(
+                place.url, http_client=client, max_sse_event_size=MOST_BYTES // 2
+            )
+        info = Implementation(name="interlock", version="1")
+        yield await stack.enter_async_context(Client(transport, cache=None, client_info=info))
+
+
+async def _offered(client: Client) -> AsyncIterator[Tool]:
+    """The tools of all pages. Raises TooMuch past their bound; a cursor that comes again is endless."""
+    cursor: str | None = None
+    seen: set[str] = set()
+    count = 0
+    for _ in range(MOST_PAGES):
+        page = await client.session.list_tools(params=PaginatedRequestParams(cursor=cursor))
+        for tool in page.tools:
+            count += 1
+            if count > MOST_TOOLS:
+                raise TooMuch(f"more than {MOST_TOOLS} tools")
+            yield tool
+        cursor = page.next_cursor
+        if not cursor:
+            return
+        if cursor in seen:
+            break
+        seen.add(cursor)
+    raise TooMuch("a list of tools without an end")
+
+
+async def _listed_now(client: Client, name: str) -> Listed | None:
+    """A tool as it is offered at this moment; two of one name are none."""
+    found = [listed(_raw(tool)) async for tool in _offered(client) if tool.name == name]
+    if len(found) > 1:
+        return Listed(name=name, refused="the server offers it twice")
+    return found[0] if found else None
+
+
+def _raw(tool: Tool) -> dict[str, Any]:
+    raw: dict[str, Any] = tool.model_dump(by_alias=True, mode="json", exclude_none=True)
+    return raw
+
+
+def _answer(result: CallToolResult | InputRequiredResult, *, typed: bool, mutating: bool) -> Answer[Any]:
+    """The result as an observation. Raises CallFailed for what is no result."""
+    if isinstance(result, InputRequiredResult):
+        raise CallFailed(
+            "refused", sent=True, detail=b"the server asked for input during the call; none is given"
+        )
+    texts = [block.text for block in result.content if isinstance(block, TextContent)]
+    if result.is_error:
+        # What went wrong after a change was made is said in the same words as what went wrong before.
+        word = "crashed" if mutating else "refused"
+        raise CallFailed(word, sent=True, detail="\n".join(texts)[:KEPT].encode("utf-8", "backslashreplace"))
+    if typed:
+        if result.structured_content is None:
+            raise CallFailed("malformed", sent=True, detail=b"the result lacks its structured content")
+        return _bounded(result.structured_content)
+    left_out = [str(block.type) for block in result.content if not isinstance(block, TextContent)][:50]
+    return _bounded({"text": "\n".join(texts), **({"left_out": left_out} if left_out else {})})
+
+
+def _bounded(value: Any) -> Answer[Any]:
+    try:
+        body = orjson.dumps(value)
+    except (orjson.JSONEncodeError, UnicodeEncodeError):
+        raise CallFailed("malformed", sent=True, detail=b"the result cannot be kept exactly") from None
+    whole = sha256(body).hexdigest()
+    return Answer(body=body[:KEPT], size=len(body), whole=whole, truncated=len(body) > KEPT)
+
+
+def _hidden(answer: Answer[Any], secret: str) -> Answer[Any]:
+    body = without_secret(answer.body, secret)
+    return Answer(body=body, size=answer.size, whole=answer.whole, truncated=answer.truncated)
+
+
+def without_secret(text: bytes, secret: str) -> bytes:
+    """What a service said, without the secret it was sent (W8)."""
+    return text.replace(secret.encode(), b"[secret]") if secret else text
+
+
+def _cause(error: BaseException) -> BaseException:
+    """What lies at the bottom of the groups that task groups raise: our own word first."""
+    if not isinstance(error, BaseExceptionGroup):
+        return error
+    causes = [_cause(one) for one in error.exceptions]
+    ours = (Changed, CallFailed, EgressRefused, TooMuch)
+    return next((one for one in causes if isinstance(one, ours)), causes[0])
+
+
+def _failed(error: Exception, watch: Watch, *, mutating: bool) -> CallFailed:
+    """A failure in the closed words of ToolFailed: before the call has left it was not made; after that,
+    nothing but a result says what became of a change."""
+    words = _words(error).encode("utf-8", "backslashreplace")
+    if isinstance(error, EgressRefused):
+        return CallFailed("refused", sent=watch.sent, detail=words)
+    if not watch.sent:
+        return CallFailed("unreachable", sent=False, transient=True, detail=words)
+    code = error.code if isinstance(error, MCPError) else 0
+    if not mutating and code in NOT_TAKEN:
+        return CallFailed("refused", sent=True, detail=words)
+    if not mutating and (code in NOT_READ or isinstance(error, TooMuch | ValidationError)):
+        return CallFailed("malformed", sent=True, detail=words)
+    return CallFailed("crashed", sent=True, transient=True, detail=words)
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        return "it did not answer in time"
+    if isinstance(error, ValidationError):
+        return "what it said is not of the protocol"
+    if isinstance(error, EgressRefused):
+        return str(error.data["detail"])
+    if isinstance(error, MCPError):
+        return f"it answered with an error: {error.message}"[:500]
+    return f"{type(error).__name__}: {error}"[:500]

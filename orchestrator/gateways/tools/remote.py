@@ -1,0 +1,167 @@
+"""Tools that are no code of ours, as the gateway calls them: a server's, or one HTTP request (R-TOOL-20, 21).
+
+Where they are and with which secret is read for each call, so that what an admin takes away is gone at the
+next one.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import httpx2
+import orjson
+from pydantic import BaseModel, ConfigDict
+
+from orchestrator.core.egress import Leave
+from orchestrator.core.errors import DefinitionRefused
+from orchestrator.core.http_tool import Prepared, prepare
+from orchestrator.core.inputs import MISSING, pointed
+from orchestrator.core.tool import HttpRequest, RemoteLookup, ToolSpec
+from orchestrator.core.tool_definition import Drift
+from orchestrator.gateways.tools import mcp
+from orchestrator.gateways.tools.egress import Resolver, guarded_client, system_resolver
+from orchestrator.gateways.tools.http import (
+    CONNECT_SECONDS,
+    Answer,
+    CallFailed,
+    ToolContext,
+    Watch,
+    exchanged,
+)
+from orchestrator.gateways.tools.registry import Tool
+
+Changed = Callable[[Drift], None]
+
+
+class Given(BaseModel):
+    """Arguments that were checked against the pinned schema, and travel as the bytes that were approved."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class RemoteTool(Tool[Any, Any]):
+    """A remote tool in the shape of a declared one."""
+
+    def __init__(
+        self,
+        spec: ToolSpec,
+        function: Callable[[ToolContext], Awaitable[Answer[Any]]],
+        look_up: Callable[[ToolContext, Any], Awaitable[Answer[Any] | None]] | None,
+    ) -> None:
+        self.function = function
+        self.waits, self.takes_context, self.service = True, True, None
+        self.arguments = Given
+        self.look_up = look_up
+        self.spec = spec
+
+
+def server_tool(spec: ToolSpec, place: mcp.Place, changed: Changed) -> RemoteTool:
+    """A tool of a server. `changed` is told, beside the loop, when it is not what was admitted."""
+    remote = spec.remote
+    assert remote is not None
+
+    async def function(context: ToolContext) -> Answer[Any]:
+        try:
+            return await mcp.call(
+                place, remote.tool, _arguments(context), admitted=remote.definition, key=context.key,
+                watch=context.watch, mutating=spec.mutating,
+            )  # fmt: skip
+        except mcp.Changed as found:
+            await asyncio.to_thread(changed, found.drift)
+            detail = f"{spec.name} is not what was admitted any more; it is quarantined and was not called"
+            raise CallFailed("refused", sent=False, detail=detail.encode()) from None
+
+    async def look_up(context: ToolContext, _values: Any) -> Answer[Any] | None:
+        lookup = remote.lookup
+        assert lookup is not None
+        answer = await mcp.call(
+            place, lookup.tool, _asked(lookup, context), admitted=lookup.definition, key=context.key,
+            watch=Watch(), mutating=False,
+        )  # fmt: skip
+        return _found(lookup, answer)
+
+    return RemoteTool(spec, function, look_up if remote.lookup is not None else None)
+
+
+def request_tool(
+    spec: ToolSpec, leave: Leave, secret: str, *, resolver: Resolver = system_resolver
+) -> RemoteTool:
+    """A tool that is one HTTP request."""
+    remote = spec.remote
+    assert remote is not None
+    assert remote.request is not None
+    request = remote.request
+
+    async def function(context: ToolContext) -> Answer[Any]:
+        try:
+            prepared = prepare(request, _arguments(context), context.key)
+        except DefinitionRefused as refused:
+            detail = str(refused.data["detail"]).encode("utf-8", "backslashreplace")
+            raise CallFailed("refused", sent=False, detail=detail) from None
+        return await _sent(prepared, request, context, leave, secret, resolver)
+
+    async def look_up(context: ToolContext, _values: Any) -> Answer[Any] | None:
+        assert remote.lookup is not None
+        asked = _asked(remote.lookup, context)
+        reading = request.evolve(
+            method="GET", url=remote.origin + remote.lookup.path, body="none",
+            query={name: name for name in asked if f"{{{name}}}" not in remote.lookup.path},
+        )  # fmt: skip
+        prepared = prepare(reading, asked, context.key)
+        return _found(remote.lookup, await _sent(prepared, reading, context, leave, secret, resolver))
+
+    return RemoteTool(spec, function, look_up if remote.lookup is not None else None)
+
+
+async def _sent(
+    prepared: Prepared,
+    request: HttpRequest,
+    context: ToolContext,
+    leave: Leave,
+    secret: str,
+    resolver: Resolver,
+) -> Answer[Any]:
+    headers = dict(prepared.headers)
+    if secret:
+        headers[request.secret_header] = request.secret_form.replace("{secret}", secret)
+    timeout = httpx2.Timeout(context.seconds, connect=min(CONNECT_SECONDS, context.seconds))
+    async with guarded_client(leave, resolver=resolver, timeout=timeout, max_redirects=3) as client:
+        sending = client.build_request(
+            prepared.method, prepared.url, content=prepared.body, headers=headers,
+            extensions={"trace": context.watch},
+        )  # fmt: skip
+        try:
+            answer = await exchanged(client, sending, context.watch, follow=prepared.method == "GET")
+        except CallFailed as failure:
+            failure.detail = mcp.without_secret(failure.detail, secret)
+            raise
+    body = mcp.without_secret(answer.body, secret) or b"null"
+    return Answer(
+        body=body, status=answer.status, request_id=answer.request_id, size=answer.size, whole=answer.whole,
+        truncated=answer.truncated,
+    )  # fmt: skip
+
+
+def _arguments(context: ToolContext) -> dict[str, Any]:
+    found: dict[str, Any] = orjson.loads(context.arguments or b"{}")
+    return found
+
+
+def _asked(lookup: RemoteLookup, context: ToolContext) -> Mapping[str, Any]:
+    """The arguments of a look-up, from the call's key and arguments."""
+    document = {"key": context.key, "arguments": _arguments(context)}
+    found = {name: pointed(document, pointer) for name, pointer in lookup.arguments.items()}
+    return {name: value for name, value in found.items() if value is not MISSING}
+
+
+def _found(lookup: RemoteLookup, answer: Answer[Any]) -> Answer[Any] | None:
+    """What the answer has where the effect would stand. Raises CallFailed for an answer that was cut."""
+    if answer.truncated:
+        raise CallFailed("malformed", sent=True)
+    found = pointed(answer.json(), lookup.found)
+    if isinstance(found, list):
+        found = found[-1] if found else None
+    if found is MISSING or not found:
+        return None
+    body = orjson.dumps(found)
+    return Answer(body=body, size=len(body))

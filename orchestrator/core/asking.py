@@ -1,11 +1,13 @@
 """Calling a model from a node: prompt, reservation, retries. Shared by every kind that makes one model
 call."""
 
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 
 from orchestrator.core.backoff import delay_ms
 from orchestrator.core.context import Prompt, compile_prompt
+from orchestrator.core.economy import crossed, profile_in_force
 from orchestrator.core.effects import CallModel, SetTimer
 from orchestrator.core.events import ModelFailed, ModelReplied, Recovered
 from orchestrator.core.graph import Interrupt
@@ -37,7 +39,8 @@ class Asking(Value):
 
 def ask(view: View, state: State, config: Asking, tools: tuple[ToolSpec, ...]) -> Step:
     """Ask now. The output limit is set so that the reservation cannot be exceeded (R-BUDGET-2)."""
-    profile = view.pins.profile_for(config.role)
+    state, passed = crossed(view.pins, state, config.role)
+    profile = profile_in_force(view.pins, state, config.role)
     attempt = state.counters.model_attempts + 1
     wanted = min(profile.max_output_tokens, config.max_output_tokens or profile.max_output_tokens)
     fresh = View(
@@ -64,7 +67,7 @@ def ask(view: View, state: State, config: Asking, tools: tuple[ToolSpec, ...]) -
     window = state.window(config.exchanges)
     fit = fitted(state, profile, view.desk, window, max_output=wanted, compiled=compiled)
     if fit.halt is not None:
-        return fit.halt
+        return replace(fit.halt, said=(*passed, *fit.halt.said))
     prompt = fit.prompt
     limit = _output_limit(state, profile, prompt.body, wanted)
     reserve = model_reserve(profile, prompt.body, prompt.messages, prompt.tools, limit)
@@ -94,7 +97,7 @@ def ask(view: View, state: State, config: Asking, tools: tuple[ToolSpec, ...]) -
         timer=None,
         counters=state.counters.evolve(model_attempts=attempt),
     )
-    said = (*fit.said, say(Phase.ACTION_SELECTION, body))
+    said = (*passed, *fit.said, say(Phase.ACTION_SELECTION, body))
     return Step(state=asked, said=said, effects=(effect,))
 
 
@@ -112,7 +115,7 @@ def again(view: View, event: ModelFailed | Recovered, config: Asking) -> Step | 
     """Schedule another attempt after a failure that is safe to repeat, or None when it is not or none is
     left."""
     state = view.state
-    profile = view.pins.profile_for(config.role)
+    profile = profile_in_force(view.pins, state, config.role)
     gauge = state.limits.get("retries", Decimal(profile.max_retries))
     retries = min(profile.max_retries, int(gauge))
     attempt = state.counters.model_attempts

@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from orchestrator.core.boundary import Boundary
+from orchestrator.core.economy import notice, profile_in_force
 from orchestrator.core.inputs import inputs
 from orchestrator.core.naming import named_by
 from orchestrator.core.profile import Role
@@ -57,7 +58,7 @@ def compile_prompt(
     request = {
         "v": 1,
         "role": role,
-        "profile": view.pins.profile_for(role).name,
+        "profile": profile_in_force(view.pins, view.state, role).name,
         "system": _system(view, prompt, tools),
         "messages": messages,
         "tools": [
@@ -124,6 +125,7 @@ def _situation(view: View) -> str:
         ("FACTS", _facts(state)),
         ("ERRORS", "\n".join(f"- {f.tool}: {f.error} (attempt {f.attempt})" for f in state.failures)),
         ("BUDGET LEFT", _budget(state)),
+        ("NOTICE", notice(state)),
     ]
     return "\n\n".join(f"{title}\n{text}" for title, text in sections if text)
 

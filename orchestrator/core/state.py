@@ -177,6 +177,7 @@ class State(Value):
     linked: int = 0
     stopped_tools: tuple[str, ...] = ()
     flagged: tuple[str, ...] = ()
+    thrifty: bool = False
     paused: bool = False
     held: bool = False
     last_askers: tuple[str, ...] = ()

@@ -21,6 +21,8 @@ log = structlog.get_logger(__name__)
 OPENAI_URL = "https://api.openai.com/v1"
 ANTHROPIC_URL = "https://api.anthropic.com"
 DEFAULT_MODELS = {"openai": "gpt-5.4-mini", "anthropic": "claude-haiku-4-5"}
+# Who takes over from a model of the same provider when most of a run's cost is spent (R-BUDGET-5).
+CHEAPER_MODELS = {"openai": "gpt-5.4-nano", "anthropic": "claude-haiku-4-5"}
 # What servers with one model answer to; those with more need INTERLOCK_MODEL.
 ANY_MODEL = "default"
 ROLES: tuple[Role, ...] = get_args(Role)
@@ -28,6 +30,11 @@ SCRIPTED = "scripted"
 SCRIPTED_PRICE = ModelPrice(
     provider=SCRIPTED, model=SCRIPTED, input=Decimal("0.000001"), output=Decimal("0.000004"),
     source="scripted", version="scripted-1",
+)  # fmt: skip
+CHEAPER_SCRIPTED = "scripted-cheaper"
+CHEAPER_SCRIPTED_PRICE = ModelPrice(
+    provider=SCRIPTED, model=CHEAPER_SCRIPTED, input=Decimal("0.00000025"), output=Decimal("0.000001"),
+    source="scripted", version="scripted-cheaper-1",
 )  # fmt: skip
 MILLION = Decimal(1_000_000)
 
@@ -37,6 +44,7 @@ class ModelEnvironment:
     """What the outside said about models. Keys are not shown by `repr` (R-SEC-8)."""
 
     model: str | None = None
+    cheaper: str | None = None
     openai_base_url: str | None = None
     openai_api_key: str | None = field(default=None, repr=False)
     anthropic_base_url: str | None = None
@@ -48,7 +56,8 @@ class ModelEnvironment:
     def from_settings(cls) -> Self:
         """As this process's settings say."""
         return cls(
-            model=settings.INTERLOCK_MODEL, openai_base_url=settings.OPENAI_BASE_URL,
+            model=settings.INTERLOCK_MODEL, cheaper=settings.INTERLOCK_CHEAPER_MODEL,
+            openai_base_url=settings.OPENAI_BASE_URL,
             openai_api_key=settings.OPENAI_API_KEY,
             anthropic_base_url=getattr(settings, "ANTHROPIC_BASE_URL", None),
             anthropic_api_key=settings.ANTHROPIC_API_KEY, unknown_price=settings.INTERLOCK_UNKNOWN_PRICE,
@@ -66,7 +75,7 @@ def profiles_for(
     configured = available_profiles(environment)
     if configured:
         return configured
-    return (scripted_profile(scenario),) if scenario is not None else ()
+    return scripted_profiles(scenario) if scenario is not None else ()
 
 
 def available_profiles(environment: ModelEnvironment) -> tuple[ModelProfile, ...]:
@@ -82,10 +91,35 @@ def available_profiles(environment: ModelEnvironment) -> tuple[ModelProfile, ...
     found.sort(key=lambda pair: pair[0] != wanted)
     if wanted and (not found or found[0][0] != wanted):
         log.warning("models.not_available", wanted=wanted, available=[provider for provider, _ in found])
-    return tuple(
+    profiles = tuple(
         _profile(environment, provider, model, roles=ROLES if first == 0 else ())
         for first, (provider, model) in enumerate(found)
     )
+    return _with_cheaper(environment, profiles)
+
+
+def _with_cheaper(
+    environment: ModelEnvironment, profiles: tuple[ModelProfile, ...]
+) -> tuple[ModelProfile, ...]:
+    """The profiles with the first one's cheaper model at the end: the one that was named, or the provider's
+    own where it costs less. A server of one's own has only what was named."""
+    if not profiles:
+        return ()
+    first = profiles[0]
+    _, _, named = (environment.cheaper or "").rpartition(":")
+    wanted = named or (CHEAPER_MODELS.get(first.provider) if first.base_url is None else None)
+    if wanted is None or wanted == first.model:
+        return profiles
+    cheaper = _profile(environment, first.provider, wanted, roles=())  # type: ignore[arg-type]
+    if not named and not _costs_less(cheaper.price, first.price):
+        return profiles
+    return (first.evolve(cheaper=cheaper.name), *profiles[1:], cheaper)
+
+
+def _costs_less(one: ModelPrice | None, other: ModelPrice | None) -> bool:
+    if one is None or other is None or "declared" in (one.source, other.source):
+        return False
+    return one.input < other.input and one.output < other.output
 
 
 def scripted_profile(scenario: str) -> ModelProfile:
@@ -94,6 +128,13 @@ def scripted_profile(scenario: str) -> ModelProfile:
         name=SCRIPTED, provider="scripted", model=f"{SCRIPTED}:{scenario}", roles=ROLES, scenario=scenario,
         price=SCRIPTED_PRICE,
     )  # fmt: skip
+
+
+def scripted_profiles(scenario: str) -> tuple[ModelProfile, ...]:
+    """A scenario's profile, and the cheaper one that plays the same lines for a quarter of the price."""
+    usual = scripted_profile(scenario)
+    cheaper = usual.evolve(name=CHEAPER_SCRIPTED, roles=(), price=CHEAPER_SCRIPTED_PRICE)
+    return usual.evolve(cheaper=CHEAPER_SCRIPTED), cheaper
 
 
 def key_for(environment: ModelEnvironment, profile: ModelProfile) -> str | None:

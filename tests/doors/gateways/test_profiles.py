@@ -20,7 +20,8 @@ HERE = "http://127.0.0.1:8080/v1"
 
 @proves("R-TOOL-23", part="no key")
 def test_without_a_key_the_workflows_scenario_plays() -> None:
-    (profile,) = profiles_for("tool_loop", ModelEnvironment())
+    profile, cheaper = profiles_for("tool_loop", ModelEnvironment())
+    assert (cheaper.scenario, cheaper.roles, profile.cheaper) == ("tool_loop", (), cheaper.name)
     assert (profile.provider, profile.scenario, profile.roles) == ("scripted", "tool_loop", ROLES)
     assert profile.price is not None
     assert profile.price.source == "scripted"
@@ -40,9 +41,26 @@ def test_the_named_model_comes_first_and_others_stand_by() -> None:
     environment = ModelEnvironment(
         model="anthropic:claude-sonnet-4-5", openai_api_key="a", anthropic_api_key="b"
     )
-    first, second = available_profiles(environment)
+    first, second, cheaper = available_profiles(environment)
     assert (first.model, first.roles) == ("claude-sonnet-4-5", ROLES)
     assert (second.provider, second.roles) == ("openai", ())
+    assert (cheaper.provider, cheaper.roles) == ("anthropic", ())
+
+
+@proves("R-BUDGET-5", part="the profile's cheaper model is data")
+def test_a_model_has_a_cheaper_one_of_its_provider_only_where_it_costs_less() -> None:
+    first, cheaper = available_profiles(ModelEnvironment(openai_api_key="k"))
+    assert first.cheaper == cheaper.name
+    assert cheaper.price is not None
+    assert first.price is not None
+    assert cheaper.price.input < first.price.input
+    (cheapest,) = available_profiles(ModelEnvironment(model="openai:gpt-5-nano", openai_api_key="k"))
+    assert cheapest.cheaper is None
+    own = ModelEnvironment(model="openai:big", cheaper="openai:small", openai_base_url=HERE)
+    assert [profile.model for profile in available_profiles(own)] == ["big", "small"]
+    assert [profile.model for profile in available_profiles(ModelEnvironment(openai_base_url=HERE))] == [
+        "default"
+    ]
 
 
 def test_a_model_without_its_key_is_not_available() -> None:

@@ -1,0 +1,118 @@
+"""With 80 % of its cost spent a run goes on with the cheaper model, and the agent knows (R-BUDGET-5)."""
+
+from decimal import Decimal
+from typing import Any
+
+import orjson
+
+from budgets.core.pricing import ModelPrice
+from orchestrator.core.effects import CallModel
+from orchestrator.core.events import BudgetExtended
+from orchestrator.core.profile import ModelProfile
+from orchestrator.core.terminal import TerminalCode
+from tests.core.orchestrator.loops import BOUNDARY, GRAPH, LIMITS, TOOLS
+from tests.core.orchestrator.simulation import Simulation, manifest, pins
+from tests.proves import proves
+
+LOOKUP = ("orders.lookup", {"id": "A-1"})
+
+
+def profile(name: str, rate: str, **more: Any) -> ModelProfile:
+    """A model that costs `rate` US$ a token, whichever way."""
+    price = ModelPrice(
+        provider="scripted", model=name, input=Decimal(rate), output=Decimal(rate), source="scripted",
+        version=f"{name}-1",
+    )  # fmt: skip
+    return ModelProfile(name=name, provider="scripted", model=name, price=price, max_output_tokens=10, **more)
+
+
+DEAR, CHEAP = profile("dear", "0.01", cheaper="cheap"), profile("cheap", "0.0001", roles=("cheaper",))
+
+
+def priced(*profiles: ModelProfile, cost: int = 1_000) -> Simulation:
+    """A started run with these models and US$ to spend."""
+    held = pins(TOOLS, BOUNDARY, ("tool-loop",)).evolve(profiles=profiles)
+    run = Simulation.of(GRAPH, manifest(GRAPH, held, LIMITS | {"cost_usd": cost}))
+    run.start()
+    return run
+
+
+def asked(run: Simulation) -> CallModel:
+    """The open model call."""
+    return next(effect for effect in run.open.values() if isinstance(effect, CallModel))
+
+
+def turn(run: Simulation, spent: str, order: str = "A-1") -> None:
+    """One turn and its look-up, after which the run has spent so much."""
+    before = Decimal(spent) - Decimal("0.50")
+    run.state = run.state.evolve(usage={**run.state.usage, "cost_usd": before})
+    event = run.model_reply(asked(run), ("orders.lookup", {"id": order}))
+    run.feed(event.evolve(usage={"input_tokens": Decimal(50)}))
+    run.answer({"total": "20.00"})
+
+
+def prompt(run: Simulation) -> dict[str, Any]:
+    """The prompt of the open model call."""
+    read: dict[str, Any] = orjson.loads(run.contents[asked(run).request])
+    return read
+
+
+@proves("R-BUDGET-5", part="the cheaper model")
+def test_at_eighty_percent_the_remaining_calls_go_to_the_cheaper_model() -> None:
+    run = priced(DEAR, CHEAP)
+    turn(run, "799.99")
+    assert (asked(run).profile, run.said("cost_threshold")) == ("dear", [])
+    assert asked(run).reserve["cost_usd"] > 10
+    turn(run, "800.00", "A-2")
+    assert asked(run).profile == prompt(run)["profile"] == "cheap"
+    assert asked(run).reserve["cost_usd"] < 1
+    (passed,) = run.said("cost_threshold")
+    assert (passed.used, passed.limit, passed.usual, passed.profile) == (800, 1_000, "dear", "cheap")
+    before = run.state.usage["cost_usd"]
+    run.reply(LOOKUP)
+    assert run.state.usage["cost_usd"] - before == Decimal("0.0055")
+    assert len(run.said("cost_threshold")) == 1
+
+
+@proves("R-BUDGET-5", part="the agent is told")
+def test_the_agent_is_told_and_only_then() -> None:
+    run = priced(DEAR, CHEAP)
+    assert "NOTICE" not in prompt(run)["messages"][0]["text"]
+    turn(run, "850")
+    assert "80 % of this run's cost is spent, US$ 150 is left" in prompt(run)["messages"][0]["text"]
+
+
+@proves("R-BUDGET-5", part="without a cheaper model")
+def test_without_a_cheaper_model_the_agent_is_told_all_the_same() -> None:
+    run = priced(DEAR.evolve(cheaper=None))
+    turn(run, "850")
+    assert "NOTICE" in prompt(run)["messages"][0]["text"]
+    (passed,) = run.said("cost_threshold")
+    assert (passed.usual, passed.profile, passed.passed) == ("dear", "dear", True)
+
+
+@proves("R-BUDGET-5", part="at the end the partial result")
+def test_at_a_hundred_percent_the_run_ends_with_what_it_has() -> None:
+    run = priced(DEAR, CHEAP)
+    turn(run, "1000")
+    assert (run.state.outcome, run.state.reason) == (TerminalCode.BUDGET_EXHAUSTED, "cost_usd")
+    assert run.state.usage["cost_usd"] == 1_000
+    assert run.state.result is not None
+    assert orjson.loads(run.contents[run.state.result])["output"] == {"f1": {"total": "20.00"}}
+
+
+def test_an_extension_brings_the_usual_model_back() -> None:
+    run = priced(DEAR, CHEAP)
+    turn(run, "850")
+    run.feed(BudgetExtended(at=run.now, amounts={"cost_usd": Decimal(1_000)}, by="somebody"))
+    run.reply(LOOKUP)
+    run.answer({"total": "20.00"})
+    assert asked(run).profile == "dear"
+    assert [body.passed for body in run.said("cost_threshold")] == [True, False]
+
+
+def test_a_cheaper_model_that_took_too_much_is_not_asked_again() -> None:
+    run = priced(DEAR, CHEAP)
+    run.state = run.state.evolve(flagged=("cheap",))
+    turn(run, "850")
+    assert asked(run).profile == "dear"

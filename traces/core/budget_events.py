@@ -1,0 +1,19 @@
+"""What a trace says of a run's budget beside reservations and settlements."""
+
+from decimal import Decimal
+from typing import Literal
+
+from traces.core.body import Body
+
+
+class CostThreshold(Body):
+    """The share of its cost from which a run is thrifty was passed, or by an extension left again
+    (R-BUDGET-5). `usual` plays the role before it, `profile` from now on: the same where there is no cheaper
+    one."""
+
+    kind: Literal["cost_threshold"] = "cost_threshold"
+    passed: bool
+    used: Decimal
+    limit: Decimal
+    usual: str
+    profile: str

@@ -11,7 +11,8 @@ from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 from django.utils.functional import SimpleLazyObject
 
-from approvals.queries import inbox
+from approvals.queries.people import decider_of
+from approvals.queries.waiting import waiting_for as requests_for
 from tenancy.context import tenant
 from tenancy.core.roles import Scope
 from tenancy.pages import Member, member_of
@@ -108,15 +109,9 @@ class Shell:
 
 
 def waiting_for(member: Member) -> int:
-    """How many requests wait in the queues a member may decide, a hundred at the most. One query."""
-    if Scope.DECIDE not in member.scopes:
-        return 0
+    """How many requests wait for this member, as their inbox counts them, at most a hundred. One query."""
     with tenant(member.tenant.id):
-        found = inbox(status="pending").order_by()
-        if all(authority.queues for authority in member.authorities):
-            queues = {queue for authority in member.authorities for queue in authority.queues}
-            found = found.filter(queue__in=queues)
-        return found[:MOST_COUNTED].count()
+        return requests_for(decider_of(member))[:MOST_COUNTED].count()
 
 
 def shell(request: HttpRequest) -> dict[str, Any]:

@@ -168,6 +168,12 @@ def count(tab: Tab, decider: Decider) -> int:
     return _of_tab(tab, decider, ()).order_by()[: CAP + 1].count()
 
 
+def waiting_for(decider: Decider) -> QuerySet[Request]:
+    """The open requests that somebody may decide and has not said a word to: what the tab "mine" holds,
+    unordered."""
+    return _of_tab("mine", decider, ()).order_by()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lately:
     """What was decided in the last 24 hours: how many (of a thousand at most), and how long the one in the

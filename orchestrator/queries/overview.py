@@ -12,7 +12,9 @@ from django.db.models import Count as Counted
 from django.db.models import Min, Q
 from django.db.models.functions import TruncHour
 
+from approvals.core.policy import Decider
 from approvals.models import Request
+from approvals.queries.waiting import waiting_for
 from budgets.models import Account, Line
 from budgets.queries import tenant_spending
 from orchestrator.models import EmergencyStop, Run
@@ -26,10 +28,11 @@ PATIENCE: Final = timedelta(seconds=60)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
-    """What waits for people: open requests with the oldest's beginning and the nearest end, paused runs, and
-    runs that failed since `since`."""
+    """What waits for somebody: the open requests they may decide with the oldest's beginning and the nearest
+    end, how many are open at all, paused runs, and runs that failed since `since`."""
 
     requests: Count
+    open: Count
     oldest: datetime | None
     nearest: datetime | None
     paused: Count
@@ -85,23 +88,25 @@ class Overview:
     fresh: bool
 
 
-def overview(at: datetime) -> Overview:
-    """The first page's numbers at `at`."""
+def overview(at: datetime, decider: Decider | None = None) -> Overview:
+    """The first page's numbers at `at`, for somebody; for nobody in person every open request counts."""
     plan_anew()
     moving = now_of(at)
     return Overview(
-        needs=needs_of(at), money=money_of(at), now=moving, health=health_of(at, moving),
+        needs=needs_of(at, decider), money=money_of(at), now=moving, health=health_of(at, moving),
         fresh=not Run.objects.exists(),
     )  # fmt: skip
 
 
-def needs_of(at: datetime) -> Needs:
-    """What waits for people."""
+def needs_of(at: datetime, decider: Decider | None = None) -> Needs:
+    """What waits for somebody."""
     since = at - DAY
-    open_requests = Request.objects.filter(status="pending")
-    ends = open_requests.aggregate(oldest=Min("created_at"), nearest=Min("expires_at"))
+    waiting = Request.objects.filter(status="pending")
+    theirs = waiting if decider is None else waiting_for(decider)
+    ends = theirs.aggregate(oldest=Min("created_at"), nearest=Min("expires_at"))
     return Needs(
-        requests=count(open_requests),
+        requests=count(theirs),
+        open=count(waiting),
         oldest=ends["oldest"],
         nearest=ends["nearest"],
         paused=count(runs_by(Filters(status="paused"))),

@@ -4,6 +4,7 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from approvals.queries.people import decider_of
 from orchestrator import library
 from orchestrator.gateways.broker import broker_answers
 from orchestrator.library import Starter
@@ -30,7 +31,7 @@ def overview(request: PageRequest) -> HttpResponse:
     """The first page. Where nothing was ever run: what could be started now."""
     broker = broker_answers()
     with tenant(request.member.tenant.id):
-        seen = read(database_now())
+        seen = read(database_now(), decider_of(request.member))
     starters = first_starters() if seen.fresh else ()
     return render(
         request,

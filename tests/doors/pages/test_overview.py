@@ -34,7 +34,8 @@ def test_each_number_leads_to_a_list_that_shows_the_same(world: World, company: 
         assert number_by(page, address) == expected
         listed = text(who.get(address))
         assert f"{expected} run" in listed or expected == "0"
-    assert number_by(page, "/approvals") == "1"
+    assert number_by(page, "/approvals") == "0"
+    assert ">1 open</a> in all" in page
     assert number_by(page, "/runs?created_after=") == "3"
     href = re.search(r'href="(/runs\?created_after=[^"]*)"', page)
     assert href is not None
@@ -69,3 +70,20 @@ def test_another_tenants_numbers_are_not_counted(world: World, company: Company)
     refund(world, company)
     page = text(at(world.people.stranger).get("/"))
     assert number_by(page, "/approvals") == "0"
+
+
+@proves("R-UI-1", part="what waits for whom")
+def test_what_needs_somebody_is_what_they_may_decide(world: World, company: Company) -> None:
+    run = refund(world, company, order_id="A-1003")
+    reviewer, other = at(world.people.approver), at(world.people.second_approver)
+    for who in (reviewer, other):
+        page = text(who.get("/"))
+        assert number_by(page, "/approvals") == "1"
+        assert "<title>(1) Overview" in page
+    (request,) = world.open_requests(run)
+    world.decide(request, world.people.approver)
+    assert number_by(text(reviewer.get("/")), "/approvals") == "0"
+    assert number_by(text(other.get("/")), "/approvals") == "1"
+    operator = text(at(world.people.operator).get("/"))
+    assert number_by(operator, "/approvals") == "0"
+    assert "<title>Overview" in operator

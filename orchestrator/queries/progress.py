@@ -2,6 +2,8 @@
 
 from datetime import datetime
 from decimal import Decimal
+from threading import Lock
+from typing import Final
 from uuid import UUID
 
 from orchestrator.core.state import State
@@ -12,6 +14,12 @@ from tenancy.clock import database_now
 from traces.core.progress import BudgetRemaining, Progress
 from traces.models import Event
 from traces.queries import recall
+
+KINDS: Final = ("fact_committed", "failure_committed")
+MOST_KEPT: Final = 1_000
+_COUNTED: Final[dict[UUID, tuple[int, int]]] = {}
+"""Of a run that is followed: up to which event its steps were counted by this process, and how many."""
+_KEEPING: Final = Lock()
 
 
 def progress_of(run: Run) -> Progress:
@@ -37,7 +45,7 @@ def _envelope(run: Run, state: State, at: datetime) -> Progress:
         progress_id=run.event_seq,
         emitted_at=at,
         current_step=run.position,
-        completed_step_count=_committed(run.id),
+        completed_step_count=_committed(run.id, run.event_seq),
         total_step_count=None,
         budget_remaining=BudgetRemaining(
             tokens=_whole(state.left("total_tokens")),
@@ -49,9 +57,25 @@ def _envelope(run: Run, state: State, at: datetime) -> Progress:
     )
 
 
-def _committed(run_id: UUID) -> int:
-    kinds = ("fact_committed", "failure_committed")
-    return Event.objects.filter(run_id=run_id, kind__in=kinds).values("at").distinct().count()
+def _committed(run_id: UUID, seq: int) -> int:
+    """Of a trace nothing changes but its end: only what came since the last look is counted."""
+    counted, steps = _COUNTED.get(run_id, (0, 0))
+    if counted > seq:
+        # A store that was set back.
+        counted, steps = 0, 0
+    since = Event.objects.filter(run_id=run_id, seq__gt=counted, seq__lte=seq)
+    if counted < seq:
+        # The events of one commit have one time, and a run's newest event ends a commit.
+        steps += since.filter(kind__in=KINDS).values("at").distinct().count()
+        _keep(run_id, seq, steps)
+    return steps
+
+
+def _keep(run_id: UUID, seq: int, steps: int) -> None:
+    with _KEEPING:
+        _COUNTED[run_id] = (seq, steps)
+        while len(_COUNTED) > MOST_KEPT:
+            del _COUNTED[next(iter(_COUNTED))]
 
 
 def _whole(amount: Decimal | None, scale: int = 1) -> int | None:

@@ -5,7 +5,8 @@ from datetime import datetime, timedelta
 from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Final
 
-CENT: Final = Decimal("0.01")
+# As exact as money is stored for people: a pace of less than a cent a day is still a pace.
+STEP: Final = Decimal("0.000001")
 SHORTEST: Final = timedelta(hours=1)
 
 
@@ -26,30 +27,34 @@ def outlook(
     passed = at - start
     if passed < SHORTEST:
         return None
-    per_second = spent / Decimal(passed.total_seconds())
-    left = Decimal(max(0.0, (end - at).total_seconds()))
-    by_the_end = spent + per_second * left
+    begun, left = _seconds(passed), max(Decimal(0), _seconds(end - at))
+    # Multiplied before it is divided: a rounded pace would grow with the days it is carried on.
     return Outlook(
-        daily=_cents(per_second * 86_400),
-        by_the_end=_cents(by_the_end),
-        stops_at=_stop(spent + held, limit, per_second, at, end),
+        daily=_rounded(spent * 86_400 / begun),
+        by_the_end=_rounded(spent * (begun + left) / begun),
+        stops_at=_stop(spent, held, limit, begun=begun, at=at, end=end),
     )
 
 
 def _stop(
-    taken: Decimal, limit: Decimal | None, per_second: Decimal, at: datetime, end: datetime
+    spent: Decimal, held: Decimal, limit: Decimal | None, *, begun: Decimal, at: datetime, end: datetime
 ) -> datetime | None:
     if limit is None:
         return None
-    if taken >= limit:
+    if spent + held >= limit:
         return at
-    if not per_second:
+    if not spent:
         return None
-    seconds = (limit - taken) / per_second
-    if seconds >= Decimal((end - at).total_seconds()):
+    seconds = (limit - spent - held) * begun / spent
+    if seconds >= _seconds(end - at):
         return None
     return at + timedelta(seconds=float(seconds))
 
 
-def _cents(amount: Decimal) -> Decimal:
-    return amount.quantize(CENT, rounding=ROUND_HALF_EVEN)
+def _seconds(span: timedelta) -> Decimal:
+    """Exactly: a float would lose microseconds."""
+    return Decimal(span // timedelta(microseconds=1)) / 1_000_000
+
+
+def _rounded(amount: Decimal) -> Decimal:
+    return amount.quantize(STEP, rounding=ROUND_HALF_EVEN)

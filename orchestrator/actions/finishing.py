@@ -1,17 +1,20 @@
-"""A run's end: its account is closed and what it still asked of people is withdrawn, in the same
-transaction."""
+"""A run's end: its account is closed, its figures are noted, and what it still asked of people is withdrawn,
+in the same transaction."""
 
 from collections.abc import Mapping
 from datetime import datetime
 
 from approvals.actions import withdraw_open
 from budgets.actions import Settle, close_run_account
+from orchestrator.actions.figures import note_end
 from orchestrator.actions.hand import Hand
 from orchestrator.core.effects import Finish
 
 
 def close(hand: Hand, at: datetime, finish: Finish, settles: tuple[Settle, ...]) -> Mapping[str, str]:
-    """Settle the last effect, release what is held, withdraw what is still asked; what the record is to
-    bind."""
+    """Settle the last effect, release what is held, withdraw what is still asked, note the figures; what the
+    record is to bind."""
     withdraw_open(hand.tenant, hand.run, f"run {finish.status.value}: {finish.code.value}", at)
-    return close_run_account(hand.tenant, hand.run, at, settles=settles).entries
+    entries = close_run_account(hand.tenant, hand.run, at, settles=settles).entries
+    note_end(hand, at, finish)
+    return entries

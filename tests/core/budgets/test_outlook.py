@@ -3,6 +3,9 @@
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from budgets.core.outlook import Outlook, outlook
 from tests.proves import proves
 
@@ -44,3 +47,21 @@ def test_no_spending_and_no_ceiling_never_stop() -> None:
 
 def test_the_first_hour_says_nothing() -> None:
     assert after(0.01, "5") is None
+
+
+@proves("R-BUDGET-14", part="a small pace is not rounded away")
+def test_a_pace_below_a_cent_a_day_is_told_and_carried_on() -> None:
+    found = after(10, "0.02", limit=None)
+    assert found is not None
+    assert (found.daily, found.by_the_end) == (Decimal("0.002"), Decimal("0.06"))
+
+
+@given(
+    st.decimals(min_value=0, max_value=10**6, places=6),
+    st.integers(min_value=3_600, max_value=30 * 86_400),
+)
+def test_the_forecast_is_what_the_pace_comes_to(spent: Decimal, seconds: int) -> None:
+    found = after(seconds / 86_400, str(spent), limit=None)
+    assert found is not None
+    assert found.by_the_end >= spent
+    assert abs(found.daily * 30 - found.by_the_end) <= Decimal("0.00002")

@@ -13,6 +13,7 @@ from approvals.models import Request
 from approvals.queries.waiting import rows_of as rows_of_requests
 from orchestrator.core.state import State
 from orchestrator.models import Run
+from orchestrator.queries.breakers import breakers_of
 from orchestrator.queries.changes import beside, changed_runs
 from orchestrator.queries.listing import LIVE, VIEWS, rows_of, view_counts, waiting_of
 from orchestrator.queries.runs import result_of, run_of, state_now
@@ -39,6 +40,7 @@ def head_of(run: Run, state: State, scopes: tuple[str, ...], stands: str = "") -
         "live": live,
         "standing": standing_of(run, state),
         "dials": dials(run.id),
+        "breakers": breakers_of(run),
         "waiting": waiting_of([run.id]).get(run.id),
         "may_pause": live and run.status != "paused" and Scope.OPERATE in scopes,
         "may_resume": run.status == "paused" and Scope.OPERATE in scopes,

@@ -1,0 +1,212 @@
+"""The breakers in words: what tripped, what was refused, who set the limit, and the way back (R-BUDGET-12).
+
+A breaker's event holds its figures. Whose limit it was follows from what the run is pinned to; nobody has to
+remember it.
+"""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from orchestrator.core.boundary import Boundary
+from orchestrator.core.value import Value
+from traces.core.canonical import plain
+
+
+class Trip(Value):
+    """One breaker's event. `account`: whose line refused the reservation, the run's own or the tenant's."""
+
+    breaker: str
+    reason: str
+    subject: str = ""
+    limit: Decimal | None = None
+    actual: Decimal | None = None
+    account: str = "run"
+
+
+class Words(NamedTuple):
+    """How a breaker speaks: a title, what happened, what was refused, the way back. The first two sentences
+    take the event's figures by name."""
+
+    title: str
+    what: str
+    refused: str
+    back: str
+
+
+class Setters(Value):
+    """Who set the limits of a run, in words. `dimensions`: of each limited dimension."""
+
+    boundary: str
+    dimensions: Mapping[str, str]
+    tools: Mapping[str, str]
+    profiles: Mapping[str, str]
+    house: str = "the settings of this house"
+    safety: str = "the safety rules of this house"
+
+
+_GIVE_MORE: Final = "More can be given where the boundary asks people for it; else submit it again with more."
+WORDS: Final[Mapping[str, Words]] = MappingProxyType(
+    {
+        "wall_clock": Words(
+            "Wall clock", "the allowed {limit} s of working time were used up",
+            "Nothing further was started.", _GIVE_MORE,
+        ),
+        "repeated_call": Words(
+            "Repeated call",
+            "{subject} was asked for with the same arguments again: {actual} times, {limit} are allowed",
+            "That call was not made.",
+            "The model is told to use the result it has; repair, ask, or escalate.",
+        ),
+        "retry_storm": Words(
+            "Retry storm", "{subject} kept failing in passing ({reason}), {limit} attempts long",
+            "No further attempt was made.",
+            "Each attempt waited longer than the one before. Submit it again when the other side is back.",
+        ),
+        "budget_gate": Words(
+            "Budget gate", "the next step needed {actual} of {reason}, and {limit} was left",
+            "That step was not started.", _GIVE_MORE,
+        ),
+        "context_pressure": Words(
+            "Context pressure", "the next prompt has {actual} tokens at most, {limit} are allowed",
+            "The prompt was not sent.", _GIVE_MORE,
+        ),
+        "privileged_action": Words(
+            "Privileged action", "{subject} is {reason}: what it does stands outside this run",
+            "It was not sent before a person approved it.",
+            "Approve it, or reject it and the run goes another way.",
+        ),
+        "safety": Words(
+            "Safety", "a safety rule was broken by the {subject}: {reason}",
+            "Nothing of it was used.", "Security reviews the trace, which is kept whole.",
+        ),
+        "circuit": Words(
+            "Circuit", "{subject} takes no calls for the moment", "The call was not sent.",
+            "After its cooldown one call tries it again; an administrator may close it on the system page.",
+        ),
+        "no_progress": Words(
+            "No progress", "nothing changed over {actual} steps, {limit} are allowed",
+            "No further step was started.", "Read what the model tried, then change the goal or its inputs.",
+        ),
+        "tool_errors": Words(
+            "Tool errors", "{actual} calls in a row failed, {limit} are allowed",
+            "No further call was made.", "Submit it again when the tools answer.",
+        ),
+    }
+)  # fmt: skip
+_NARROWED: Final = Words(
+    "Context pressure", "the next prompt would have had {actual} tokens, {limit} are the mark",
+    "The oldest {subject} stayed out of the prompt.",
+    "What they brought stands in it as facts, and whole in the trace.",
+)  # fmt: skip
+_OVERRUN: Final = Words(
+    "Circuit", "{subject} reported {actual} of a dimension of which {limit} was reserved",
+    "Nothing more is asked of it in this run.", "Have an administrator look at the model's profile.",
+)  # fmt: skip
+_UNKNOWN: Final = Words("Breaker", "{reason} {subject}", "What came next was not started.", "Read the trace.")
+_BY_BOUNDARY: Final = ("repeated_call", "no_progress", "tool_errors")
+
+
+class Told(Value):
+    """A breaker's trip in words. `what` and `refused` may hold text from outside."""
+
+    title: str
+    what: str
+    refused: str
+    back: str
+    set_by: str
+
+
+def told_of(trip: Trip, setters: Setters) -> Told:
+    """The trip in words."""
+    words = _words(trip)
+    figures = {
+        "limit": _figure(trip.limit), "actual": _figure(trip.actual), "reason": _readable(trip.reason),
+        "subject": _subject(trip),
+    }  # fmt: skip
+    return Told(
+        title=words.title, what=words.what.format(**figures), refused=words.refused.format(**figures),
+        back=words.back, set_by=set_by(trip, setters),
+    )  # fmt: skip
+
+
+def set_by(trip: Trip, setters: Setters) -> str:
+    """Whose limit it was."""
+    if trip.account != "run":
+        return "the tenant's ceiling"
+    if trip.breaker in _BY_BOUNDARY or trip.reason == "repeated_denials":
+        return setters.boundary
+    fixed = {
+        "safety": setters.safety,
+        "circuit": setters.house if trip.reason == "open" else "the reservation before the call",
+        "privileged_action": setters.tools.get(trip.subject, setters.boundary),
+        "retry_storm": _of_retries(trip, setters),
+    }
+    return fixed[trip.breaker] if trip.breaker in fixed else _of_dimension(trip, setters)
+
+
+def _of_retries(trip: Trip, setters: Setters) -> str:
+    own = setters.tools.get(trip.subject) or setters.profiles.get(trip.subject)
+    return own or setters.dimensions.get("retries", "the model's profile")
+
+
+def _of_dimension(trip: Trip, setters: Setters) -> str:
+    dimension = "wall_clock_seconds" if trip.breaker == "wall_clock" else trip.reason
+    if trip.breaker == "context_pressure" and dimension not in setters.dimensions:
+        return setters.dimensions.get("context_tokens", "the window of the model")
+    return setters.dimensions.get(dimension, setters.boundary)
+
+
+def origins(
+    limits: Mapping[str, Decimal],
+    *,
+    boundary: Boundary,
+    workflow: str,
+    workflow_budget: Mapping[str, object],
+    defaults: Mapping[str, Decimal],
+    ceiling: Decimal | None,
+    task: str,
+) -> dict[str, str]:
+    """Who set each limit that a run was admitted with. The tightest of all holds: what equals the workflow's
+    is its, then the boundary's, the tenant's ceiling, the defaults; what is below all was asked for by the
+    task.
+
+    `defaults`: what the three give together where the task asks for nothing.
+    """
+    found = {}
+    for name, limit in limits.items():
+        drawn, granted = workflow_budget.get(name), boundary.budget.get(name)
+        if name == "transitions":
+            found[name] = f"{workflow}, as it was compiled"
+        elif name == "cost_usd" and ceiling is not None and limit == ceiling:
+            found[name] = "the tenant's ceiling for one run"
+        elif limit != defaults.get(name):
+            found[name] = task
+        elif drawn is not None and Decimal(str(drawn)) == limit:
+            found[name] = workflow
+        elif granted is not None and granted == limit:
+            found[name] = f"boundary {boundary.slug} v{boundary.version}"
+        else:
+            found[name] = "the defaults of this house"
+    return found
+
+
+def _words(trip: Trip) -> Words:
+    if trip.breaker == "context_pressure" and trip.reason == "narrowed":
+        return _NARROWED
+    if trip.breaker == "circuit" and trip.reason == "overrun":
+        return _OVERRUN
+    return WORDS.get(trip.breaker, _UNKNOWN)
+
+
+def _figure(amount: Decimal | None) -> str:
+    return "no" if amount is None else plain(amount)
+
+
+def _readable(word: str) -> str:
+    return word.replace("_", " ")
+
+
+def _subject(trip: Trip) -> str:
+    return trip.subject or "the model"

@@ -1,0 +1,96 @@
+"""Which breakers a run tripped, in words, with whose limits they were (R-BUDGET-12). In the tenant's
+context."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, Final
+
+import orjson
+
+from budgets.actions.ceilings import newest_ceilings
+from orchestrator.core.admission import limits_for
+from orchestrator.core.breakers import Setters, Told, Trip, origins, told_of
+from orchestrator.core.goal import Mode
+from orchestrator.core.graph import CompiledGraph
+from orchestrator.core.manifest import Manifest
+from orchestrator.models import ManifestRow, Run
+from orchestrator.queries.listing import names_of
+from orchestrator.runtime.recall import graph_of, manifest_of, pins_of
+from tenancy.context import raw_cursor
+from traces.models import Event
+
+KINDS: Final = ("breaker_tripped", "reservation_refused", "budget_extended")
+MOST: Final = 400
+SHOWN: Final = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tripped:
+    """A breaker as the page shows it: how often it tripped for this reason, and when last."""
+
+    breaker: str
+    at: datetime
+    seq: int
+    times: int
+    told: Told
+
+
+def breakers_of(run: Run) -> tuple[Tripped, ...]:
+    """Those that tripped, the newest first, one for each reason."""
+    rows = Event.objects.filter(run_id=run.id, kind__in=KINDS).order_by("-seq")[:MOST]
+    events = [(row.seq, row.at, row.kind, orjson.loads(bytes(row.body))) for row in reversed(rows)]
+    if not any(kind == "breaker_tripped" for _, _, kind, _ in events):
+        return ()
+    setters, account = _setters(run, events), "run"
+    found: dict[tuple[str, str, str], Tripped] = {}
+    for seq, at, kind, body in events:
+        if kind == "reservation_refused":
+            account = body["account"]
+        if kind != "breaker_tripped":
+            continue
+        trip = _trip(body, account if body["breaker"] == "budget_gate" else "run")
+        key = (trip.breaker, trip.reason, trip.subject)
+        before = found.pop(key, None)
+        found[key] = Tripped(
+            breaker=trip.breaker, at=at, seq=seq, times=1 + (before.times if before else 0),
+            told=told_of(trip, setters),
+        )  # fmt: skip
+    return tuple(reversed(found.values()))[:SHOWN]
+
+
+def _trip(body: Mapping[str, Any], account: str) -> Trip:
+    return Trip(
+        breaker=body["breaker"], reason=body["reason"], subject=body["subject"], account=account,
+        limit=None if body["limit"] is None else Decimal(body["limit"]),
+        actual=None if body["actual"] is None else Decimal(body["actual"]),
+    )  # fmt: skip
+
+
+def _setters(run: Run, events: Iterable[tuple[int, datetime, str, Mapping[str, Any]]]) -> Setters:
+    body, digest = ManifestRow.objects.values_list("body", "pins_digest").get(id=run.id)
+    manifest = manifest_of(bytes(body), pins_of(run.tenant_id, digest))
+    graph, pins = graph_of(run.tenant_id, run.workflow_version_id), manifest.pins
+    names = names_of([run.submitted_by])
+    dimensions = origins(
+        manifest.limits, boundary=pins.boundary,
+        workflow=f"workflow {run.workflow} v{manifest.workflow_version}",
+        workflow_budget=graph.spec.budget, defaults=_untouched(manifest, graph),
+        ceiling=newest_ceilings(run.tenant_id, raw_cursor()).per_run_usd,
+        task=f"the task, as {names.get(run.submitted_by, 'its submitter')} submitted it",
+    )  # fmt: skip
+    for _, _, kind, said in events:
+        if kind == "budget_extended":
+            dimensions |= dict.fromkeys(said["amounts"], "people who gave more during the run")
+    return Setters(
+        boundary=f"boundary {pins.boundary.slug} v{pins.boundary.version}", dimensions=dimensions,
+        tools={tool.name: f"tool {tool.name} v{tool.version}" for tool in pins.tools},
+        profiles={profile.name: f"model profile {profile.name}" for profile in pins.profiles},
+    )  # fmt: skip
+
+
+def _untouched(manifest: Manifest, graph: CompiledGraph) -> Mapping[str, Decimal]:
+    """The limits as they would be where the task asks for none. A long task states its own time."""
+    mode = Mode.ASYNC if manifest.goal.mode is Mode.LONG_RUNNING else manifest.goal.mode
+    return limits_for(graph, manifest.pins, manifest.goal.evolve(mode=mode), {})

@@ -1,0 +1,54 @@
+"""The lines of a run's page: which breakers tripped, whose limits they were (R-BUDGET-12)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from orchestrator.queries.breakers import Tripped, breakers_of
+from tenancy.context import tenant
+from tests.conftest import House
+from tests.doubles.company import Company
+from tests.factories.world import World, company_at, make_world
+from tests.proves import proves
+
+SUM = "How much is (12 + 30) * 2?"
+
+
+@pytest.fixture
+def world(house: House, company: Company) -> Iterator[World]:
+    """A furnished house whose tools talk to the demo company."""
+    with company_at(company.url):
+        yield make_world(house)
+
+
+def lines(world: World, run: object) -> tuple[Tripped, ...]:
+    found = world.run(run)  # type: ignore[arg-type]
+    with tenant(world.id):
+        return breakers_of(found)
+
+
+@proves("R-BUDGET-12", part="the line of the run")
+def test_a_run_out_of_turns_says_who_set_the_limit(world: World) -> None:
+    run = world.submit("tool-loop", SUM, budget={"model_turns": 1})
+    assert world.drive(run).terminal_code == "BUDGET_EXHAUSTED"
+    (line,) = lines(world, run)
+    assert (line.breaker, line.times) == ("budget_gate", 1)
+    assert line.told.what == "the next step needed 1 of model turns, and 0 was left"
+    assert line.told.set_by.startswith("the task, as ")
+    assert line.told.refused == "That step was not started."
+
+
+def test_a_gated_call_is_a_line_of_its_tool(world: World) -> None:
+    run = world.submit("support-refund", "Refund the order", inputs={"order_id": "A-1001"})
+    world.drive(run)
+    (line,) = lines(world, run)
+    assert (line.breaker, line.told.title) == ("privileged_action", "Privileged action")
+    assert line.told.set_by == "tool payments.refund v1"
+
+
+def test_a_run_without_any_has_no_line(world: World) -> None:
+    run = world.submit("tool-loop", SUM)
+    world.drive(run)
+    assert lines(world, run) == ()

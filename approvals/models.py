@@ -5,6 +5,7 @@ from typing import ClassVar
 from django.db import models
 from django.db.models import Q
 
+from approvals.core.handling import Handle
 from approvals.core.lifecycle import DecisionKind, RequestStatus
 from tenancy.models import TenantOwned
 
@@ -104,3 +105,36 @@ class GrantUse(TenantOwned):
     effect_id = models.CharField(max_length=32)
     action_digest = models.CharField(max_length=64)
     at = models.DateTimeField()
+
+
+class Handling(TenantOwned):
+    """What somebody did with a request besides deciding it. Append-only; the newest of its sort holds."""
+
+    request = models.ForeignKey(
+        Request, on_delete=models.PROTECT, related_name="handlings", db_constraint=False
+    )
+    principal = models.UUIDField()
+    owner = models.UUIDField()
+    kind = models.CharField(max_length=8, choices=[(k.value, k.value) for k in Handle])
+    to = models.UUIDField(null=True)
+    until = models.DateTimeField(null=True)
+    text = models.TextField(blank=True)
+    at = models.DateTimeField()
+
+    class Meta(TenantOwned.Meta):
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            *TenantOwned.Meta.constraints,
+            models.CheckConstraint(
+                condition=Q(kind__in=("claim", "assign"), to__isnull=False)
+                | (~Q(kind__in=("claim", "assign")) & Q(to=None)),
+                name="handling_to_somebody",
+            ),
+            models.CheckConstraint(
+                condition=Q(kind="snooze", until__isnull=False) | (~Q(kind="snooze") & Q(until=None)),
+                name="handling_until_some_time",
+            ),
+        ]
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["tenant", "request", "at"], name="handling_of_request"),
+            models.Index(fields=["tenant", "at"], name="handling_lately"),
+        ]

@@ -6,14 +6,16 @@ from typing import NamedTuple
 from approvals.models import Request
 from tenancy.marks import changes
 
-# A word that does not settle its request leaves the row as it is: it counts by itself.
+# What is said or done and does not settle a request leaves its row as it is: it counts by itself.
 CANDIDATES = """
 SELECT id, max(written) AS written FROM (
   SELECT id, {written} AS written FROM approvals_request WHERE status = 'pending'
    UNION ALL
-  SELECT id, {written} FROM approvals_request WHERE settled_at >= {since}
+  SELECT id, {written} FROM approvals_request WHERE status <> 'pending' AND settled_at >= {since}
    UNION ALL
-  SELECT request_id, {written} FROM approvals_decision WHERE at >= {since}) AS parts
+  SELECT request_id, {written} FROM approvals_decision WHERE at >= {since}
+   UNION ALL
+  SELECT request_id, {written} FROM approvals_handling WHERE at >= {since}) AS parts
  GROUP BY id"""
 
 

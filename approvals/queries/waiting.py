@@ -20,13 +20,14 @@ from approvals.core.policy import RISKS, Decider, Refusal, refusal
 from approvals.models import Decision, Request
 from approvals.ports import RunWords, asking_runs
 from approvals.queries import decisions_by_request
+from approvals.queries.handling import awake, handled_of, holders_of, resting
 from approvals.queries.people import asked_of, names_of
 from tenancy.clock import database_now
 from tenancy.core.errors import InvalidInput
 from tenancy.core.roles import Authority, Scope
 
-Tab = Literal["mine", "open", "decided"]
-TABS: Final[tuple[Tab, ...]] = ("mine", "open", "decided")
+Tab = Literal["mine", "open", "snoozed", "decided"]
+TABS: Final[tuple[Tab, ...]] = ("mine", "open", "snoozed", "decided")
 PAGE: Final = 50
 CAP: Final = 1_000
 PENDING: Final = RequestStatus.PENDING.value
@@ -77,7 +78,8 @@ class Said:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """A request in the list. `line` says in one line what it is about; `refusal` why this reader may not
-    decide it; `voted` that they did already."""
+    decide it; `voted` that they did already; `held` whose it is, by principal and name; `handled` how much
+    was done with it besides deciding."""
 
     request: Request
     line: str
@@ -85,6 +87,8 @@ class Row:
     said: tuple[Said, ...]
     refusal: Refusal | None = None
     voted: bool = False
+    held: tuple[UUID, str] | None = None
+    handled: int = 0
 
     @property
     def open(self) -> bool:
@@ -127,6 +131,8 @@ def rows_of(requests: Sequence[Request], decider: Decider | None) -> tuple[Row, 
     """Rows for requests, in their order; without a decider nobody's rights are judged."""
     words = asking_runs().words({request.run_id for request in requests})
     said = words_of(request.id for request in requests)
+    handled = handled_of(request.id for request in requests)
+    held = holders_of(handled)
     return tuple(
         Row(
             request=request,
@@ -135,6 +141,8 @@ def rows_of(requests: Sequence[Request], decider: Decider | None) -> tuple[Row, 
             said=said[request.id],
             refusal=refusal(asked_of(request), decider) if decider is not None else None,
             voted=decider is not None and any(str(one.owner) == decider.owner for one in said[request.id]),
+            held=held.get(request.id),
+            handled=len(handled[request.id]),
         )
         for request in requests
     )
@@ -222,14 +230,19 @@ def _within(authority: Authority) -> Q:
 
 
 def _of_tab(tab: Tab, decider: Decider, done: Sequence[UUID]) -> QuerySet[Request]:
-    rows = Request.objects.annotate(rank=RANK)
+    rows: Any = Request.objects.annotate(rank=RANK)
     if tab == "decided":
-        return rows.exclude(status=PENDING).order_by("-settled_at", "-id")
+        return Request.objects.annotate(rank=RANK).exclude(status=PENDING).order_by("-settled_at", "-id")
     waiting = Q(status=PENDING)
     if tab == "mine":
         voted = Exists(Decision.objects.filter(request_id=OuterRef("id"), owner=decider.owner))
-        waiting &= mine(decider) & ~Q(voted)
-    return rows.filter(waiting | Q(id__in=list(done))).order_by("-rank", "expires_at", "id")
+        rows, waiting = resting(rows, decider.owner), waiting & mine(decider) & ~Q(voted) & awake()
+    elif tab == "snoozed":
+        rows, waiting = resting(rows, decider.owner), waiting & mine(decider) & ~awake()
+    kept: QuerySet[Request] = rows.filter(waiting | Q(id__in=list(done))).order_by(
+        "-rank", "expires_at", "id"
+    )
+    return kept
 
 
 def _narrowed(rows: QuerySet[Request], filters: Filters) -> QuerySet[Request]:

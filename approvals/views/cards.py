@@ -6,6 +6,9 @@ from typing import Any
 from uuid import UUID
 
 import orjson
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.utils.http import url_has_allowed_host_and_scheme
 
 from approvals.core.arguments import without_secrets
 from approvals.core.changes import Change, changes
@@ -13,10 +16,13 @@ from approvals.core.errors import RequestNotFound
 from approvals.models import Request
 from approvals.ports import Judged, check_edit
 from approvals.queries.card import Card, Edit, card_of
+from approvals.queries.handling import Desk, desk_of
 from approvals.queries.people import Stands, decider_of
 from approvals.views.granting import Grant, grants
 from approvals.views.words import ANSWER, EDIT, Edited, answer_schema, edited
+from tenancy.core.roles import Scope
 from tenancy.core.schema_form import Faults, SchemaForm, schema_form
+from tenancy.pages import PageRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +53,8 @@ class Shown:
 
     `agreeing` are edits of others that can be agreed to. `panel` is the part that stands open: edit or
     reject. `faults` are sentences by the name of a field. `changed` is what differs from the packet that the
-    reader had before their eyes.
+    reader had before their eyes. `desk` is what can be done besides deciding, `reader` the principal who
+    looks, `manages` whether they give requests to others.
     """
 
     card: Card
@@ -63,6 +70,9 @@ class Shown:
     back: str = ""
     next: str = ""
     grants: tuple[Grant, ...] = ()
+    desk: Desk | None = None
+    reader: UUID | None = None
+    manages: bool = False
 
 
 def request_of(request_id: UUID) -> Request:
@@ -88,6 +98,9 @@ def shown_card(
     card = card_of(request_of(request_id), decider_of(who))
     return Shown(
         card=card,
+        desk=desk_of(card.request, who.owner, card.now),
+        reader=who.principal,
+        manages=Scope.ADMIN in who.scopes,
         edit=_edit_form(card, said, form_faults),
         answer=_answer_form(card, said, form_faults),
         agreeing=tuple((one, previewed(card, edited(card, one.arguments))) for one in card.edits),
@@ -133,3 +146,29 @@ def _changed(card: Card, said: Mapping[str, Any] | None) -> tuple[Change, ...]:
     except orjson.JSONDecodeError:
         return ()
     return changes(seen, card.safe)
+
+
+def card_answer(request: PageRequest, context: dict[str, Any], *, status: int = 200) -> HttpResponse:
+    """The card: in place of the one on the page that asks, or on its own page."""
+    if request.headers.get("HX-Request") is None:
+        return render(request, "approvals/approval.html", context, status=status)
+    answer = render(request, "approvals/_card.html", context, status=status)
+    answer["Interlock-Card"] = str(context["shown"].card.request.id)
+    return answer
+
+
+def way_of(request: PageRequest) -> dict[str, Any]:
+    """Where the form came from and which request comes next."""
+    return {"back": way_back(request), "next": _given(request, "next")}
+
+
+def _given(request: PageRequest, name: str) -> str:
+    """A field of the form; of the address where a page reads its card again."""
+    return str((request.POST if request.method == "POST" else request.GET).get(name, ""))
+
+
+def way_back(request: PageRequest) -> str:
+    """Where the form came from, if that is a page of ours; else ""."""
+    wanted = _given(request, "back")
+    host = {request.get_host()}
+    return wanted if url_has_allowed_host_and_scheme(wanted, host, require_https=request.is_secure()) else ""

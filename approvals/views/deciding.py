@@ -5,14 +5,12 @@ whole page without script, the card alone for a page that puts it in its place.
 """
 
 from collections.abc import Mapping
-from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
 from django.contrib import messages
 from django.http import HttpResponse, HttpResponseRedirect
 from django.shortcuts import render, resolve_url
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_http_methods, require_POST
 
 from approvals.actions import Word, decide
@@ -21,7 +19,7 @@ from approvals.core.lifecycle import DecisionKind
 from approvals.core.policy import Rule
 from approvals.models import Request
 from approvals.queries.card import Card
-from approvals.views.cards import Notice, previewed, shown_card
+from approvals.views.cards import Notice, card_answer, previewed, shown_card, way_back, way_of
 from approvals.views.words import FormFaulty, NotReviewed, NotSaid, agreed_edit, edit_of, row_id, word_of
 from tenancy.context import tenant
 from tenancy.core.errors import InterlockError
@@ -57,19 +55,11 @@ def approval(request: PageRequest, request_id: UUID) -> HttpResponse:
 def _read(request: PageRequest, request_id: UUID) -> HttpResponse:
     with tenant(request.member.tenant.id):
         seq = str(mark_now())
-        way = _way(request)
+        way = way_of(request)
         way["back"] = way["back"] or resolve_url("approval", request_id)
         shown = shown_card(request.member, request_id, **way)
-    return _card(request, {"shown": shown, "seq": seq, "notice": AGAIN if "again" in request.GET else None})
-
-
-def _card(request: PageRequest, context: dict[str, Any], *, status: int = 200) -> HttpResponse:
-    """The card: in place of the one on the page that asks, or on its own page."""
-    if request.headers.get("HX-Request") is None:
-        return render(request, "approvals/approval.html", context, status=status)
-    answer = render(request, "approvals/_card.html", context, status=status)
-    answer["Interlock-Card"] = str(context["shown"].card.request.id)
-    return answer
+    notice = AGAIN if "again" in request.GET else None
+    return card_answer(request, {"shown": shown, "seq": seq, "notice": notice})
 
 
 def _decide(request: PageRequest, request_id: UUID) -> HttpResponse:
@@ -129,11 +119,11 @@ def _review(request: PageRequest, card: Card) -> HttpResponse:
             return render(request, "approvals/_preview.html", {"faulty": _faults_of(error)})
         shown = shown_card(
             request.member, card.request.id, said=said, preview=previewed(card, found), panel="edit",
-            **_way(request),
+            **way_of(request),
         )  # fmt: skip
     if small:
         return render(request, "approvals/_preview.html", {"shown": shown, "preview": shown.preview})
-    return _card(request, {"shown": shown, "seq": seq})
+    return card_answer(request, {"shown": shown, "seq": seq})
 
 
 def _refused(request: PageRequest, request_id: UUID, error: InterlockError) -> HttpResponse:
@@ -144,11 +134,11 @@ def _refused(request: PageRequest, request_id: UUID, error: InterlockError) -> H
         shown = shown_card(
             request.member, request_id, said=said, faults=_named(error),
             form_faults=error.read.faults if isinstance(error, FormFaulty) else _at_fields(error),
-            panel=PANELS.get(said.get("decision", ""), ""), **_way(request),
+            panel=PANELS.get(said.get("decision", ""), ""), **way_of(request),
         )  # fmt: skip
     notice = _notice(error, shown.card)
     context = {"shown": shown, "notice": notice, "seq": seq}
-    return _card(request, context, status=_status(error))
+    return card_answer(request, context, status=_status(error))
 
 
 def _status(error: InterlockError) -> int:
@@ -224,25 +214,9 @@ def _told(settled: Request, kind: DecisionKind) -> str:
     return f"{SAID[kind]} One more person must agree before it is done." if waits else SAID[kind]
 
 
-def _way(request: PageRequest) -> dict[str, Any]:
-    """Where the form came from and which request comes next."""
-    return {"back": _safe(request), "next": _given(request, "next")}
-
-
-def _given(request: PageRequest, name: str) -> str:
-    """A field of the form; of the address where a page reads its card again."""
-    return str((request.POST if request.method == "POST" else request.GET).get(name, ""))
-
-
-def _safe(request: PageRequest) -> str:
-    wanted = _given(request, "back")
-    host = {request.get_host()}
-    return wanted if url_has_allowed_host_and_scheme(wanted, host, require_https=request.is_secure()) else ""
-
-
 def _onwards(request: PageRequest, done: UUID) -> str:
     """Back to the list, with the next request open and this one struck through; or to where one came from."""
-    where = _safe(request)
+    where = way_back(request)
     if not where.startswith("/approvals?"):
         return where or resolve_url("approval", done)
     following = row_id(request.POST.get("next", ""))

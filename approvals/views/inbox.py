@@ -29,7 +29,7 @@ from tenancy.core.roles import Scope
 from tenancy.marks import mark_now
 from tenancy.pages import Member, PageRequest, page
 
-NAMES = {"mine": "Mine", "open": "All open", "decided": "Decided"}
+NAMES = {"mine": "Mine", "open": "All open", "snoozed": "Put aside", "decided": "Decided"}
 LONGEST = 64
 MOST_DONE = 50
 

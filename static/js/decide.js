@@ -119,6 +119,11 @@ document.addEventListener("interlock:changed", () => {
     say("Somebody has said a word to this request.");
     if (!touched()) reread(`#${bar().id}`);
   }
+  const held = card()?.querySelector(".held"), desk = card()?.querySelector(".handle");
+  if (held && desk && held.dataset.handled !== card().dataset.handled) {
+    card().dataset.handled = held.dataset.handled;
+    if (![...desk.querySelectorAll("textarea")].some((one) => one.value !== one.defaultValue)) reread(`#${desk.id}`);
+  }
 });
 // Its time is up: what can be said now is another thing.
 document.addEventListener("interlock:due", () => { if (card() && !shut() && !touched()) reread(); });

@@ -264,3 +264,19 @@ def test_over_the_limit_two_reviewers_are_needed(world: World, reviewer: Program
     assert refusal(reviewer.post(f"{where}/decisions", {"decision": "approve"}))[0] == 409
     second = program(world.id, Role.REVIEWER).post(f"{where}/decisions", {"decision": "approve"}).json()
     assert (second["status"], len(second["decisions"])) == ("decided", 2)
+
+
+@proves("R-APPR-9", part="assignment and comments by program")
+def test_a_program_claims_remarks_and_lets_go(world: World, reviewer: Program) -> None:
+    _, where = at_the_gate(world)
+    claimed = reviewer.post(f"{where}/handling", {"do": "claim"})
+    assert (claimed.status_code, claimed.json()["held_by"]["name"][:4]) == (200, "key ")
+    other = program(world.id, Role.REVIEWER)
+    assert refusal(other.post(f"{where}/handling", {"do": "claim"}))[0] == 409
+    told = other.post(f"{where}/handling", {"do": "comment", "text": "Mine next time."}).json()
+    assert [one["text"] for one in told["comments"]] == ["Mine next time."]
+    assert reviewer.post(f"{where}/handling", {"do": "release"}).json()["held_by"] is None
+    assert reviewer.get(f"{where}/handling").json() == {**told, "held_by": None}
+    for body, status in (({"do": "dance"}, 400), ({"do": "snooze"}, 422), ({"do": "comment"}, 422)):
+        assert refusal(reviewer.post(f"{where}/handling", body))[0] == status
+    assert said(world) == 0

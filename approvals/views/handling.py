@@ -1,0 +1,83 @@
+"""POST /approvals/<id>/handle: claim, give, put aside, remark; nothing of it decides (R-APPR-9)."""
+
+from collections.abc import Mapping
+from datetime import datetime, time, timedelta
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpResponse, HttpResponseRedirect
+from django.shortcuts import resolve_url
+from django.utils import timezone
+from django.views.decorators.http import require_POST
+
+from approvals.actions.handling import Wish, handle
+from approvals.core.errors import AlreadyDecided, DecisionInvalid, NotYours
+from approvals.core.handling import Handle
+from approvals.views.cards import Notice, card_answer, shown_card, way_back, way_of
+from approvals.views.words import row_id
+from tenancy.clock import database_now
+from tenancy.context import tenant
+from tenancy.core.errors import InterlockError
+from tenancy.core.roles import Scope
+from tenancy.marks import mark_now
+from tenancy.pages import PageRequest, page
+
+DONE: Mapping[Handle, str] = {
+    Handle.CLAIM: "It is yours now. Others can still decide it.",
+    Handle.ASSIGN: "Given.",
+    Handle.RELEASE: "It is nobody's now.",
+    Handle.SNOOZE: "Put aside. It comes back by itself, before it expires.",
+    Handle.WAKE: "It stands before you again.",
+    Handle.COMMENT: "Your remark stands at the request.",
+}
+MINUTES = (15, 60, 240)
+MORNING = time(9)
+
+
+@require_POST
+@page(Scope.READ)
+def handle_here(request: PageRequest, request_id: UUID) -> HttpResponse:
+    """Do it, and go on where one was; the card again with what stands in the way: 403, 409, 422."""
+    member = request.member
+    with tenant(member.tenant.id):
+        now = database_now()
+    try:
+        wish = _wish(request, now)
+        handle(member.tenant.id, request_id, member.principal, wish)
+    except (NotYours, AlreadyDecided, DecisionInvalid) as error:
+        return _refused(request, request_id, error)
+    messages.success(request, DONE[wish.kind])
+    where = way_back(request)
+    if where.startswith("/approvals?") and wish.kind is not Handle.SNOOZE:
+        where = f"{where}&open={request_id}"
+    return HttpResponseRedirect(where or resolve_url("approval", request_id))
+
+
+def _wish(request: PageRequest, now: datetime) -> Wish:
+    said = request.POST
+    kind = next((one for one in Handle if one.value == said.get("do")), None)
+    if kind is None:
+        raise DecisionInvalid(detail="choose what to do with it")
+    return Wish(
+        kind=kind, to=row_id(said.get("to", "")), until=_until(said.get("until", ""), now),
+        text=said.get("text", "").replace("\r\n", "\n"),
+    )  # fmt: skip
+
+
+def _until(said: str, now: datetime) -> datetime | None:
+    """In so many minutes, or tomorrow morning in the reader's zone."""
+    if said == "morning":
+        local = timezone.localtime(now) + timedelta(days=1)
+        return timezone.make_aware(datetime.combine(local.date(), MORNING))
+    minutes = [one for one in MINUTES if str(one) == said]
+    return now + timedelta(minutes=minutes[0]) if minutes else None
+
+
+def _refused(request: PageRequest, request_id: UUID, error: InterlockError) -> HttpResponse:
+    status = 403 if isinstance(error, NotYours) else 409 if isinstance(error, AlreadyDecided) else 422
+    with tenant(request.member.tenant.id):
+        seq = str(mark_now())
+        shown = shown_card(request.member, request_id, **way_of(request))
+    notice = Notice(tone="error", title="Nothing was done.", text=str(error))
+    context = {"shown": shown, "notice": notice, "seq": seq, "remark": request.POST.get("text", "")}
+    return card_answer(request, context, status=status)

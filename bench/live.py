@@ -2,7 +2,8 @@
 clients losing their connection twice a block, beside the floor of the load generator's own sockets.
 
 `python -m bench live` prints what was delivered of what was to be delivered, and the 50th, 95th and 99th
-percentile of the time from before an event's commit to its arrival. Clients go on from their cursors.
+percentile of the time from before an event's commit to its arrival, of the commit itself, and of the floor.
+Clients go on from their cursors.
 """
 
 import asyncio
@@ -70,25 +71,28 @@ def measure(superuser: psycopg.Connection) -> None:
     with _valkey() as url, _child("bench.echo", url) as floor, _child("config.serve", url) as base:
         floors: list[float] = []
         lates: list[float] = []
+        commits: list[float] = []
         delivered = expected = 0
         for _ in range(BLOCKS):
             floors += [late for heard in asyncio.run(_floor(floor)) for late in heard.late]
-            seqs, block = _block(base, house)
+            seqs, block = _block(base, house, commits)
             lates += [late for heard in block for late in heard.late]
             expected += len(seqs) * len(block)
             delivered += sum(len(seqs) for heard in block if heard.seqs == seqs)
     print(f"{VIEWERS} viewers x {A_SECOND} events/s, {DROPPING} of them dropping {DROPS} times a block")
     print(f"  delivered, each once and in order   {delivered} of {expected}")
     print(f"  {'':22}{'p50':>8}{'p95':>8}{'p99':>8}")
-    for name, values in (("commit to viewer, ms", lates), ("floor of sockets, ms", floors)):
+    rows = {"commit to viewer, ms": lates, "of it the commit, ms": commits, "floor of sockets, ms": floors}
+    for name, values in rows.items():
         at = quantiles(values, n=100)
         print(f"  {name:22}{at[49]:8.1f}{at[94]:8.1f}{at[98]:8.1f}")
 
 
-def _block(base: str, house: House) -> tuple[list[int], list[Heard]]:
-    """One block: the sequence numbers committed, and what each viewer heard."""
+def _block(base: str, house: House, commits: list[float]) -> tuple[list[int], list[Heard]]:
+    """One block: the sequence numbers committed, and what each viewer heard. How long each commit took is
+    added to `commits`."""
     first = _head(house)
-    writing = Thread(target=_write, args=(house, EVENTS))
+    writing = Thread(target=_write, args=(house, EVENTS, commits))
     heard = asyncio.run(_watch(base, house, first, writing))
     writing.join()
     return list(range(first + 1, first + EVENTS + 1)), heard
@@ -135,14 +139,16 @@ async def _take(
     return after
 
 
-def _write(house: House, events: int) -> None:
+def _write(house: House, events: int, commits: list[float]) -> None:
     """Commit events at an even pace, each announced, as the ring does."""
     started = monotonic()
     for number in range(events):
         sleep(max(0.0, started + number / A_SECOND - monotonic()))
         with tenant(house.tenant):
             run = Run.objects.select_for_update().get(id=house.run)
-            seq = _event(house, run, str(monotonic_ns()))
+            begun = monotonic_ns()
+            seq = _event(house, run, str(begun))
+        commits.append((monotonic_ns() - begun) / 1e6)
         announce(house.tenant, house.run, seq)
     connection.close()
 

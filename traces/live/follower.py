@@ -29,6 +29,7 @@ class Follower:
         self.read_at = 0.0
         self._reading, self._limits = reading, limits
         self._news = asyncio.Event()
+        self._worked = 0.0
 
     def hint(self, seq: int) -> None:
         """Somebody says that there is news up to `seq` (0: of an unknown extent)."""
@@ -41,7 +42,7 @@ class Follower:
         while self.viewers:
             await self._wait()
             self._news.clear()
-            started = asyncio.get_running_loop().time()
+            self._worked = 0.0
             try:
                 again = await self._catch_up()
             except Exception as error:  # noqa: BLE001 - a store that is away must not end the viewing
@@ -52,7 +53,7 @@ class Follower:
                 self.read_at = asyncio.get_running_loop().time()
             if again:
                 self._news.set()
-            await asyncio.sleep(self._gap(asyncio.get_running_loop().time() - started))
+            await asyncio.sleep(self._gap())
 
     async def _wait(self) -> None:
         patience = self._limits.fallback * uniform(0.8, 1.2)  # noqa: S311 - spread, not secret
@@ -62,8 +63,9 @@ class Follower:
         except TimeoutError:
             pass
 
-    def _gap(self, took: float) -> float:
-        wanted = took * (1 / self._limits.share - 1)
+    def _gap(self) -> float:
+        # Of the time it worked, not of the time it took: a slow store must not be looked at less often, too.
+        wanted = self._worked * (1 / self._limits.share - 1)
         return min(max(wanted, LEAST_GAP_SECONDS), LONGEST_GAP_SECONDS)
 
     async def _catch_up(self) -> bool:
@@ -114,11 +116,12 @@ class Follower:
         made: dict[Cursor, Packet] = {}
         states = self.feed.states
         if look is None:
-            batch = await self._reading(self.feed.read, *where)
+            batch, worked = await self._reading.timed(self.feed.read, *where)
             made = {at: packet_of(batch, self.feed.items, at, states=states) for at in set(stood.values())}
         else:
-            found = await self._reading(self.feed.render, *where, *look)
+            found, worked = await self._reading.timed(self.feed.render, *where, *look)
             made = dict.fromkeys(stood.values(), packet_of_page(found, states=states))
+        self._worked += worked
         more = False
         for viewer, at in stood.items():
             # Whoever left, or went back to a cursor of their own, while the read was under way is not served.

@@ -4,6 +4,8 @@ import asyncio
 import random
 from collections.abc import Iterator
 from functools import partial
+from threading import Event
+from time import perf_counter
 from uuid import UUID
 
 import pytest
@@ -17,9 +19,11 @@ from tests.doors.api.program import Program
 from tests.doors.live.client import Follower, closing, following, in_thread
 from tests.doors.live.serving import QUICK, Serving
 from tests.proves import proves
+from tests.servers import TestServers
 from traces.consumers.sockets import Socket
 from traces.live.hub import Hub
 from traces.live.publishing import announce
+from traces.live.readers import Readers
 from traces.live.scripted import ScriptedFeed
 from traces.live.viewers import Limits
 
@@ -108,6 +112,17 @@ async def test_one_read_serves_all_who_stand_alike(
     assert feed.reads - before <= 2
     for opened in stack:
         await opened.__aexit__(None, None, None)
+
+
+async def test_waiting_for_the_store_counts_as_no_work(servers: TestServers) -> None:
+    readers, waited = Readers(1), Event()
+    started = perf_counter()
+    try:
+        found, worked = await readers.timed(lambda: waited.wait(0.2))
+    finally:
+        readers.stop()
+    assert found is False
+    assert 0 <= worked < (perf_counter() - started) / 2
 
 
 async def test_who_does_not_read_is_sent_away_and_the_others_go_on(

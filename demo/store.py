@@ -70,17 +70,22 @@ class Store:
             if sqlite3.complete_statement(statement):
                 self._db.execute(statement)
                 statement = ""
-        if not self.rows("select 1 from orders limit 1"):
-            self._stock()
+        fresh = not self.rows("select 1 from orders limit 1")
+        self._stock(fresh=fresh)
 
-    def _stock(self) -> None:
+    def _stock(self, *, fresh: bool) -> None:
+        """What the company has on its first day; a company of an earlier version gets the orders it lacks."""
         stock = json.loads(_STOCK.read_text("utf-8"))
         products = {product["sku"]: product for product in stock["products"]}
+        known = {row["id"] for row in self.rows("select id from orders")}
+        for raw in stock["orders"]:
+            if raw["id"] not in known:
+                document = json.dumps(_order(raw, products), ensure_ascii=False)
+                self.insert("orders", id=raw["id"], document=document)
+        if not fresh:
+            return
         for product in stock["products"]:
             self.insert("products", sku=product["sku"], document=json.dumps(product))
-        for raw in stock["orders"]:
-            document = json.dumps(_order(raw, products), ensure_ascii=False)
-            self.insert("orders", id=raw["id"], document=document)
         for refund in stock["refunds"]:
             row = refund | {"amount": money.cents(refund["amount"])}
             self.insert("refunds", at="2026-03-01T09:00:00Z", key=f"stock-{refund['order_id']}", **row)

@@ -22,6 +22,14 @@ from orchestrator.core.value import Slug, Text, Value
 HERE = Path(__file__).parent
 
 
+class Once(Value):
+    """A value in a starter's goal that serves once, others like it, and what to say when none is left."""
+
+    value: str = Field(min_length=1)
+    others: tuple[str, ...] = Field(min_length=1)
+    used_up: Text = Field(min_length=1)
+
+
 class Ready(Value):
     """A starter as its file has it."""
 
@@ -29,12 +37,19 @@ class Ready(Value):
     title: str = Field(min_length=1, max_length=80)
     what: Text = Field(min_length=1)
     goal: Goal
+    once: Once | None = None
 
 
 class Starter(Ready):
     """A ready goal of a shipped workflow: one click away, with a line on what will happen (R-TOOL-23)."""
 
     workflow: Slug
+
+    def goals(self) -> tuple[Goal, ...]:
+        """The goal, and where a value of it serves once the same with each other value, in order."""
+        if self.once is None:
+            return (self.goal,)
+        return (self.goal, *(_with(self.goal, self.once.value, other) for other in self.once.others))
 
 
 READY = TypeAdapter(tuple[Ready, ...])
@@ -73,7 +88,7 @@ def starters() -> tuple[Starter, ...]:
     """
     files = sorted((HERE / "starters").glob("*.yaml"))
     return tuple(
-        Starter(workflow=path.stem, slug=ready.slug, title=ready.title, what=ready.what, goal=ready.goal)
+        Starter(workflow=path.stem, **{name: getattr(ready, name) for name in Ready.model_fields})
         for path in files
         for ready in READY.validate_python(yaml.safe_load(path.read_text(encoding="utf-8")))
     )
@@ -87,6 +102,12 @@ def workflow(slug: str) -> GraphSpec:
 def boundary(slug: str) -> Boundary:
     """The shipped boundary `slug`. Raises KeyError."""
     return boundaries()[slug]
+
+
+def _with(goal: Goal, value: str, other: str) -> Goal:
+    """The goal about another thing: in its objective and among its inputs."""
+    inputs = {name: other if given == value else given for name, given in goal.inputs.items()}
+    return goal.evolve(objective=goal.objective.replace(value, other), inputs=inputs)
 
 
 def read_document(text: str) -> dict[str, Any]:

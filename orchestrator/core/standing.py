@@ -4,6 +4,7 @@
 from collections.abc import Mapping
 from datetime import datetime
 
+from orchestrator.core.reasons import in_words
 from orchestrator.core.terminal import ENDINGS, Status, TerminalCode
 from orchestrator.core.value import Value
 
@@ -101,7 +102,7 @@ def _ended(facts: Facts) -> Standing:
         Status.REJECTED: "Rejected", Status.CANCELLED: "Cancelled",
     }  # fmt: skip
     meaning = f": {ending.meaning[0].lower()}{ending.meaning[1:].rstrip('.')}" if ending is not None else ""
-    because = "" if ending is not None and facts.reason == ending.meaning else facts.reason
+    because = "" if ending is not None and facts.reason == ending.meaning else in_words(facts.reason)
     return Standing(
         what=f"{words.get(facts.status, 'Ended')}{meaning}", because=because, since=facts.since,
         next=ending.next_safe_action if ending is not None else "",

@@ -13,6 +13,7 @@ from budgets.core.dimension import Dimension
 from budgets.core.vector import ZERO
 from budgets.queries import usage
 from orchestrator.core.errors import RunNotFound
+from orchestrator.core.goal import Goal
 from orchestrator.core.state import State
 from orchestrator.models import ManifestRow, Run
 from orchestrator.runtime.recall import state_of
@@ -62,6 +63,12 @@ def result_of(run: Run) -> dict[str, Any] | None:
     body = payloads(run.id, (run.result,)).get(run.result)
     document: dict[str, Any] = orjson.loads(body) if body is not None else {"erased": True}
     return document
+
+
+def goal_of(run: Run) -> Goal:
+    """The goal that a run was admitted with."""
+    body = ManifestRow.objects.values_list("body", flat=True).get(id=run.id)
+    return Goal.model_validate_json(orjson.dumps(orjson.loads(bytes(body))["goal"]))
 
 
 def path_of(run_id: UUID) -> tuple[str, ...]:

@@ -15,7 +15,9 @@ from orchestrator.core.state import State
 from orchestrator.models import Run
 from orchestrator.queries.breakers import breakers_of
 from orchestrator.queries.changes import beside, changed_runs
+from orchestrator.queries.estimates import foreseen
 from orchestrator.queries.listing import LIVE, VIEWS, rows_of, view_counts, waiting_of
+from orchestrator.queries.reasons import told_by_source
 from orchestrator.queries.runs import result_of, run_of, state_now
 from orchestrator.queries.standing import dials, standing_of
 from orchestrator.views.following import NEWS, RUN_VIEWS
@@ -39,7 +41,8 @@ def head_of(run: Run, state: State, scopes: tuple[str, ...], stands: str = "") -
         "run": run,
         "live": live,
         "standing": standing_of(run, state),
-        "dials": dials(run.id),
+        "told": told_by_source(run, state),
+        "dials": foreseen(dials(run.id), run, state),
         "breakers": breakers_of(run),
         "waiting": waiting_of([run.id]).get(run.id),
         "may_pause": live and run.status != "paused" and Scope.OPERATE in scopes,

@@ -9,6 +9,7 @@ from orchestrator import library
 from orchestrator.gateways.broker import broker_answers
 from orchestrator.library import Starter
 from orchestrator.queries.overview import overview as read
+from orchestrator.queries.starters import offered
 from orchestrator.views.submit import curl_of, fresh_key
 from tenancy.clock import database_now
 from tenancy.context import tenant
@@ -32,7 +33,7 @@ def overview(request: PageRequest) -> HttpResponse:
     broker = broker_answers()
     with tenant(request.member.tenant.id):
         seen = read(database_now(), decider_of(request.member))
-    starters = first_starters() if seen.fresh else ()
+        starters = offered(first_starters()) if seen.fresh else ()
     return render(
         request,
         "orchestrator/overview.html",
@@ -43,6 +44,6 @@ def overview(request: PageRequest) -> HttpResponse:
             "may_submit": request.member.may(Scope.SUBMIT),
             "may_admin": request.member.may(Scope.ADMIN),
             "key": fresh_key(),
-            "curl": curl_of(request, starters[0].workflow, starters[0].goal) if starters else "",
+            "curl": curl_of(request, starters[0].starter.workflow, starters[0].goal) if starters else "",
         },
     )

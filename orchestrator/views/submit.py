@@ -19,10 +19,12 @@ from pydantic import ValidationError
 
 from orchestrator import library
 from orchestrator.actions.submit import Submission, Submitter, submit_task
-from orchestrator.core.errors import GoalInvalid, WorkflowUnknown
+from orchestrator.core.errors import GoalInvalid, RunNotFound, WorkflowUnknown
 from orchestrator.core.goal import Goal
-from orchestrator.library import Starter
+from orchestrator.models import Run
 from orchestrator.queries.offers import Limit, Offer, offer_of, offers, spec_of
+from orchestrator.queries.runs import goal_of, run_of
+from orchestrator.queries.starters import offered
 from tenancy.context import tenant
 from tenancy.core.errors import InterlockError, NotFound
 from tenancy.core.roles import Scope
@@ -51,8 +53,10 @@ class LimitField:
 
 @dataclass(slots=True)
 class Sheet:
-    """A filled-in form, read: what was asked for, and what is wrong with it by field."""
+    """A filled-in form, read: what was asked for, and what is wrong with it by field. `base` is the goal that
+    is submitted again: what the form does not show stays as it is there."""
 
+    base: Goal | None = None
     objective: str = ""
     inputs: Any = ABSENT
     deadline: datetime | None = None
@@ -70,12 +74,14 @@ class Sheet:
 
     def goal(self) -> Goal:
         """The goal. Raises GoalInvalid with the field that is wrong."""
+        said = {
+            "objective": self.objective,
+            "inputs": {} if self.inputs is ABSENT else self.inputs,
+            "deadline": self.deadline,
+        }
+        kept = {name: getattr(self.base, name) for name in Goal.model_fields} if self.base is not None else {}
         try:
-            return Goal(
-                objective=self.objective,
-                inputs={} if self.inputs is ABSENT else self.inputs,
-                deadline=self.deadline,
-            )
+            return Goal(**kept | said)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             where = "/".join(["", "goal", *map(str, first["loc"])])
@@ -93,10 +99,11 @@ def choose(request: PageRequest) -> HttpResponse:
     """What can be submitted: ready goals first, then every workflow."""
     with tenant(request.member.tenant.id):
         found = [(version, spec_of(version)) for version in offers()]
-    slugs = {version.slug for version, _ in found}
+        slugs = {version.slug for version, _ in found}
+        starters = offered(one for one in library.starters() if one.workflow in slugs)
     context = {
         "offers": found,
-        "starters": [starter for starter in library.starters() if starter.workflow in slugs],
+        "starters": starters,
         "key": fresh_key(),
         "may_submit": True,
     }
@@ -107,30 +114,46 @@ def choose(request: PageRequest) -> HttpResponse:
 @page(Scope.SUBMIT)
 def submit(request: PageRequest, workflow: str) -> HttpResponse:
     """The form of one workflow; sent, it submits once whatever is clicked how often."""
+    copied: Run | None = None
     with tenant(request.member.tenant.id):
         try:
             offer = offer_of(workflow)
         except WorkflowUnknown:
             raise NotFound from None
-    starter = _starter(workflow, request.POST.get("starter") or request.GET.get("starter", ""))
+        given = request.POST if request.method == "POST" else request.GET
+        goal = _ready_goal(workflow, given.get("starter", ""))
+        if "from" in given:
+            copied = _copied(workflow, given["from"])
+            goal = goal_of(copied)
     if request.method != "POST":
-        return _form(request, offer, _prefilled(offer, starter))
-    if starter is not None and "objective" not in request.POST:
-        return redirect("run", _once(request, workflow, starter.goal, {}))
+        return _form(request, offer, _prefilled(offer, goal), copied=copied)
+    if goal is not None and "objective" not in request.POST:
+        return redirect("run", _once(request, workflow, goal, {}))
     sheet = _read(offer, request.POST)
+    sheet.base = goal if copied is not None else None
     if "preview" in request.POST or not sheet.sound:
-        return _form(request, offer, sheet, status=200 if sheet.sound else 422)
+        return _form(request, offer, sheet, status=200 if sheet.sound else 422, copied=copied)
     try:
         return redirect("run", _once(request, workflow, sheet.goal(), sheet.budget))
     except GoalInvalid as error:
         sheet.faults[_field_of(error)] = str(error.data.get("detail", error))
-        return _form(request, offer, sheet, status=422)
+        return _form(request, offer, sheet, status=422, copied=copied)
     except InterlockError as error:
-        return _form(request, offer, sheet, status=409, refused=error)
+        return _form(request, offer, sheet, status=409, refused=error, copied=copied)
 
 
-def _starter(workflow: str, slug: str) -> Starter | None:
-    return next((one for one in library.starters() if (one.workflow, one.slug) == (workflow, slug)), None)
+def _copied(workflow: str, given: str) -> Run:
+    """The run whose task is submitted again. Raises RunNotFound, also for a run of another workflow."""
+    found = run_of(uuid_or_none(given))
+    if found.workflow != workflow:
+        raise RunNotFound
+    return found
+
+
+def _ready_goal(workflow: str, slug: str) -> Goal | None:
+    """What a starter would submit now; None where there is none of that name. In the tenant's context."""
+    named = (one for one in library.starters() if (one.workflow, one.slug) == (workflow, slug))
+    return next((one.goal for one in offered(named)), None)
 
 
 def _once(request: PageRequest, workflow: str, goal: Goal, budget: Mapping[str, Decimal]) -> UUID:
@@ -158,14 +181,14 @@ def _once(request: PageRequest, workflow: str, goal: Goal, budget: Mapping[str, 
     raise AssertionError
 
 
-def _prefilled(offer: Offer, starter: Starter | None) -> Sheet:
-    goal = starter.goal if starter is not None else None
+def _prefilled(offer: Offer, goal: Goal | None) -> Sheet:
     defaults = {
         name: part["default"]
         for name, part in offer.spec.input_schema.get("properties", {}).items()
         if isinstance(part, dict) and "default" in part
     }
     return Sheet(
+        base=goal,
         objective=goal.objective if goal is not None else "",
         inputs=goal.inputs if goal is not None else defaults or ABSENT,
         limits=tuple(LimitField(limit=limit, text=_shown(limit.most)) for limit in offer.limits),
@@ -222,6 +245,14 @@ def _shown(amount: Decimal | None) -> str:
     return "" if amount is None else plain(amount)
 
 
+def _unshown(base: Goal | None) -> list[str]:
+    """What of a goal no field of the form shows, in words."""
+    given = base.model_dump(exclude_defaults=True) if base is not None else {}
+    return [
+        name.replace("_", " ") for name in given if name not in ("objective", "inputs", "deadline", "mode")
+    ]
+
+
 def _needed_first(schema: Mapping[str, Any]) -> dict[str, Any]:
     """The schema with its required properties first: a published one has them by name."""
     must = schema.get("required", ())
@@ -243,6 +274,7 @@ def _form(
     *,
     status: int = 200,
     refused: InterlockError | None = None,
+    copied: Run | None = None,
 ) -> HttpResponse:
     sent = request.POST if request.method == "POST" else None
     context = {
@@ -253,6 +285,9 @@ def _form(
             faults=sheet.input_faults,
         ),
         "refused": refused,
+        "copied": copied,
+        "more": _unshown(sheet.base),
+        "had_deadline": sheet.base is not None and sheet.base.deadline is not None,
         "key": request.POST.get("key") or fresh_key(),
         "curl": _curl(request, offer, sheet),
         "starters": [one for one in library.starters() if one.workflow == offer.version.slug],

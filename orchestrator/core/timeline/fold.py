@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
 
+from orchestrator.core.reasons import in_words
 from orchestrator.core.timeline.words import KINDS, UNKNOWN, Mood, Told, Voice, mood_of, said_of
 
 IDLE = timedelta(seconds=60)
@@ -168,9 +169,9 @@ def _tool(events: list[Told]) -> Telling:
 def _checked(decisive: Told) -> tuple[str, str, Mood]:
     decision, rule = decisive.said.get("decision"), str(decisive.said.get("rule", ""))
     if decision == "deny":
-        return "denied", f"by rule {rule}", Mood.PROBLEM
+        return "denied", in_words(rule), Mood.PROBLEM
     if decision == "approval_required":
-        return "needs approval", f"rule {rule}", Mood.WAIT
+        return "needs approval", in_words(rule), Mood.WAIT
     return "checked", "", Mood.BUSY
 
 

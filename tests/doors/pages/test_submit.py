@@ -1,16 +1,19 @@
 """Submitting by a form made from the workflow's schema (R-UI-10)."""
 
 from typing import Any
+from uuid import UUID
 
 import orjson
 import pytest
 
+from orchestrator.library import starters
 from orchestrator.models import Run, Task
 from tenancy.context import tenant
 from tenancy.ids import fresh_id
-from tests.doors.pages.people import HOSTILE, at, text
+from tests.doors.pages.people import HOSTILE, at, refund, text
 from tests.doors.pages.people import world as world
-from tests.factories.world import World
+from tests.doubles.company import Company
+from tests.factories.world import World, company_at
 from tests.proves import proves
 
 
@@ -118,3 +121,83 @@ def test_only_who_may_submit_is_let_in(world: World) -> None:
         assert at(who).post("/new/support-refund", form()).status_code == 403
     assert at(world.people.operator).get("/new/nobodys").status_code == 404
     assert tasks(world) == []
+
+
+@proves("R-UI-10", part="submitting again")
+def test_submitting_again_begins_with_the_runs_own_task(world: World) -> None:
+    run = world.submit(
+        "support-refund", "Refund the broken one", inputs={"order_id": "A-1003", "reason": HOSTILE[:8]},
+        constraints=["Be kind."],
+    )  # fmt: skip
+    who = at(world.people.operator)
+    page = text(who.get("/new/support-refund", {"from": run}))
+    assert "A copy of the task of" in page
+    assert "Refund the broken one</textarea>" in page
+    assert 'value="A-1003"' in page
+    assert "copied too: constraints" in page
+    assert f'name="from" value="{run}"' in page
+    answer = who.post("/new/support-refund", form(**{"from": run, "objective": "Refund it now"}))
+    assert answer.status_code == 302
+    first, again = tasks(world)
+    assert again == {**first, "objective": "Refund it now", "inputs": {"order_id": "A-1001"}}
+
+
+def test_only_a_run_of_ones_own_tenant_and_of_this_workflow_is_copied(world: World) -> None:
+    run = world.submit("tool-loop", "Another workflow")
+    who = at(world.people.operator)
+    for given in (run, fresh_id(), "nonsense"):
+        assert who.get("/new/support-refund", {"from": given}).status_code == 404
+    assert at(world.people.stranger).get("/new/tool-loop", {"from": run}).status_code in (403, 404)
+
+
+@proves("R-UI-11", part="what is wrong stands on top of the form and leads to its fields")
+def test_what_is_wrong_is_said_once_on_top_with_the_way_to_its_field(world: World) -> None:
+    sent = form(**{"objective": " ", "f:/order_id": "", "limit:cost_usd": "much", "deadline": "soon"})
+    answer = at(world.people.operator).post("/new/support-refund", sent)
+    page = text(answer)
+    assert answer.status_code == 422
+    assert page.count("data-errors") == 1
+    summary = page.split("data-errors")[1].split("</ul>")[0]
+    links = [part.split('"')[0] for part in summary.split('href="#')[1:]]
+    assert links == ["objective", "field-f_3a_2forder_5fid", "limit-cost_usd", "deadline"]
+    for link in links:
+        assert f'id="{link}"' in page
+    assert page.index("data-errors") < page.index("data-guard")
+
+
+@proves("R-UI-10", part="ready goals that work more than once")
+def test_a_ready_goal_takes_what_no_run_was_about(world: World, company: Company) -> None:
+    ready = next(one for one in starters() if one.slug == "refund-hand-grinder")
+    who = at(world.people.operator)
+    chosen = []
+    with company_at(company.url):
+        for _ in range(2):
+            sent = {"starter": ready.slug, "key": str(fresh_id())}
+            run = UUID(who.post("/new/support-refund", sent)["Location"].rpartition("/")[2])
+            world.approve_all(run)
+            assert world.run(run).terminal_code == "SUCCESS"
+            chosen.append(world.run(run).title)
+    assert chosen == [goal.objective for goal in ready.goals()[:2]]
+    for goal in ready.goals()[2:]:
+        assert "asked for already" not in text(who.get("/new"))
+        world.submit("support-refund", goal.objective, inputs=goal.inputs)
+    page = text(who.get("/new"))
+    assert "The policy refunds an order once, so nothing would be paid again." in page
+    assert "Run it all the same: Refund a hand grinder" in page
+
+
+@proves("R-UI-3", part="an ended run says why in plain words")
+def test_a_refund_that_the_policy_forbids_says_why(world: World, company: Company) -> None:
+    run = refund(world, company, order_id="A-1007", whole=True)
+    page = text(at(world.people.operator).get(f"/runs/{run}"))
+    standing = page.split('id="run-standing"')[1].split("</section>")[0]
+    assert "Not refundable." in standing
+    assert "58.50 USD were refunded already." in standing
+    assert "policy.evaluate" in standing
+    assert f"/new/support-refund?from={run}" in standing
+    assert "not_refundable" not in standing
+
+
+def test_a_call_that_waits_for_a_yes_says_so_in_plain_words(world: World, company: Company) -> None:
+    page = text(at(world.people.operator).get(f"/runs/{refund(world, company)}"))
+    assert "no_grant" not in page.split('id="timeline-rows"')[1].split("</ol>")[0]

@@ -1,0 +1,54 @@
+"""Why something is so, in words a person reads: the one table from the machine's own words to sentences."""
+
+import re
+from typing import Final
+
+from orchestrator.core.value import Value
+
+_INTERNAL: Final = re.compile(r"[a-z][a-z0-9]*([_-][a-z0-9]+)+")
+SENTENCES: Final = {
+    # Why a run ended.
+    "deadline_passed": "Its deadline passed.",
+    "wall_clock": "Its working time was used up.",
+    "transitions": "It made as many steps as it may.",
+    "cycle_limit": "It went round the same part of its graph as often as it may.",
+    "identical_call": "It asked for the same call again and again.",
+    "state_unchanged": "It went on without anything changing.",
+    "repeated_errors": "The same error came again and again.",
+    "repeated_denials": "It asked again and again for what it may not do.",
+    "model_refused": "The model declined to do this.",
+    "empty_reply": "The model answered nothing.",
+    "no_draft": "There was no draft to check.",
+    "gate_expired": "Nobody decided in time.",
+    "question_expired": "Nobody answered the question in time.",
+    "overrun": "A provider reported more than was reserved.",
+    "cancelled": "It was cancelled.",
+    # By which rule a call was stopped or held.
+    "no_grant": "a person has to say yes to exactly this call first",
+    "grant_void": "the yes that was given holds no longer",
+    "not_in_registry": "there is no such tool",
+    "schema": "its arguments do not fit the tool",
+    "rate_limit": "the tool was called too often in a minute",
+    "read_only": "this tool is to be asked for",
+    "local_write": "it writes, and is to be asked for",
+    "network": "it acts outside, and is to be asked for",
+    "delegated": "it acts for somebody, and is to be asked for",
+    "destructive": "it cannot be undone or moves money, and is to be asked for",
+}
+
+
+class Told(Value):
+    """What the source of a fact said by itself, word for word, when a workflow turned on that fact."""
+
+    tool: str
+    text: str
+
+
+def in_words(reason: str) -> str:
+    """A reason as a person reads it: a word of ours without a sentence loses its dashes."""
+    if reason in SENTENCES:
+        return SENTENCES[reason]
+    if not _INTERNAL.fullmatch(reason):
+        return reason
+    words = re.sub("[_-]", " ", reason)
+    return f"{words[0].upper()}{words[1:]}."

@@ -1,0 +1,44 @@
+"""What the source of the fact that a run ended on said by itself. In the tenant's context."""
+
+from typing import Any, Final
+
+import orjson
+
+from orchestrator.core.reasons import Told
+from orchestrator.core.state import State
+from orchestrator.models import Run
+from orchestrator.runtime.recall import graph_of
+from traces.queries import payloads
+
+LONGEST: Final = 400
+
+
+def told_by_source(run: Run, state: State) -> Told | None:
+    """The `reason` in the answer that a branch looked at, where the run ended for what that branch found."""
+    name = _branched_on(run) if run.terminal_code else ""
+    fact = dict(state.facts_in_order()).get(name)
+    body = payloads(run.id, (fact.digest,)).get(fact.digest) if fact is not None else None
+    if fact is None or body is None:
+        return None
+    try:
+        text = _reason_in(orjson.loads(body))
+    except orjson.JSONDecodeError:
+        return None
+    return Told(tool=fact.tool, text=text[:LONGEST]) if text else None
+
+
+def _branched_on(run: Run) -> str:
+    """The fact that the branch read which gave the run its reason."""
+    if not run.reason:
+        return ""
+    branches = (node for node in graph_of(run.tenant_id, run.workflow_version_id).spec.nodes)
+    for node in branches:
+        config: dict[str, Any] = dict(node.config) if node.kind == "branch" else {}
+        if config.get("reason") == run.reason:
+            return str(config.get("predicate", {}).get("parameters", {}).get("fact", ""))
+    return ""
+
+
+def _reason_in(answer: Any) -> str:
+    found = answer.get("reason") if isinstance(answer, dict) else None
+    return found if isinstance(found, str) else ""

@@ -1,0 +1,24 @@
+"""Words of the machine as a person reads them."""
+
+import pytest
+
+from orchestrator.core.reasons import SENTENCES, in_words
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        ("no_grant", "a person has to say yes to exactly this call first"),
+        ("not_refundable", "Not refundable."),
+        ("already-refunded", "Already refunded."),
+        ("wrong order, says the customer", "wrong order, says the customer"),
+        ("cost_usd of <b>", "cost_usd of <b>"),
+        ("", ""),
+    ],
+)
+def test_a_reason_is_a_sentence_and_what_people_wrote_stays(reason: str, said: str) -> None:
+    assert in_words(reason) == said
+
+
+def test_no_sentence_holds_a_word_of_the_machine() -> None:
+    assert [said for said in SENTENCES.values() if "_" in said] == []

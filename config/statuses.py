@@ -73,6 +73,7 @@ STATUS: dict[str, int] = {
     "definition-refused": 422,
     "server-unreachable": 502,
     "name-taken": 409,
+    "quarantined": 409,
     # config
     "store-unavailable": 503,
 }

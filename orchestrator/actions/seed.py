@@ -4,7 +4,13 @@ publishes nothing."""
 from uuid import UUID
 
 from orchestrator import library
-from orchestrator.actions.publish import publish_boundary, publish_prompt, publish_tools, publish_workflow
+from orchestrator.actions.publish import (
+    active_tools,
+    publish_boundary,
+    publish_prompt,
+    publish_tools,
+    publish_workflow,
+)
 from orchestrator.core.tool import ToolSpec
 from orchestrator.core.tool_change import kept
 from orchestrator.gateways.tools.registry import shipped_tools
@@ -15,7 +21,8 @@ from tenancy.context import tenant
 def furnish(tenant_id: UUID, *, by: UUID | None = None) -> None:
     """Publish the shipped library in a tenant. Outermost verb: owns the transaction.
 
-    What an admin has set of a tool stays as it is, and a tool that was disabled stays out (R-TOOL-4).
+    What an admin has set of a tool stays as it is, a tool that was disabled stays out, and tools that do not
+    ship stay in (R-TOOL-4).
     """
     shipped = {name: tool.spec for name, tool in shipped_tools().items()}
     with tenant(tenant_id):
@@ -32,7 +39,8 @@ def furnish(tenant_id: UUID, *, by: UUID | None = None) -> None:
 def _tools() -> tuple[ToolSpec, ...]:
     active = registry_tools()
     found = [(tool.spec, versions_of(name)) for name, tool in shipped_tools().items()]
-    return tuple(_standing(spec, known) for spec, known in found if not known or spec.name in active)
+    shipped = tuple(_standing(spec, known) for spec, known in found if not known or spec.name in active)
+    return shipped + tuple(spec for spec in active_tools().values() if spec.remote is not None)
 
 
 def _standing(shipped: ToolSpec, known: list[Version]) -> ToolSpec:

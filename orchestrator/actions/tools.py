@@ -5,9 +5,11 @@ from typing import Any
 from uuid import UUID
 
 from orchestrator.actions.publish import hold_registry, publish_registry, publish_tool
+from orchestrator.core.errors import Quarantined
 from orchestrator.core.tool import ToolSpec
 from orchestrator.core.tool_change import ToolChange, changed, difference
 from orchestrator.models import EmergencyStop
+from orchestrator.queries.servers import quarantined_names
 from orchestrator.queries.tools import DISABLED, ToolNow, lowest_risk, registry_tools, tool_now
 from tenancy.actions import audit
 from tenancy.clock import database_now
@@ -38,18 +40,27 @@ def change_tool(
             raise Stale
         after = changed(before.spec, change)
         enabled = before.enabled if change.enabled is None else change.enabled
+        if enabled and not before.enabled:
+            not_quarantined(before.spec)
         was, now = difference(before.spec, after)
         if was == now and enabled == before.enabled:
             return before
         if was != now:
             _publish(tenant_id, after, enabled=enabled, by=by)
         if enabled != before.enabled:
-            _switch(tenant_id, name, enabled=enabled, by=by, reason=reason)
+            switch_tool(tenant_id, name, enabled=enabled, by=by, reason=reason)
             was["enabled"], now["enabled"] = before.enabled, enabled
         _keep_raised(tenant_id, after, by=by, reason=reason)
         standing = tool_now(tenant_id, name)
         _note(tenant_id, before, standing, was, now, by=by, reason=reason)
         return standing
+
+
+def not_quarantined(spec: ToolSpec) -> None:
+    """Raises Quarantined for a server's tool that is not as it was admitted: only an admission enables it."""
+    waiting = quarantined_names().get(spec.name)
+    if waiting is not None and spec.remote is not None:
+        raise Quarantined(name=spec.name, server=spec.remote.server)
 
 
 def _publish(tenant_id: UUID, spec: ToolSpec, *, enabled: bool, by: UUID | None) -> None:
@@ -58,8 +69,9 @@ def _publish(tenant_id: UUID, spec: ToolSpec, *, enabled: bool, by: UUID | None)
         publish_registry(tenant_id, {**registry_tools(), spec.name: row.digest}, by=by)
 
 
-def _switch(tenant_id: UUID, name: str, *, enabled: bool, by: UUID | None, reason: str) -> None:
-    """Into the registry or out of it; and for the runs that are pinned to one that has it, a stop."""
+def switch_tool(tenant_id: UUID, name: str, *, enabled: bool, by: UUID | None, reason: str) -> None:
+    """Into the registry or out of it; and for the runs that are pinned to one that has it, a stop. Joins the
+    caller's transaction, which holds the registry and writes the audit line."""
     active = dict(registry_tools())
     own = EmergencyStop.objects.filter(tenant_id=tenant_id, scope="tool", target=name, lifted_at=None)
     if enabled:

@@ -115,3 +115,9 @@ class NameTaken(OrchestratorError):
     """The name {name} is taken."""
 
     code = "name-taken"
+
+
+class Quarantined(OrchestratorError):
+    """{name} is in quarantine; look at it on the page of the server {server} and admit it there."""
+
+    code = "quarantined"

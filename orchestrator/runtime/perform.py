@@ -18,6 +18,7 @@ from django.db import connection
 from orchestrator.actions.circuits import TenantCircuits
 from orchestrator.actions.dispatching import dispatch
 from orchestrator.actions.hand import Hand
+from orchestrator.actions.remotes import TenantRemotes
 from orchestrator.core.effects import CallModel, CallTool
 from orchestrator.core.events import AnyEvent, Recovered, ToolFailed
 from orchestrator.gateways.effects_loop import EffectLoop
@@ -100,6 +101,7 @@ class Performer:
             hand.salt,
             permit,
             circuits=circuits,
+            remotes=TenantRemotes(hand.tenant),
             before_wait=connection.close,
         )
 
@@ -127,7 +129,15 @@ class Performer:
             return Outcomes(events=(Recovered(at=at, effect=effect.id, resolution="in_doubt"),))
         connection.close()
         spec = hand.manifest.pins.by_name[effect.tool]
-        found = self.tools.look_up(self.loop, effect, body_of(hand, effect.arguments), spec, hand.salt)
+        found = self.tools.look_up(
+            self.loop,
+            effect,
+            body_of(hand, effect.arguments),
+            spec,
+            hand.salt,
+            remotes=TenantRemotes(hand.tenant),
+            before_wait=connection.close,
+        )
         if found.observation is not None:
             event = Recovered(
                 at=at, effect=effect.id, resolution="found", observation=found.observation, size=found.size

@@ -4,7 +4,7 @@ import asyncio
 import os
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
 import orjson
@@ -30,6 +30,14 @@ log = structlog.get_logger(__name__)
 UNHEALTHY = ("timeout", "crashed", "unreachable")
 LOOK_UP_PAUSES = (0.2, 0.8, 0.0)
 AnyTool = Tool[Any, Any]
+
+
+class Remotes(Protocol):
+    """Knows the tools that are no code of ours, as they are at the moment of a call."""
+
+    def find(self, spec: ToolSpec) -> AnyTool:
+        """The tool behind a version with a `remote`. Raises CallFailed; nothing was sent then."""
+        ...
 
 
 def from_environment(name: str) -> str | None:
@@ -63,13 +71,14 @@ class ToolGateway:
         permit: Permit,
         *,
         circuits: Circuits | None = None,
+        remotes: Remotes | None = None,
         before_wait: BeforeWait = nothing,
     ) -> "Future[Performed]":
         """Start one call; a future of its outcome (ToolAnswered or ToolFailed).
 
         `arguments` are the very bytes that were hashed and approved. A local tool's result is there at once;
         `before_wait` is called before anything that waits. `circuits` are the house's; without them the
-        gateway keeps its own.
+        gateway keeps its own. `remotes` knows the tools that are no code of ours.
         """
         refused = ask(permit)
         if refused is not None:
@@ -80,7 +89,7 @@ class ToolGateway:
                 CallFailed("refused_by_wall", sent=False, transient=refused.transient, detail=detail),
             )
         try:
-            declared, values = self._prepared(effect, arguments, spec, permit.run)
+            declared, values = self._prepared(effect, arguments, spec, permit.run, remotes)
             context = None
             if declared.waits:
                 context = self._context(loop, effect, arguments, declared, mutating=spec.mutating)
@@ -97,19 +106,28 @@ class ToolGateway:
         )
 
     def look_up(
-        self, loop: EffectLoop, effect: CallTool, arguments: bytes, spec: ToolSpec, salt: bytes
+        self,
+        loop: EffectLoop,
+        effect: CallTool,
+        arguments: bytes,
+        spec: ToolSpec,
+        salt: bytes,
+        *,
+        remotes: Remotes | None = None,
+        before_wait: BeforeWait = nothing,
     ) -> Found:
         """Whether a call that was sent did happen, asked of the tool's own look-up by its key; three tries.
         Waits.
         """
-        declared = self._tools().get(spec.name)
-        if declared is None or declared.look_up is None:
-            return Found(answered=False)
         try:
+            declared = self._declared(spec, remotes)
+            if declared.look_up is None:
+                return Found(answered=False)
             values = _read_arguments(declared, arguments)
             context = self._context(loop, effect, arguments, declared, mutating=False)
         except CallFailed:
             return Found(answered=False)
+        before_wait()
         found = loop.submit(_looked_up(declared.look_up, context, values, salt)).result()
         TALLY.add(
             "look_up", spec.name, "found" if found.observation else "absent" if found.answered else "unknown"
@@ -119,12 +137,21 @@ class ToolGateway:
     # -- one call
     # ------------------------------------------------------------------------------------------------
 
-    def _prepared(
-        self, effect: CallTool, arguments: bytes, spec: ToolSpec, run: UUID
-    ) -> tuple[AnyTool, BaseModel]:
-        declared = self._tools().get(spec.name)
-        if declared is None or effect.tool != spec.name:
+    def _declared(self, spec: ToolSpec, remotes: Remotes | None) -> AnyTool:
+        """The tool behind a pinned version. Raises CallFailed."""
+        if spec.remote is not None and remotes is not None:
+            return remotes.find(spec)
+        declared = self._tools().get(spec.name) if spec.remote is None else None
+        if declared is None:
             raise CallFailed("refused", sent=False, detail=f"there is no tool {spec.name} here".encode())
+        return declared
+
+    def _prepared(
+        self, effect: CallTool, arguments: bytes, spec: ToolSpec, run: UUID, remotes: Remotes | None
+    ) -> tuple[AnyTool, BaseModel]:
+        if effect.tool != spec.name:
+            raise CallFailed("refused", sent=False, detail=f"there is no tool {effect.tool} here".encode())
+        declared = self._declared(spec, remotes)
         values = _read_arguments(declared, arguments)
         wait = self._pace.take((run, spec.name), spec.rate_per_minute)
         if wait:

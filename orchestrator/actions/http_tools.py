@@ -1,0 +1,83 @@
+"""Declaring a tool that is one HTTP request: no code, its secret by name (R-TOOL-20)."""
+
+from uuid import UUID
+
+from orchestrator.actions.publish import hold_registry, publish_registry, publish_tool
+from orchestrator.actions.tools import switch_tool
+from orchestrator.core.errors import NameTaken
+from orchestrator.core.tool import ToolSpec
+from orchestrator.core.tool_admission import HttpDeclaration, declared
+from orchestrator.gateways.tools.egress import look_before_saving
+from orchestrator.gateways.tools.registry import shipped_tools
+from orchestrator.models import ToolServer
+from orchestrator.queries.servers import leave_for
+from orchestrator.queries.tools import ToolNow, registry_tools, tool_now, versions_of
+from tenancy.actions import audit
+from tenancy.context import tenant
+from tenancy.core.errors import InvalidInput, SecretUnusable
+from tenancy.secrets import secrets_of
+
+
+def declare_http_tool(
+    tenant_id: UUID, declaration: HttpDeclaration, *, by: UUID | None, reason: str
+) -> ToolNow:
+    """Publish an HTTP tool, or a new version of one, in the registry. Outermost verb: owns the transaction.
+
+    Its address is judged as it would be when it is connected. Raises InvalidInput, DefinitionRefused,
+    EgressRefused, SecretUnusable, NameTaken.
+    """
+    spec = declared(declaration)
+    assert spec.remote is not None
+    with tenant(tenant_id):
+        leave = leave_for(spec.remote.origin)
+    look_before_saving(spec.remote.origin, leave)
+    with tenant(tenant_id):
+        hold_registry(tenant_id)
+        before = _standing(spec)
+        _check_secret(tenant_id, spec)
+        _check_verifier(spec)
+        row = publish_tool(tenant_id, spec, by=by)
+        publish_registry(tenant_id, {**registry_tools(), spec.name: row.digest}, by=by)
+        switch_tool(tenant_id, spec.name, enabled=True, by=by, reason=reason)
+        now = tool_now(tenant_id, spec.name)
+        was = {"version": before.version, "risk": before.risk.value} if before is not None else {}
+        after = {"version": now.spec.version, "risk": spec.risk.value, "origin": spec.remote.origin}
+        audit(
+            tenant_id, by, verb="tool.declare", object=f"tool:{spec.name}", before=was, after=after,
+            reason=reason,
+        )  # fmt: skip
+        return now
+
+
+def _standing(spec: ToolSpec) -> ToolSpec | None:
+    """The tool's newest version, if it is an HTTP tool too. Raises NameTaken."""
+    family = spec.name.partition(".")[0]
+    known = versions_of(spec.name)
+    other = bool(known) and (known[0].spec.remote is None or known[0].spec.remote.kind != "http")
+    shipped = any(name.partition(".")[0] == family for name in shipped_tools())
+    if other or shipped or ToolServer.objects.filter(slug=family, removed_at=None).exists():
+        raise NameTaken(name=spec.name)
+    return known[0].spec if known else None
+
+
+def _check_secret(tenant_id: UUID, spec: ToolSpec) -> None:
+    assert spec.remote is not None
+    for name in spec.secrets:
+        held = next((one for one in secrets_of(tenant_id) if one.name == name), None)
+        if held is None:
+            raise SecretUnusable(name=name, detail="there is none of this name")
+        if held.origin != spec.remote.origin:
+            raise SecretUnusable(name=name, detail=f"it is kept for {held.origin} alone")
+
+
+def _check_verifier(spec: ToolSpec) -> None:
+    """A read-back names an active tool that only reads (R-TOOL-12). Raises InvalidInput."""
+    reader = spec.verifier.read_back if spec.verifier is not None else None
+    if reader is None:
+        return
+    known = versions_of(reader.tool)
+    if reader.tool not in registry_tools() or not known or known[0].spec.mutating:
+        detail = "The read-back is an active tool that only reads."
+        raise InvalidInput(
+            errors=[{"pointer": "/verifier/read_back/tool", "code": "invalid", "detail": detail}]
+        )

@@ -1,0 +1,53 @@
+"""A tool server connected to a tenant: allowed, added, looked at, its tools admitted."""
+
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from orchestrator import library
+from orchestrator.actions.places import set_places
+from orchestrator.actions.publish import publish_boundary, publish_workflow
+from orchestrator.actions.servers import NewServer, add_server, admit_tool, look_at_server
+from orchestrator.core.boundary import ToolGrant
+from orchestrator.core.tool import Risk
+from orchestrator.core.tool_admission import asked_admission
+from orchestrator.queries.servers import OfferedTool, offered_by, server_of
+from orchestrator.queries.tools import ToolNow
+from tenancy.context import tenant
+from tests.doubles.mcp_server import ToolServer
+from tests.factories.world import World
+
+READS = {"risk": "read_only", "reversibility": "pure", "recovery": "read_only"}
+CHANGES = {"risk": "destructive", "reversibility": "irreversible"}
+
+
+def connect(house: UUID, server: ToolServer, slug: str = "shop", **more: Any) -> None:
+    """Allow its place, add it, look at it."""
+    set_places(house, (server.place,), expected=None, by=None, reason="A server of ours.")
+    new = NewServer(slug=slug, kind="http", address=server.url, **more)
+    add_server(house, new, by=None, reason="We need it.")
+    look_at_server(house, slug, by=None)
+
+
+def offered(house: UUID, tool: str, slug: str = "shop") -> OfferedTool:
+    """One tool of the server, as it stands."""
+    with tenant(house):
+        return next(one for one in offered_by(server_of(slug)) if one.row.tool == tool)
+
+
+def admit(house: UUID, tool: str, slug: str = "shop", **admission: Any) -> ToolNow:
+    """Admit a tool as it was seen last."""
+    seen = offered(house, tool, slug).row.seen
+    return admit_tool(house, slug, tool, seen, asked_admission(admission), by=None, reason="Looked at.")
+
+
+def let_in(world: World, *families: str) -> None:
+    """The tool loop may call these families, up to destructive, behind their gates."""
+    boundary = library.boundaries()["tool-loop-default"]
+    grants = tuple(ToolGrant(name=f"{family}.*", risk_ceiling=Risk.DESTRUCTIVE) for family in families)
+    budget = {**boundary.budget, "external_calls": Decimal(40)}
+    spec = library.workflows()["tool-loop"]
+    with tenant(world.id):
+        publish_boundary(world.id, boundary.evolve(tools=(*boundary.tools, *grants), budget=budget), by=None)
+        names = tuple(f"{family}.*" for family in families)
+        publish_workflow(world.id, spec.evolve(tools=(*spec.tools, *names)), by=None)

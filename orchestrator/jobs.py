@@ -6,6 +6,7 @@ from uuid import UUID
 from celery import shared_task
 from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
 
+from orchestrator.actions.learning import learn_from
 from orchestrator.runtime.process import this_process
 
 
@@ -19,6 +20,12 @@ def advance_run(*, run_id: str) -> None:
 def take_turn() -> None:
     """Drive what is ready, one run after another, each the one whose turn it is (R-BUDGET-11)."""
     this_process().turns.take()
+
+
+@shared_task(name="orchestrator.learn_from", ignore_result=True)
+def learn(*, run_id: str) -> None:
+    """Learn from a run that has ended."""
+    learn_from(UUID(run_id))
 
 
 @worker_ready.connect

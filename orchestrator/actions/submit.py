@@ -14,6 +14,7 @@ from django.db import transaction
 
 from budgets.actions import charge_tenant_check, open_run_account
 from orchestrator.actions.admission import glance, hold_rates
+from orchestrator.actions.learning import expected_for
 from orchestrator.actions.pinning import Pinned, pin
 from orchestrator.core.admission import limits_for, opening_move, opening_state
 from orchestrator.core.compiler import compile_graph
@@ -107,6 +108,7 @@ def submit_task(tenant_id: UUID, submitter: Submitter, asked: Submission) -> Sub
             pins=pinned.pins,
             pins_digest=pinned.digest,
             limits=limits,
+            expected=expected_for(graph.digest),
             workflow=version.slug,
             workflow_version=version.version,
             code_version=settings.INTERLOCK_VERSION,

@@ -157,10 +157,18 @@ class ProgressField(serializers.Serializer[Any]):
     awaiting_gate = serializers.BooleanField()
 
 
+class BoundsField(serializers.Serializer[Any]):
+    """What remains of a dimension at the least and at the most; an upper bound that is null is unknown."""
+
+    lower = serializers.CharField()
+    upper = serializers.CharField(allow_null=True)
+
+
 class RunField(RunRow):
     """A run as it stands. Amounts are decimal text by dimension; a limit that is null is none.
 
-    `estimate` and `plan` are null where none was made; `result` until the run has ended.
+    `estimate` bounds what the rest of the run takes, by dimension; it is null once the run has ended.
+    `plan` is null where none was made; `result` until the run has ended.
     """
 
     task = serializers.UUIDField()
@@ -172,7 +180,7 @@ class RunField(RunRow):
     usage = serializers.DictField(child=serializers.CharField())
     limits = serializers.DictField(child=serializers.CharField(allow_null=True))
     reserved = serializers.DictField(child=serializers.CharField())
-    estimate = serializers.DictField(child=serializers.JSONField(), allow_null=True)
+    estimate = serializers.DictField(child=BoundsField(), allow_null=True)
     plan = serializers.DictField(child=serializers.JSONField(), allow_null=True)
     pins = PinsField()
     result = serializers.DictField(child=serializers.JSONField(allow_null=True), allow_null=True)
@@ -201,7 +209,7 @@ class ResultField(serializers.Serializer[Any]):
     reason = serializers.CharField(allow_blank=True)
     scripted = serializers.BooleanField()
     output = serializers.JSONField(required=False, allow_null=True)
-    partial = serializers.BooleanField(required=False)
+    partial = serializers.BooleanField(required=False)  # type: ignore[assignment]  # a field, as all here
     summary = serializers.CharField(required=False)
     finished = serializers.ListField(child=serializers.CharField(), required=False)
     open = serializers.ListField(child=serializers.CharField(), required=False)

@@ -7,8 +7,9 @@ import orjson
 from budgets.queries import usage
 from orchestrator.api.serializers import stamp
 from orchestrator.models import ManifestRow, Run
+from orchestrator.queries.estimates import rest_of
 from orchestrator.queries.progress import progress_of
-from orchestrator.queries.runs import result_of, sentence_of
+from orchestrator.queries.runs import result_of, sentence_of, state_now
 from traces.core.canonical import plain
 from traces.core.phases import Phase
 from traces.models import Event
@@ -46,7 +47,7 @@ def whole(run: Run) -> dict[str, Any]:
         "progress": progress_of(run).model_dump(mode="json"),
         "mode": run.mode,
         **amounts(run),
-        "estimate": None,
+        "estimate": estimate(run),
         "plan": None,
         "pins": pins(run),
         "result": result_of(run),
@@ -66,6 +67,17 @@ def amounts(run: Run) -> dict[str, dict[str, str | None]]:
         "usage": used,
         "limits": {n.value: None if line.limit is None else plain(line.limit) for n, line in lines.items()},
         "reserved": {name.value: plain(line.reserved) for name, line in lines.items()},
+    }
+
+
+def estimate(run: Run) -> dict[str, dict[str, str | None]] | None:
+    """What the rest of the run takes at the least and at the most, by dimension, as decimal text; an upper
+    bound that is None is unknown. None for a run that has ended."""
+    if run.finished_at is not None:
+        return None
+    return {
+        name: {"lower": plain(rest.lower), "upper": None if rest.upper is None else plain(rest.upper)}
+        for name, rest in rest_of(run, state_now(run.id)).items()
     }
 
 

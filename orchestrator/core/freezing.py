@@ -14,8 +14,10 @@ from uuid import UUID
 
 from approvals.core.packet import BudgetLine
 from budgets.core.dimension import ABOUT, Dimension, Kind
+from budgets.core.forecast import UNKNOWN
 from orchestrator.core.effects import AskApproval
 from orchestrator.core.events import GateDecided, GateExpired
+from orchestrator.core.expecting import outlook
 from orchestrator.core.graph import Interrupt
 from orchestrator.core.interrupts import WALL_CLOCK
 from orchestrator.core.packets import budget_packet
@@ -97,11 +99,12 @@ def freeze(view: View, halting: Halting, said: tuple[Said, ...]) -> Step:
 def budget_lines(view: View, refused: str, wanted: Mapping[str, Decimal]) -> tuple[BudgetLine, ...]:
     """Each cumulative limit of the run as it stands; what is asked for more of the one that was reached."""
     lines = []
+    rest = outlook(view.graph, view.manifest, view.state)
     for name, limit in view.state.limits.items():
         about = ABOUT[Dimension(name)]
         if about.kind is Kind.GAUGE or (name == Dimension.TRANSITIONS.value and name != refused):
             continue
-        left = _left(view, name)
+        left, interval = _left(view, name), rest.get(name, UNKNOWN)
         needed = max(wanted.get(name, ZERO), least(name)) if name == refused else None
         lines.append(
             BudgetLine(
@@ -111,7 +114,9 @@ def budget_lines(view: View, refused: str, wanted: Mapping[str, Decimal]) -> tup
                 used=limit - left,
                 left=left,
                 needed=needed,
-                asked=_asked(name, limit, left, needed),
+                asked=_asked(name, limit, left, needed, interval.upper),
+                lower=interval.lower if interval is not UNKNOWN else None,
+                upper=interval.upper,
             )
         )
     return tuple(lines)
@@ -122,12 +127,17 @@ def least(name: str) -> Decimal:
     return CENT if name == Dimension.COST_USD.value else Decimal(1)
 
 
-def _asked(name: str, limit: Decimal, left: Decimal, needed: Decimal | None) -> Decimal:
-    """Half as much again as the run was given, and at least what the next effect lacks."""
-    if needed is None:
-        return ZERO
+def _asked(
+    name: str, limit: Decimal, left: Decimal, needed: Decimal | None, upper: Decimal | None
+) -> Decimal:
+    """What the rest may take beyond what is left, where that is known; else, of the limit that was reached,
+    half as much again as the run was given. At least what the next effect lacks."""
     step = CENT if name == Dimension.COST_USD.value else Decimal(1)
-    return max(needed - left, limit / 2, step).quantize(step, rounding=ROUND_CEILING)
+    foreseen = ZERO if upper is None else upper - left
+    if needed is None:
+        return max(foreseen, ZERO).quantize(step, rounding=ROUND_CEILING)
+    likely = limit / 2 if upper is None else foreseen
+    return max(needed - left, likely, step).quantize(step, rounding=ROUND_CEILING)
 
 
 def _left(view: View, name: str) -> Decimal:

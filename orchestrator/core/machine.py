@@ -13,6 +13,7 @@ from orchestrator.core.desk import Desk
 from orchestrator.core.effects import CallModel, CallTool, Effect
 from orchestrator.core.errors import Corrupt, Misfit
 from orchestrator.core.events import AnyEvent, GateDecided, GateExpired, Headroom, Started, TimerFired
+from orchestrator.core.expecting import ACCOUNT, too_little
 from orchestrator.core.graph import CompiledGraph, Edge, Interrupt, Node
 from orchestrator.core.guards import holds
 from orchestrator.core.interrupts import (
@@ -204,10 +205,11 @@ class _Walker:
             self._interrupt(Halting(interrupt=Interrupt.DEPENDENCY_UNAVAILABLE, reason="overrun"), said)
             return True
         refused = shortfall(self.state, spending, self.headroom)
+        refused = refused or too_little(self.graph, self.manifest, self.state, step.effects)
         if refused is None:
             return False
         # Nobody who decides here can raise what the tenant as a whole may spend.
-        final = refused.account != "run"
+        final = refused.account not in ("run", ACCOUNT)
         self._interrupt(halting_for(refused), said + refusal_said(refused), final=final)
         return True
 
@@ -374,7 +376,6 @@ class _Walker:
         )
 
     # -- looking
-    # -------------------------------------------------------------------------------------------------
 
     def _node(self) -> Node:
         return self.graph.nodes[self.state.position]

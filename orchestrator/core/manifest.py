@@ -35,8 +35,17 @@ class Pins(Value):
         return next((p for p in self.profiles if role in p.roles), self.profiles[0])
 
 
+class Expected(Value):
+    """What came of the newest runs of a workflow that came to a result, `runs` of them: for each place in a
+    run, bounds (lower, upper) of what remained of each dimension (orchestrator/core/expecting.py)."""
+
+    runs: int = 0
+    rest: dict[str, dict[str, tuple[Decimal, Decimal]]] = {}
+
+
 class Manifest(Value):
-    """One run's pins. `limits` is the budget vector (dimension → amount, absent: unlimited)."""
+    """One run's pins. `limits` is the budget vector (dimension → amount, absent: unlimited). `expected` is
+    what was known of its like when it was admitted; None in runs that nothing was expected of."""
 
     run: UUID
     task: UUID
@@ -50,6 +59,7 @@ class Manifest(Value):
     pins: Pins
     pins_digest: Hex
     limits: dict[str, Decimal]
+    expected: Expected | None = None
     workflow: str
     workflow_version: int
     context_pack: str = "none"

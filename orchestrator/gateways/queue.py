@@ -17,6 +17,7 @@ from orchestrator.gateways.tally import TALLY
 log = structlog.get_logger(__name__)
 ADVANCE = "orchestrator.advance_run"
 TURN = "orchestrator.take_turn"
+LEARN = "orchestrator.learn_from"
 TURNS = "turns"
 # After a failure nobody waits for the broker again for this long: an accepted POST is never held by a dead
 # one.
@@ -36,6 +37,11 @@ def wake(run_id: UUID, *, after: float = 0.0) -> bool:
 def offer(run_id: UUID) -> bool:
     """Say that a run is ready for whichever worker has a turn to give; whether it was said. Never raises."""
     return _post(TURN, run_id, queue=TURNS)
+
+
+def let_learn(run_id: UUID) -> bool:
+    """Say that a run has ended and can be learnt from; a lost word loses one observation. Never raises."""
+    return _post(LEARN, run_id, kwargs={"run_id": str(run_id)})
 
 
 def _post(job: str, run_id: UUID, **how: Any) -> bool:

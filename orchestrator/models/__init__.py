@@ -10,6 +10,7 @@ from orchestrator.models.catalogue import (
     WorkflowVersion,
 )
 from orchestrator.models.circuit import CircuitRow
+from orchestrator.models.expectation import Expectation
 from orchestrator.models.run import Dispatch, Intent, ManifestRow, Run, RunSignal, SignalReceipt
 from orchestrator.models.server import PrivatePlaces, ServerTool, ToolDefinition, ToolServer
 from orchestrator.models.stop import EmergencyStop
@@ -20,6 +21,7 @@ __all__ = [
     "CircuitRow",
     "Dispatch",
     "EmergencyStop",
+    "Expectation",
     "Intent",
     "ManifestRow",
     "PinSet",

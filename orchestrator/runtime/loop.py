@@ -17,7 +17,7 @@ from orchestrator.actions.signalling import has_untaken_signals, leave_late_outc
 from orchestrator.actions.writing import Committed
 from orchestrator.core.events import TimerFired
 from orchestrator.core.terminal import TERMINAL_STATUSES, Status
-from orchestrator.gateways.queue import offer, wake
+from orchestrator.gateways.queue import let_learn, offer, wake
 from orchestrator.queries.crossing import tenant_of_run
 from orchestrator.runtime.held import HELD
 from orchestrator.runtime.landing import Landing, backoff, where_it_landed
@@ -117,8 +117,11 @@ class Worker:
         return False
 
     def _hint(self, hand: Hand, committed: Committed) -> None:
-        """Wake the run again where it waits for nobody: at once, or when its timer is due."""
-        if hand.state.held and not hand.state.paused:
+        """Wake the run again where it waits for nobody: at once, or when its timer is due. What an ended run
+        teaches is somebody else's job."""
+        if committed.finished is not None:
+            let_learn(hand.run)
+        elif hand.state.held and not hand.state.paused:
             offer(hand.run)
         elif hand.state.timer is not None and hand.state.outcome is None:
             seconds = (hand.state.timer - committed.at).total_seconds()

@@ -12,6 +12,7 @@ from orchestrator.core.terminal import TERMINAL_STATUSES, Status
 from orchestrator.models import Run
 from orchestrator.queries.acts import acts_of
 from orchestrator.queries.contents import Ledger, conversation, facts_of, ledger_of
+from orchestrator.queries.estimates import limits_of
 from orchestrator.queries.listing import names_of
 from orchestrator.queries.runs import path_of, result_of
 from orchestrator.queries.standing import dials, manifest
@@ -92,8 +93,8 @@ def _facts(run: Run, state: State, _request: PageRequest) -> Context:
     return {"facts": facts_of(run.id, state)}
 
 
-def _ledger(run: Run, _state: State, _request: PageRequest) -> Context:
-    return book_of(run, ledger_of(run.id))
+def _ledger(run: Run, state: State, _request: PageRequest) -> Context:
+    return book_of(run, ledger_of(run.id)) | {"limits": limits_of(run, state)}
 
 
 def book_of(run: Run, book: Ledger) -> Context:

@@ -1,5 +1,6 @@
 """What a run that was stopped by its budget shows, on its page and to programs (R-BUDGET-18)."""
 
+from orchestrator.actions.signalling import cancel
 from tenancy.core.roles import Role
 from tests.doors.api.program import program
 from tests.doors.pages.people import at, text
@@ -12,10 +13,10 @@ from tests.proves import proves
 @proves("R-BUDGET-18", part="page and API")
 def test_a_stopped_run_shows_how_far_it_came_and_what_nobody_checked(world: World, company: Company) -> None:
     with company_at(company.url):
-        run = world.submit(
-            "support-refund", "Refund the order", inputs={"order_id": "A-1001"}, budget={"external_calls": 2}
-        )
-        assert world.drive(run).terminal_code == "BUDGET_EXHAUSTED"
+        run = world.submit("support-refund", "Refund the order", inputs={"order_id": "A-1001"})
+        assert world.drive(run).status == "awaiting_gate"
+        cancel(world.id, run, by=world.people.operator.id, reason="enough")
+        assert world.drive(run).terminal_code == "USER_CANCEL"
     answer = program(world.id, Role.AUDITOR).get(f"/runs/{run}/result").json()
     assert answer["partial"] is True
     assert answer["finished"] == [

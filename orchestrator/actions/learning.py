@@ -1,0 +1,86 @@
+"""Learning from a run that came to a result, for those that follow (R-BUDGET-4)."""
+
+from collections.abc import Iterator
+from decimal import Decimal
+from uuid import UUID
+
+import orjson
+
+from orchestrator.core.effects import Amounts
+from orchestrator.core.expecting import key_of
+from orchestrator.core.learning import Lived, Passed, expected_of, with_run
+from orchestrator.core.manifest import Expected
+from orchestrator.core.terminal import ENDINGS, TerminalClass, TerminalCode
+from orchestrator.models import Expectation, Intent, Run
+from orchestrator.queries.crossing import tenant_of_run
+from tenancy.clock import database_now
+from tenancy.context import raw_cursor, tenant
+from traces.models import Record
+
+# A longer run is like no other: nothing is learnt from it.
+LONGEST = 3_000
+PLACES = 64
+
+
+def learn_from(run_id: UUID) -> bool:
+    """Take what a run that came to a result used on its way into what is expected of its like; whether it
+    was taken. Again changes nothing. Outermost verb: owns the transaction."""
+    tenant_id = tenant_of_run(run_id)
+    if tenant_id is None:
+        return False
+    with tenant(tenant_id):
+        run = Run.objects.select_related("workflow_version").get(id=run_id)
+        code = TerminalCode(run.terminal_code) if run.terminal_code else None
+        whole = code is not None and ENDINGS[code].terminal_class is TerminalClass.COMMIT
+        if not whole or run.record_number > LONGEST:
+            return False
+        _learn(tenant_id, run)
+        return True
+
+
+def _learn(tenant_id: UUID, run: Run) -> None:
+    graph = run.workflow_version.digest
+    # Two runs that end together are learnt from one after the other.
+    raw_cursor().execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"{tenant_id}:{graph}",))
+    row = Expectation.objects.filter(graph=graph).first()
+    known = tuple(Lived.model_validate(one) for one in row.lived) if row is not None else ()
+    lived = with_run(known, lived_of(run))
+    Expectation.objects.update_or_create(
+        tenant_id=tenant_id,
+        graph=graph,
+        defaults={
+            "workflow": run.workflow,
+            "lived": [one.model_dump(mode="json") for one in lived],
+            "expected": expected_of(lived).model_dump(mode="json"),
+            "learnt_at": database_now(),
+        },
+    )
+
+
+def expected_for(graph: str) -> Expected:
+    """What is expected of a run of this graph that is admitted now. Inside the tenant's context."""
+    found = Expectation.objects.filter(graph=graph).values_list("expected", flat=True).first()
+    return Expected() if found is None else Expected.model_validate(found)
+
+
+def lived_of(run: Run) -> Lived:
+    """The places that a run came by, from its intents, and what it had used at each, from its records."""
+    usage = dict(_usage_by_record(run.id))
+    asked = Intent.objects.filter(run_id=run.id).order_by("record", "id")
+    rows = asked.values_list("record", "kind", "tool", "body", "effect")
+    passed: dict[str, Passed] = {}
+    for record, kind, tool, body, effect in rows[:PLACES]:
+        used = usage[record]
+        name = orjson.loads(bytes(body))["node"] if kind == "call_model" else tool
+        key = key_of("m" if kind == "call_model" else "t", name, used)
+        passed.setdefault(effect, Passed(key=key, used=used))
+    return Lived(run=str(run.id), passed=tuple(passed.values()), used=usage[run.record_number])
+
+
+def _usage_by_record(run_id: UUID) -> Iterator[tuple[int, Amounts]]:
+    """What had been used after each record, from the patches of the state."""
+    used: Amounts = {}
+    for number, body in Record.objects.filter(run_id=run_id).order_by("number").values_list("number", "body"):
+        change = orjson.loads(bytes(body))["patch"].get("usage", {})
+        used = {**used, **{name: Decimal(amount) for name, amount in change.get("put", {}).items()}}
+        yield number, used

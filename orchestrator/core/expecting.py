@@ -1,0 +1,97 @@
+"""What a run still needs, as bounds: from the graph before it, and from how others of its workflow went on
+(R-BUDGET-4).
+
+The graph gives what no way to a result can do without; what was observed is pinned in the manifest, so that a
+replay expects the same.
+"""
+
+from collections.abc import Mapping
+from decimal import Decimal
+
+from budgets.core.forecast import STOPPING, UNKNOWN, Interval
+from orchestrator.core.effects import CallModel, CallTool, Effect
+from orchestrator.core.graph import CompiledGraph
+from orchestrator.core.least import least_rest
+from orchestrator.core.manifest import Manifest
+from orchestrator.core.spending import ZERO
+from orchestrator.core.state import State
+from orchestrator.core.step import Refused
+
+# Beyond so many committed actions a run is no longer like others of its workflow.
+LAST_STEP = 30
+ACCOUNT = "estimate"
+
+
+def key_of(kind: str, name: str, usage: Mapping[str, Decimal]) -> str:
+    """The place in a run from which rests are compared: what is about to be asked, after how many actions.
+
+    `kind` is m (a model, at the node `name`) or t (the tool `name`).
+    """
+    return f"{kind}:{name}:{min(LAST_STEP, int(usage.get('steps', ZERO)))}"
+
+
+def key_of_effect(effect: Effect, usage: Mapping[str, Decimal]) -> str | None:
+    """The place of an effect that is about to be asked for; None for one that spends nothing."""
+    if isinstance(effect, CallModel):
+        return key_of("m", effect.node, usage)
+    return key_of("t", effect.tool, usage) if isinstance(effect, CallTool) else None
+
+
+def bounds(graph: CompiledGraph, manifest: Manifest, state: State, key: str | None) -> dict[str, Interval]:
+    """What remains of each dimension to a result, by name. The keys are the dimensions of the run's limits
+    that anything is known of."""
+    least = least_rest(graph, manifest.pins, state.position, asker_of(state))
+    expected = manifest.expected
+    rest = expected.rest.get(key or "", {}) if expected is not None else {}
+    found: dict[str, Interval] = {}
+    for name in state.limits:
+        pair = rest.get(name)
+        seen = UNKNOWN if pair is None else Interval(lower=pair[0], upper=pair[1])
+        interval = seen.at_least(least.get(name, ZERO))
+        if interval != UNKNOWN:
+            found[name] = interval
+    return found
+
+
+def outlook(graph: CompiledGraph, manifest: Manifest, state: State) -> dict[str, Interval]:
+    """The bounds as the run stands now, what is in flight included; nothing once it has ended."""
+    if state.outcome is not None:
+        return {}
+    return bounds(graph, manifest, state, place_of(state))
+
+
+def place_of(state: State) -> str | None:
+    """The place of what is in flight, or of the call that waits for people."""
+    if any(held.kind == "call_model" for held in state.pending.values()):
+        return key_of("m", state.position, state.usage)
+    calls = (*state.batch, *state.queue)
+    return key_of("t", calls[0].tool, state.usage) if calls else key_of("m", state.position, state.usage)
+
+
+def asker_of(state: State) -> str:
+    """The node that asked for the calls on their way, or last did; `model` where a model did."""
+    calls = (*state.batch, *state.queue)
+    if calls:
+        return calls[0].by
+    return state.last_askers[0] if state.last_askers else ""
+
+
+def too_little(
+    graph: CompiledGraph, manifest: Manifest, state: State, effects: tuple[Effect, ...]
+) -> Refused | None:
+    """The first dimension of which less is left than the rest of the run needs at the least: a run that
+    cannot come to its end is stopped before it spends more. A run that nothing is expected of never is."""
+    if manifest.expected is None:
+        return None
+    key = next((key for effect in effects if (key := key_of_effect(effect, state.usage)) is not None), None)
+    if key is None:
+        return None
+    found = bounds(graph, manifest, state, key)
+    for dimension in STOPPING:
+        interval, left = found.get(dimension.value), state.left(dimension.value)
+        if interval is not None and left is not None and left < interval.lower:
+            return Refused(
+                dimension=dimension.value, limit=state.limits[dimension.value], wanted=interval.lower,
+                left=left, account=ACCOUNT,
+            )  # fmt: skip
+    return None

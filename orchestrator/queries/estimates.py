@@ -1,0 +1,100 @@
+"""What a run still needs, as pages and programs are told (R-BUDGET-4). In the tenant's context."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final
+
+from budgets.core.dimension import ABOUT, Dimension
+from budgets.core.forecast import UNKNOWN, Interval
+from budgets.queries import usage
+from orchestrator.core.economy import thrifty
+from orchestrator.core.expecting import outlook
+from orchestrator.core.state import State
+from orchestrator.models import ManifestRow, Run
+from orchestrator.queries.listing import Meter
+from orchestrator.queries.standing import Dial
+from orchestrator.runtime.recall import graph_of, manifest_of, pins_of
+
+UNITS: Final[Mapping[Dimension, str]] = {Dimension.COST_USD: "usd", Dimension.WALL_CLOCK_SECONDS: "s"}
+LABELS: Final[Mapping[str, Dimension]] = {
+    "Cost": Dimension.COST_USD, "Model calls": Dimension.MODEL_TURNS, "Tool calls": Dimension.TOOL_CALLS,
+    "Working time": Dimension.WALL_CLOCK_SECONDS,
+}  # fmt: skip
+SPENT: Final = "80 % of the cost is spent"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Foreseen:
+    """A limit with what the rest of the run takes of it; `note` is what else there is to say of it."""
+
+    label: str
+    unit: str
+    meter: Meter
+    rest: Interval
+    gauge: bool = False
+    note: str = ""
+
+    @property
+    def left(self) -> Decimal | None:
+        """What is neither used nor held; None without a limit."""
+        meter = self.meter
+        return None if meter.limit is None else max(Decimal(0), meter.limit - meter.used - meter.reserved)
+
+    @property
+    def known(self) -> bool:
+        """Whether anything is known of the rest."""
+        return self.rest != UNKNOWN
+
+    @property
+    def short(self) -> bool:
+        """Whether less is left than the rest needs at the least. What is in flight is part of the rest."""
+        left = self.left
+        return left is not None and left + self.meter.reserved < self.rest.lower
+
+
+def rest_of(run: Run, state: State) -> dict[str, Interval]:
+    """The bounds of what remains, by dimension, as the run stands; empty once it has ended."""
+    if state.outcome is not None:
+        return {}
+    body, pinned = ManifestRow.objects.values_list("body", "pins_digest").get(id=run.id)
+    manifest = manifest_of(bytes(body), pins_of(run.tenant_id, pinned))
+    return outlook(graph_of(run.tenant_id, run.workflow_version_id), manifest, state)
+
+
+def foreseen(dials: tuple[Dial, ...], run: Run, state: State) -> tuple[Foreseen, ...]:
+    """The dials of a run's page with the rest."""
+    rest = rest_of(run, state)
+    return tuple(
+        Foreseen(
+            label=dial.label, unit=dial.unit, meter=dial.meter, rest=rest.get(_name(dial), UNKNOWN),
+            note=SPENT if dial.unit == "usd" and thrifty(state) else "",
+        )
+        for dial in dials
+    )  # fmt: skip
+
+
+def limits_of(run: Run, state: State) -> tuple[Foreseen, ...]:
+    """Every limit of a run: used, reserved, left and the rest (R-BUDGET-14)."""
+    rest = rest_of(run, state)
+    return tuple(
+        Foreseen(
+            label=dimension.value.replace("_usd", "").replace("_", " ").capitalize(),
+            unit=UNITS.get(dimension, ABOUT[dimension].unit),
+            meter=Meter(used=_used(dimension, line.used, run), reserved=line.reserved, limit=line.limit),
+            rest=rest.get(dimension.value, UNKNOWN),
+            gauge=dimension.gauge,
+        )
+        for dimension, line in usage(run.id).items()
+        if line.limit is not None or line.used or line.reserved
+    )
+
+
+def _used(dimension: Dimension, used: Decimal, run: Run) -> Decimal:
+    """No effect reserves transitions: the records count themselves."""
+    return Decimal(run.record_number) if dimension is Dimension.TRANSITIONS else used
+
+
+def _name(dial: Dial) -> str:
+    found = LABELS.get(dial.label)
+    return found.value if found is not None else ""

@@ -1,0 +1,142 @@
+"""What a run still needs at the least, and the early end of one that has too little left (R-BUDGET-4)."""
+
+from decimal import Decimal
+from uuid import UUID
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from budgets.core.dimension import Dimension
+from budgets.core.forecast import KEPT, LEAST, UNKNOWN, Interval, observed
+from orchestrator import library
+from orchestrator.core.compiler import frozen
+from orchestrator.core.expecting import bounds, key_of
+from orchestrator.core.learning import Lived, Passed, expected_of, with_run
+from orchestrator.core.least import least_rest
+from orchestrator.core.manifest import Expected
+from orchestrator.core.terminal import TerminalCode
+from orchestrator.gateways.tools.registry import shipped_tools
+from tests.core.orchestrator.loops import BOUNDARY, GRAPH, LIMITS, TOOLS, loop
+from tests.core.orchestrator.simulation import Simulation, manifest, pins
+from tests.proves import proves
+
+D = Decimal
+SHIPPED = {name: tool.spec for name, tool in shipped_tools().items()}
+LOOKUP = ("orders.lookup", {"id": "A-1"})
+
+
+def lived(number: int, *turns: int, total: int) -> Lived:
+    """A run that passed `act` after so many model turns."""
+    passed = tuple(Passed(key=f"m:act:{step}", used={"model_turns": D(n)}) for step, n in enumerate(turns))
+    return Lived(run=f"r{number}", passed=passed, used={"model_turns": D(total)})
+
+
+def expecting(expected: Expected | None, **limits: int) -> Simulation:
+    """A started run of the tool loop of which something is expected."""
+    held = manifest(GRAPH, pins(TOOLS, BOUNDARY, ("tool-loop",)), LIMITS | limits)
+    run = Simulation.of(GRAPH, held.evolve(expected=expected))
+    run.start()
+    return run
+
+
+@proves("R-BUDGET-4", part="observed quantiles")
+@given(st.lists(st.integers(0, 1_000), min_size=LEAST, max_size=60))
+def test_the_interval_holds_everything_it_was_made_of(seen: list[int]) -> None:
+    for dimension in (Dimension.MODEL_TURNS, Dimension.COST_USD, Dimension.WALL_CLOCK_SECONDS):
+        interval = observed(dimension, [D(one) for one in seen])
+        assert all(interval.within(D(one)) for one in seen[-KEPT:])
+        assert interval.upper is not None
+        assert D(0) <= interval.lower <= interval.upper
+
+
+@given(st.lists(st.integers(0, 9), max_size=LEAST - 1))
+def test_a_handful_of_observations_says_nothing(seen: list[int]) -> None:
+    assert observed(Dimension.STEPS, [D(one) for one in seen]) == UNKNOWN
+
+
+def test_what_is_known_to_remain_lifts_both_bounds() -> None:
+    assert Interval(lower=D(1), upper=D(2)).at_least(D(3)) == Interval(lower=D(3), upper=D(3))
+    assert UNKNOWN.at_least(D(3)) == Interval(lower=D(3), upper=None)
+
+
+@proves("R-BUDGET-4", part="from the graph")
+@pytest.mark.parametrize(
+    ("node", "asker", "turns", "calls"),
+    [("intake", "", 1, 6), ("lookup", "", 1, 6), ("evaluate", "lookup", 1, 5), ("refund", "evaluate", 1, 4),
+     ("draft", "refund", 1, 2), ("send", "refund", 0, 2), ("invoke", "send", 0, 2), ("verify", "send", 0, 1),
+     ("done", "send", 0, 0)],
+)  # fmt: skip
+def test_a_refund_needs_what_no_way_to_its_result_can_do_without(
+    node: str, asker: str, turns: int, calls: int
+) -> None:
+    graph = frozen(library.workflow("support-refund").model_dump(mode="json", exclude_defaults=True))
+    found = least_rest(graph, pins(SHIPPED, BOUNDARY, ()).evolve(registry_digest="f" * 64), node, asker)
+    assert (found.get("model_turns", 0), found.get("tool_calls", 0)) == (turns, calls)
+
+
+@proves("R-BUDGET-4", part="the model chooses")
+def test_a_loop_needs_no_more_than_the_turn_that_answers() -> None:
+    held = pins(TOOLS, BOUNDARY, ()).evolve(registry_digest="e" * 64)
+    assert least_rest(GRAPH, held, "act", "") == {"model_turns": 1}
+    assert least_rest(GRAPH, held, "capture", "model") == {"model_turns": 1}
+    assert least_rest(GRAPH, held, "end-success", "model") == {}
+
+
+def test_a_run_counts_once_and_only_the_newest_count() -> None:
+    runs: tuple[Lived, ...] = ()
+    for number in range(2 * KEPT):
+        runs = with_run(with_run(runs, lived(number, 0, total=1)), lived(number, 0, total=2))
+    assert len(runs) == KEPT
+    assert {one.used["model_turns"] for one in runs} == {D(2)}
+
+
+@proves("R-BUDGET-4", part="the rest by place")
+def test_from_each_place_the_rest_is_what_was_seen_from_there() -> None:
+    expected = expected_of([lived(n, 0, 1, 2, total=3 + n % 2) for n in range(KEPT)])
+    assert {key: rest["model_turns"] for key, rest in expected.rest.items()} == {
+        "m:act:0": (3, 4), "m:act:1": (2, 3), "m:act:2": (1, 2),
+    }  # fmt: skip
+    assert expected_of([lived(n, 0, total=3) for n in range(LEAST - 1)]).rest == {}
+
+
+@proves("R-BUDGET-4", part="stopped before the last call")
+def test_a_run_that_cannot_finish_is_stopped_before_it_spends() -> None:
+    expected = expected_of([lived(n, 0, 1, 2, total=3) for n in range(KEPT)])
+    run = expecting(expected, model_turns=2)
+    assert run.open == {}
+    assert (run.state.outcome, run.state.reason) == (TerminalCode.BUDGET_EXHAUSTED, "model_turns")
+    assert run.state.usage.get("model_turns", 0) == 0
+    (refused,) = run.said("reservation_refused")
+    assert (refused.wanted, refused.left, refused.account) == (3, 2, "estimate")
+
+
+def test_with_enough_it_goes_on_and_without_expectation_it_is_never_stopped_early() -> None:
+    expected = expected_of([lived(n, 0, 1, 2, total=3) for n in range(KEPT)])
+    assert expecting(expected, model_turns=3).open
+    assert expecting(None, model_turns=2).open
+    assert expecting(Expected(), model_turns=1).open
+
+
+@proves("R-BUDGET-4", part="escalated where the boundary says so")
+def test_a_run_that_may_ask_asks_and_shows_both_bounds() -> None:
+    asking = BOUNDARY.evolve(on_exhaustion="request")
+    expected = expected_of([lived(n, 0, 1, total=3 + n % 3) for n in range(KEPT)])
+    held = manifest(GRAPH, pins(TOOLS, asking, ("tool-loop",)), LIMITS | {"model_turns": 2})
+    run = Simulation.of(GRAPH, held.evolve(expected=expected))
+    run.start()
+    (ask,) = run.requests
+    lines = {line["dimension"]: line for line in orjson.loads(run.contents[ask.packet])["budget"]}
+    assert [lines["model_turns"][name] for name in ("lower", "upper", "asked")] == ["3", "5", "3"]
+
+
+def test_the_place_counts_its_steps_up_to_a_bound() -> None:
+    assert key_of("m", "act", {}) == "m:act:0"
+    assert key_of("t", "orders.lookup", {"steps": D(99)}) == "t:orders.lookup:30"
+
+
+def test_bounds_are_of_the_runs_own_limits() -> None:
+    run = loop()
+    assert set(bounds(GRAPH, run.manifest, run.state, None)) <= set(run.state.limits)
+    assert run.manifest.run == UUID(int=7)

@@ -1,0 +1,91 @@
+"""What came of earlier runs bounds the rest of the next; one that cannot finish is stopped (R-BUDGET-4)."""
+
+import orjson
+import pytest
+
+from budgets.core.forecast import KEPT, LEAST
+from orchestrator.actions.learning import expected_for, learn_from
+from orchestrator.models import Expectation, ManifestRow, WorkflowVersion
+from tenancy.context import tenant
+from tenancy.core.roles import Role
+from tests.conftest import House
+from tests.doors.api.program import program
+from tests.doors.pages.people import at, text
+from tests.doubles.company import Company
+from tests.factories.world import World, company_at, make_world
+from tests.proves import proves
+
+SUM = "How much is (12 + 30) * 2?"
+
+
+@pytest.fixture
+def world(house: House) -> World:
+    """A furnished house."""
+    return make_world(house)
+
+
+def lived(world: World, runs: int) -> None:
+    """So many runs of the tool loop that came to their answer and were learnt from."""
+    for _ in range(runs):
+        run = world.submit("tool-loop", SUM)
+        assert world.drive(run).terminal_code == "SUCCESS"
+        assert learn_from(run)
+
+
+@proves("R-BUDGET-4")
+def test_a_run_that_needs_more_than_it_has_is_stopped_before_it_spends(world: World) -> None:
+    lived(world, LEAST)
+    run = world.submit("tool-loop", SUM, budget={"model_turns": 1})
+    found = world.drive(run)
+    assert (found.terminal_code, found.reason) == ("BUDGET_EXHAUSTED", "model_turns")
+    assert world.said(run, "model_called") == []
+    (refused,) = world.said(run, "reservation_refused")
+    assert (refused["account"], refused["wanted"], refused["left"]) == ("estimate", "3", "1")
+    world.sound(run)
+    assert world.drive(world.submit("tool-loop", SUM)).terminal_code == "SUCCESS"
+
+
+@proves("R-BUDGET-4", part="pinned at admission")
+def test_what_is_learnt_later_changes_no_run_that_was_admitted(world: World) -> None:
+    run = world.submit("tool-loop", SUM, budget={"model_turns": 1})
+    lived(world, LEAST)
+    assert world.drive(run).terminal_code == "BUDGET_EXHAUSTED"
+    assert len(world.said(run, "model_called")) == 1
+    with tenant(world.id):
+        assert orjson.loads(bytes(ManifestRow.objects.get(id=run).body))["expected"]["runs"] == 0
+    world.sound(run)
+
+
+@proves("R-BUDGET-4", part="only results teach, each once")
+def test_only_runs_that_came_to_a_result_teach_and_each_once(world: World) -> None:
+    stopped = world.submit("tool-loop", SUM, budget={"model_turns": 1})
+    world.drive(stopped)
+    assert not learn_from(stopped)
+    run = world.submit("tool-loop", SUM)
+    assert not learn_from(run)
+    world.drive(run)
+    assert learn_from(run)
+    assert learn_from(run)
+    with tenant(world.id):
+        graph = WorkflowVersion.objects.get(slug="tool-loop").digest
+        assert expected_for(graph).runs == 1
+        assert len(Expectation.objects.get(graph=graph).lived) == 1
+    assert KEPT > 1
+
+
+@proves("R-BUDGET-4", part="shown")
+def test_both_bounds_stand_on_the_runs_page_and_in_the_api(world: World, company: Company) -> None:
+    with company_at(company.url):
+        run = world.submit("support-refund", "Refund the order", inputs={"order_id": "A-1001"})
+        assert world.drive(run).status == "awaiting_gate"
+    auditor = program(world.id, Role.AUDITOR)
+    shown = auditor.get(f"/runs/{run}").json()["estimate"]
+    assert shown["model_turns"] == {"lower": "1", "upper": None}
+    assert shown["tool_calls"] == {"lower": "4", "upper": None}
+    page = text(at(world.people.operator).get(f"/runs/{run}", {"tab": "ledger"}))
+    assert "to come: at least" in page
+    assert "to come: unknown" in page
+    with company_at(company.url):
+        world.approve_all(run)
+    assert auditor.get(f"/runs/{run}").json()["estimate"] is None
+    assert "to come" not in text(at(world.people.operator).get(f"/runs/{run}"))

@@ -21,6 +21,7 @@ from orchestrator.queries.reasons import told_by_source
 from orchestrator.queries.runs import result_of, run_of, state_now
 from orchestrator.queries.standing import dials, standing_of
 from orchestrator.views.following import NEWS, RUN_VIEWS
+from orchestrator.views.results import outcome_of
 from tenancy.context import tenant
 from tenancy.core.roles import Scope
 from tenancy.marks import SLACK, Mark, mark_of
@@ -68,7 +69,9 @@ def run_fragments(
         if news.more:
             some = render_to_string(f"orchestrator/fragments/{view}.html", {"run": run, **news.context})
             return Fragments(after, f"{news.seq}.{str(after).partition('.')[2] or 0}", some, more=True)
-        context = news.context | head_of(run, state, scopes, stands) | {"result": result_of(run)}
+        context = news.context | head_of(run, state, scopes, stands)
+        document = result_of(run)
+        context |= {"result": document, "outcome": outcome_of(document)}
         context["ended"] = run.finished_at is not None and run.event_seq > seen
         if not str(after).endswith(f".{stands}"):
             context |= requests_of(run)

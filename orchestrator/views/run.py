@@ -19,6 +19,7 @@ from orchestrator.queries.standing import effects_done
 from orchestrator.queries.timeline import row_at, with_names
 from orchestrator.views.following import RUN_VIEWS
 from orchestrator.views.fragments import head_of
+from orchestrator.views.results import outcome_of
 from orchestrator.views.runs import LONGEST_REASON, WISHES
 from orchestrator.views.tabs import TABS, body_of, rail_of
 from tenancy.context import tenant
@@ -40,11 +41,12 @@ def run(request: PageRequest, run_id: UUID) -> HttpResponse:
         found = run_of(run_id)
         state = state_now(found.id)
         head = head_of(found, state, request.member.scopes, stands)
-        body = body_of(tab, found, state, request)
+        body, rail = body_of(tab, found, state, request), rail_of(found, request)
         context = {
             **head,
             "shown": _card(request, head["waiting"]),
-            **rail_of(found, request),
+            **rail,
+            "outcome": outcome_of(rail["result"]),
             **body,
             "tab": tab,
             "view": tab if tab in RUN_VIEWS and body.get("follows", True) else "head",

@@ -1,5 +1,6 @@
 """One run's page: its sentence, its dials, its tabs, what can be asked of it (R-UI-3)."""
 
+import re
 from decimal import Decimal
 from uuid import UUID
 
@@ -186,6 +187,21 @@ def test_fragments_bring_an_old_page_to_what_a_new_one_shows(world: World, compa
     for row in rows:
         assert row in page
     assert run_fragments(world.id, run, news.seq, ("read",)).html == ""
+
+
+@proves("R-UI-3", part="the answer before what proves it")
+def test_a_result_begins_with_its_answer_and_folds_its_hashes(world: World, company: Company) -> None:
+    run = refund(world, company, whole=True)
+    page = text(at(world.people.operator).get(f"/runs/{run}"))
+    card = page.split('id="result"')[1].split("</section>")[0]
+    first, _, folded = card.partition('<details class="fold">')
+    assert "129.90" in first
+    assert "we have refunded" in first
+    assert not re.search("[0-9a-f]{64}", first)
+    facts, _, whole = folded.partition("The whole document")
+    assert "corner-cafe.example" in facts
+    assert not re.search("[0-9a-f]{64}", facts)
+    assert re.search("[0-9a-f]{64}", whole)
 
 
 def test_a_page_of_a_run_asks_a_bounded_number_of_questions(world: World, company: Company) -> None:

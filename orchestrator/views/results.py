@@ -1,0 +1,52 @@
+"""A run's result as its page shows it: the answer and the facts first, what proves them folded."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+PROOF: Final = ("provenance", "checkpoint", "rests_on_untrusted")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactShown:
+    """A fact with its values, who told it and whether that source is trusted."""
+
+    name: str
+    values: Mapping[str, Any]
+    tool: str
+    trusted: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a run left. `text` is the answer where it is words, `answer` where it has a form; `whole` is the
+    document as it stands in the trace, hashes included."""
+
+    text: str
+    answer: Any
+    facts: tuple[FactShown, ...]
+    whole: Mapping[str, Any]
+
+
+def outcome_of(document: Mapping[str, Any] | None) -> Outcome | None:
+    """A result or report in its parts; None for none, or where its content was erased."""
+    if not document or document.get("erased"):
+        return None
+    output, facts = document.get("output"), document.get("facts")
+    named = facts.items() if isinstance(facts, dict) else ()
+    rest = {name: value for name, value in document.items() if name not in ("output", "facts", *PROOF)}
+    proof = {name: document[name] for name in PROOF if name in document}
+    return Outcome(
+        text=output if isinstance(output, str) else "",
+        answer=None if isinstance(output, str) else output,
+        facts=tuple(_fact(name, said) for name, said in named if isinstance(said, dict)),
+        whole={**rest, "output": output, "facts": facts, **proof},
+    )
+
+
+def _fact(name: str, said: Mapping[str, Any]) -> FactShown:
+    values = said.get("values")
+    return FactShown(
+        name=name, values=values if isinstance(values, dict) else {}, tool=str(said.get("tool", "")),
+        trusted=said.get("trust") == "trusted",
+    )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from orchestrator.api import catalogue, runs, stream, tasks
+from orchestrator.api import catalogue, circuits, runs, stream, tasks
 
 urlpatterns = [
     path("tasks", tasks.Tasks.as_view(), name="tasks"),
@@ -26,4 +26,6 @@ urlpatterns = [
     ),
     path("tools", catalogue.Tools.as_view(), name="tools"),
     path("tools/<str:name>", catalogue.OneTool.as_view(), name="tool"),
+    path("circuits", circuits.Circuits.as_view(), name="circuits"),
+    path("circuits/<str:circuit_id>/reset", circuits.Reset.as_view(), name="circuit-reset"),
 ]

@@ -1,4 +1,5 @@
-"""GET /system; setting and lifting the tenant's emergency stops (R-SEC-9)."""
+"""GET /system; the tenant's emergency stops (R-SEC-9), circuits (R-BUDGET-13), and what security has to
+review (R-BUDGET-12)."""
 
 from uuid import UUID
 
@@ -7,10 +8,13 @@ from django.conf import settings
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from orchestrator.actions import stopping
+from orchestrator.actions import reviewing, stopping
+from orchestrator.actions.circuits import reset_circuit, setting_now
 from orchestrator.gateways.broker import broker_answers
+from orchestrator.queries.circuits import circuit_now, circuits_now
+from orchestrator.queries.security import to_review, unreviewed
 from orchestrator.queries.system import standing, stop_of
 from orchestrator.queries.tools import DISABLED, tools_now
 from orchestrator.queries.workflows import workflows
@@ -19,9 +23,10 @@ from tenancy.context import tenant
 from tenancy.core.errors import NotFound
 from tenancy.core.roles import Scope
 from tenancy.directory import names_of
-from tenancy.pages import PageRequest, page
+from tenancy.pages import PageRequest, page, require
 
 EVERYTHING = "tenant:"
+LONGEST = 500
 
 
 class StopForm(forms.Form):
@@ -80,6 +85,54 @@ def lift(request: PageRequest, stop_id: UUID) -> HttpResponse:
     return redirect("system")
 
 
+@require_safe
+@page(Scope.READ)
+def circuits(request: PageRequest) -> HttpResponse:
+    """The table of circuits alone: what the page fetches again while it is open."""
+    with tenant(request.member.tenant.id):
+        return render(request, "tools/_circuits.html", _circuits())
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page(Scope.READ)
+def circuit(request: PageRequest, circuit_id: UUID) -> HttpResponse:
+    """One circuit; closing it by hand, with the reason."""
+    house, fault = request.member.tenant.id, ""
+    if request.method == "POST":
+        require(request.member, Scope.ADMIN)
+        reason = request.POST.get("reason", "").strip()[:LONGEST]
+        if reason:
+            reset_circuit(house, circuit_id, by=request.member.principal, reason=reason)
+            messages.success(request, "The circuit is closed; the next call goes out.")
+            return redirect("system")
+        fault = "Say why: the reason stands in the audit log."
+    with tenant(house):
+        context = {
+            "one": circuit_now(circuit_id, database_now()), "fault": fault, "setting": setting_now(),
+            "may_admin": request.member.may(Scope.ADMIN),
+        }  # fmt: skip
+    return render(request, "tools/circuit.html", context, status=422 if fault else 200)
+
+
+@require_POST
+@page(Scope.ADMIN)
+def reviewed(request: PageRequest, run_id: UUID) -> HttpResponse:
+    """Write down what a review of a run that a safety rule closed has found."""
+    house, finding = request.member.tenant.id, request.POST.get("finding", "").strip()[:LONGEST]
+    with tenant(house):
+        to_review(run_id)
+    if not finding:
+        messages.error(request, "Say what was found: it stands in the audit log.")
+    else:
+        reviewing.review(house, run_id, by=request.member.principal, finding=finding)
+        messages.success(request, "The review is written down.")
+    return redirect("system")
+
+
+def _circuits() -> dict[str, object]:
+    return {"circuits": circuits_now(database_now()), "setting": setting_now()}
+
+
 def _choices(request: PageRequest) -> list[tuple[str, str]]:
     house = request.member.tenant
     found = [(EVERYTHING, f"Everything in {house.name}")]
@@ -91,6 +144,8 @@ def _choices(request: PageRequest) -> list[tuple[str, str]]:
 def _shown(request: PageRequest, form: StopForm, *, status: int = 200) -> HttpResponse:
     seen = standing(request.member.tenant.id, database_now())
     context = {
+        **_circuits(),
+        "to_review": unreviewed(),
         "seen": seen,
         "switch": DISABLED,
         "broker": broker_answers(),

@@ -22,6 +22,9 @@ urlpatterns = [
     path("system", system.system, name="system"),
     path("system/stop", system.stop, name="system-stop"),
     path("system/lift/<uuid:stop_id>", system.lift, name="system-lift"),
+    path("system/circuits", system.circuits, name="system-circuits"),
+    path("system/circuits/<uuid:circuit_id>", system.circuit, name="system-circuit"),
+    path("system/reviewed/<uuid:run_id>", system.reviewed, name="system-reviewed"),
     path("new", submit.choose, name="submit"),
     path("new/<slug:workflow>", submit.submit, name="submit-workflow"),
 ]

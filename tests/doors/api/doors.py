@@ -7,6 +7,7 @@ from uuid import UUID
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from orchestrator import library
+from orchestrator.actions.circuits import TenantCircuits, circuit_id
 from orchestrator.actions.publish import publish_boundary, publish_tools, publish_workflow
 from orchestrator.gateways.tools.registry import shipped_tools
 from tenancy.context import tenant
@@ -39,6 +40,8 @@ DOORS: dict[tuple[str, str], Scope | None] = {
     ("get", "api/v1/tools"): Scope.READ,
     ("get", "api/v1/tools/{name}"): Scope.READ,
     ("patch", "api/v1/tools/{name}"): Scope.ADMIN,
+    ("get", "api/v1/circuits"): Scope.READ,
+    ("post", "api/v1/circuits/{circuit_id}/reset"): Scope.ADMIN,
     ("get", "api/v1/ceilings"): Scope.READ,
     ("put", "api/v1/ceilings"): Scope.ADMIN,
     ("get", "api/v1/approvals"): Scope.READ,
@@ -55,6 +58,7 @@ BODIES: dict[str, Any] = {
         "document": library.workflows()["tool-loop"].model_dump(mode="json", exclude_defaults=True)
     },
     "api/v1/tools/{name}": {"price_usd": "0.5"},
+    "api/v1/circuits/{circuit_id}/reset": {"reason": "It is back"},
     "api/v1/ceilings": {"per_run_usd": "5", "daily_usd": "100", "monthly_usd": None},
 }
 ONLY_THEIRS = {"slug": "theirs-alone", "name": "theirs.alone", "number": "1"}
@@ -96,4 +100,8 @@ def things_of(world: World) -> dict[str, str]:
         publish_tools(world.id, (*shipped, shipped[0].evolve(name=name)), by=None)
         publish_boundary(world.id, library.boundaries()[loop.boundary].evolve(slug=slug), by=None)
         publish_workflow(world.id, loop.evolve(slug=slug), by=None)
-    return {"run_id": str(run), "request_id": str(request.id), **ONLY_THEIRS}
+    TenantCircuits(world.id).trip("tool", name, "timeout")
+    circuit = circuit_id(world.id, "tool", name)
+    return {
+        "run_id": str(run), "request_id": str(request.id), "circuit_id": str(circuit), **ONLY_THEIRS,
+    }  # fmt: skip

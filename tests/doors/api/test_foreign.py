@@ -46,7 +46,8 @@ def neighbours(house: House, world: World) -> Neighbours:
 
 def missing() -> dict[str, str]:
     """Names of nothing, as long as the real ones."""
-    return {"run_id": str(fresh_id()), "request_id": str(fresh_id()), **NOBODYS}
+    ids = ("run_id", "request_id", "circuit_id")
+    return {name: str(fresh_id()) for name in ids} | NOBODYS
 
 
 def knock(who: Program, door: tuple[str, str], names: dict[str, str]) -> Any:

@@ -10,7 +10,7 @@ from tests.doors.api.program import Program, program, refusal
 from tests.factories.world import World
 from tests.proves import proves
 
-NAMES = {"run_id": "x", "request_id": "x", "slug": "x", "name": "x", "number": "1"}
+NAMES = {"run_id": "x", "request_id": "x", "circuit_id": "x", "slug": "x", "name": "x", "number": "1"}
 LOCKED = {door: scope for door, scope in DOORS.items() if scope is not None}
 
 

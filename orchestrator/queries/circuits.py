@@ -1,0 +1,56 @@
+"""The circuits as people and programs see them (R-BUDGET-13). In the tenant's context: its own, and those of
+providers, which all tenants share."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from orchestrator.core.circuits import Circuit, Condition, Kind, seen
+from orchestrator.models import CircuitRow
+from tenancy.core.errors import NotFound
+
+ORDER = ("open", "half_open", "closed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CircuitSeen:
+    """One circuit. `next_probe`: when a call may try again, or how long the one that tries may take;
+    `reason` is how the last call failed, empty where it did not."""
+
+    id: UUID
+    kind: Kind
+    subject: str
+    state: Condition
+    failures: int
+    since: datetime
+    next_probe: datetime | None
+    reason: str
+    failed_at: datetime
+    shared: bool
+    probing: bool
+
+
+def circuits_now(at: datetime) -> tuple[CircuitSeen, ...]:
+    """All that ever failed, those in trouble first. Whatever is not among them is closed."""
+    found = [_seen(row, at) for row in CircuitRow.objects.order_by("kind", "subject")]
+    return tuple(sorted(found, key=lambda one: (ORDER.index(one.state), -one.failures, one.subject)))
+
+
+def circuit_now(circuit_id: UUID, at: datetime) -> CircuitSeen:
+    """One of them. Raises NotFound."""
+    row = CircuitRow.objects.filter(id=circuit_id).first()
+    if row is None:
+        raise NotFound
+    return _seen(row, at)
+
+
+def _seen(row: CircuitRow, at: datetime) -> CircuitSeen:
+    state: Condition = row.state  # type: ignore[assignment]
+    kind: Kind = row.kind  # type: ignore[assignment]
+    now = seen(Circuit(state=state, failures=row.failures, changes=row.changes, until=row.until), at)
+    waiting = row.until is not None and row.until > at
+    return CircuitSeen(
+        id=row.id, kind=kind, subject=row.subject, state=now, failures=row.failures, since=row.since,
+        next_probe=row.until if waiting else None, reason=row.reason, failed_at=row.failed_at,
+        shared=row.tenant_id is None, probing=row.state == "half_open" and waiting,
+    )  # fmt: skip

@@ -1,0 +1,49 @@
+"""What security has yet to review: runs that a safety rule closed (R-BUDGET-12). In the tenant's context."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+from uuid import UUID
+
+from django.db.models import Q
+
+from orchestrator.models import Run
+from tenancy.clock import database_now
+from tenancy.core.errors import NotFound
+from tenancy.models import AuditEntry
+
+CLOSED: Final = Q(terminal_code="UNSAFE_DETECTION") | Q(
+    terminal_code="PERMISSION_DENIED", reason="repeated_denials"
+)
+REVIEWED: Final = "security.review"
+BACK: Final = timedelta(days=90)
+MOST: Final = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """Runs that nobody has reviewed, the oldest first, at most `MOST`; how many there are beyond them."""
+
+    runs: tuple[Run, ...]
+    more: int
+
+
+def unreviewed() -> Waiting:
+    """Those of the last ninety days."""
+    runs = Run.objects.filter(CLOSED, finished_at__gt=database_now() - BACK).order_by("finished_at", "id")
+    reviewed = set(AuditEntry.objects.filter(verb=REVIEWED).values_list("object", flat=True))
+    open_ones = [run for run in runs if name_of(run.id) not in reviewed]
+    return Waiting(runs=tuple(open_ones[:MOST]), more=max(0, len(open_ones) - MOST))
+
+
+def to_review(run_id: UUID) -> Run:
+    """The run, if a safety rule closed it. Raises NotFound."""
+    run = Run.objects.filter(CLOSED, id=run_id).first()
+    if run is None:
+        raise NotFound
+    return run
+
+
+def name_of(run_id: UUID) -> str:
+    """How the audit log names a run."""
+    return f"run:{run_id}"

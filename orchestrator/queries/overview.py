@@ -17,7 +17,7 @@ from approvals.models import Request
 from approvals.queries.waiting import waiting_for
 from budgets.models import Account, Line
 from budgets.queries import tenant_spending
-from orchestrator.models import EmergencyStop, Run
+from orchestrator.models import CircuitRow, EmergencyStop, Run
 from orchestrator.queries.listing import LIVE, Count, Filters, Meter, count, plan_anew, runs_by
 from tenancy.context import current_tenant
 
@@ -67,14 +67,17 @@ class Now:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
     """What works. `away` and `repeated` are runs of the last day that a breaker ended: a dependency could not
-    be reached, or the same failure came again and again."""
+    be reached, or the same failure came again and again. `open_circuits`: tools and providers that are left
+    alone. `raised` are not stops: tools that ask a person since an administrator raised their class."""
 
     workers: int
     stuck: bool
     away: Count
     repeated: Count
     since: datetime
+    open_circuits: int
     stops: tuple[EmergencyStop, ...]
+    raised: tuple[EmergencyStop, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +168,7 @@ def now_of(at: datetime) -> Now:
 def health_of(at: datetime, moving: Now) -> Health:
     """What works, as this tenant's runs show it: workers are seen by the runs they hold or held last."""
     since = at - DAY
-    live = Run.objects.filter(status__in=LIVE)
+    live, held = Run.objects.filter(status__in=LIVE), _stops()
     seen = live.filter(lease_until__gt=at).aggregate(workers=Counted("lease_owner", distinct=True))
     away, repeated = (
         count(runs_by(Filters(terminal_code=code, finished_after=since)))
@@ -177,7 +180,9 @@ def health_of(at: datetime, moving: Now) -> Health:
         away=away,
         repeated=repeated,
         since=since,
-        stops=tuple(_stops()),
+        open_circuits=CircuitRow.objects.exclude(state="closed").count(),
+        stops=tuple(stop for stop in held if stop.scope != "risk"),
+        raised=tuple(stop for stop in held if stop.scope == "risk"),
     )
 
 

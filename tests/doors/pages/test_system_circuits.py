@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from orchestrator.actions.circuits import TenantCircuits, circuit_id
+from orchestrator.actions.tools import change_tool
 from orchestrator.core.circuits import Ticket
+from orchestrator.core.tool import Risk
+from orchestrator.core.tool_change import ToolChange
 from tenancy.context import tenant
 from tenancy.core.roles import Role
 from tenancy.models import AuditEntry
@@ -93,3 +96,15 @@ def test_a_run_closed_for_safety_waits_for_its_review(world: World) -> None:
 def test_a_run_that_no_rule_closed_has_nothing_to_review(world: World) -> None:
     run = world.submit("tool-loop", "How much is 1 + 1?")
     assert at(world.people.admin).post(f"/system/reviewed/{run}", {"finding": "x"}).status_code == 404
+
+
+def test_the_overview_tells_a_raised_class_from_a_stop(world: World) -> None:
+    """Raising a tool's class stands among the emergency stops, and stops nothing."""
+    change = ToolChange(risk=Risk.DESTRUCTIVE)
+    change_tool(world.id, TOOL, change, by=world.people.admin.principal.id, reason="Too risky now")
+    TenantCircuits(world.id).trip("tool", "mail.find", "timeout")
+    page = text(at(world.people.operator).get("/"))
+    assert "Emergency stop of" not in page
+    assert "asks a person" in page
+    assert "raised to destructive" in page
+    assert "circuit open" in page

@@ -1,23 +1,19 @@
-"""What a tenant may spend and has spent: windows, ceilings, days, the ledger of a day (R-BUDGET-9, R-UI-7).
+"""What a tenant may spend and has spent: windows, ceilings, days (R-BUDGET-9, R-UI-7).
 
 All inside the tenant's context. The sums are those of the lines and tranches that the reservations are made
 on, so a page and the API say the same to the cent.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
 
-from django.db.models import QuerySet
-
-from budgets.core.entry import read_amounts
 from budgets.core.outlook import Outlook, outlook
-from budgets.core.posting import COST
 from budgets.core.vector import ZERO
-from budgets.models import Entry, TenantCeiling
+from budgets.models import RateLimit, TenantCeiling
 from tenancy.context import current_tenant, raw_cursor
 from tenancy.core.errors import OutsideTenant
 
@@ -68,21 +64,6 @@ class Largest:
     limit: Decimal | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DayEntry:
-    """One entry of a tenant's day: changes of US$ spent, held and allowed."""
-
-    id: UUID
-    at: datetime
-    cause: str
-    run: UUID | None
-    effect: str
-    spent: Decimal
-    held: Decimal
-    limit: Decimal
-    unknown: bool
-
-
 def windows_now(at: datetime) -> Mapping[str, Window]:
     """The day (`tenant_day`) and the month (`tenant_month`) that hold `at`, as far as they were opened."""
     found = _windows(("tenant_day", "tenant_month"), since=at, at=at)
@@ -107,25 +88,9 @@ def ceiling_versions(most: int = 20) -> "Sequence[TenantCeiling]":
     return list(TenantCeiling.objects.order_by("-id")[:most])
 
 
-def day_entries(day: UUID, *, cause: str = "", run: UUID | None = None) -> "QuerySet[Entry]":
-    """The entries of a tenant's day, newest first; of one cause, of one run."""
-    found = Entry.objects.filter(account_id=day, month_id__isnull=False)
-    if cause:
-        found = found.filter(cause=cause)
-    if run is not None:
-        found = found.filter(run_id=run)
-    return found.order_by("-id")
-
-
-def shown(entries: "QuerySet[Entry] | Sequence[Entry]") -> Iterator[DayEntry]:
-    """Entries as people read them."""
-    for entry in entries:
-        spent, held, limit = read_amounts(entry.amounts)
-        yield DayEntry(
-            id=entry.id, at=entry.at, cause=entry.cause, run=entry.run_id, effect=entry.effect_id or "",
-            spent=spent.get(COST) or ZERO, held=held.get(COST) or ZERO, limit=limit.get(COST) or ZERO,
-            unknown=entry.unknown,
-        )  # fmt: skip
+def rate_versions(most: int = 20) -> "Sequence[RateLimit]":
+    """Who set which rate limits, newest first."""
+    return list(RateLimit.objects.order_by("-id")[:most])
 
 
 def _windows(kinds: tuple[str, ...], *, since: datetime, at: datetime) -> list[Window]:

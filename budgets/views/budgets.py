@@ -1,32 +1,35 @@
-"""GET and POST /budgets, GET /budgets/ledger.csv: what is spent, what may be, and every entry (R-UI-7)."""
+"""GET and POST /budgets, POST /budgets/rates: what is spent, what may be, and how much may come in
+(R-UI-7, R-BUDGET-9, 10, 11, 14)."""
 
-import csv
-from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
-from uuid import UUID
+from zoneinfo import ZoneInfo
 
 from django import forms
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
-from django.urls import reverse
 from django.utils import timezone
-from django.utils.http import urlencode
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_http_methods, require_POST
 
-from budgets.actions import change_ceilings, ensure_tenant_windows, newest_ceilings
+from budgets.actions import (
+    change_ceilings,
+    change_rates,
+    ensure_tenant_windows,
+    newest_ceilings,
+    newest_rates,
+)
 from budgets.core.ceilings import Ceilings
-from budgets.core.posting import Cause
+from budgets.core.rates import NAMES, Rates, worded
+from budgets.queries.alerts import standing_alerts
+from budgets.queries.spending import Spending, daily_by_model, of_month, spending
 from budgets.queries.tenant import (
-    DayEntry,
     Window,
     ceiling_versions,
-    day_entries,
     days,
     largest_runs,
-    shown,
+    rate_versions,
     windows_now,
 )
 from tenancy.clock import database_now
@@ -34,14 +37,13 @@ from tenancy.context import raw_cursor, tenant
 from tenancy.core.errors import Stale
 from tenancy.core.roles import Scope
 from tenancy.directory import names_of
-from tenancy.doors import uuid_or_none
 from tenancy.pages import PageRequest, page, require
 
 DAYS = 30
-PAGE = 100
-MOST = 50_000
+SHARES = 12
 SOFT = Decimal("0.8")
 WORDS = {"tenant_day": "Today", "tenant_month": "This month"}
+MEANWHILE = "Somebody set them in the meantime. Below is your form; look again."
 
 
 class CeilingsForm(forms.Form):
@@ -65,69 +67,62 @@ class CeilingsForm(forms.Form):
             )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sought:
-    """Which entries: of a day by its account, of a cause, of a run."""
+class RatesForm(forms.Form):
+    """The six limits of admission; an empty field is none."""
 
-    day: UUID | None
-    cause: str
-    run: UUID | None
-    before: UUID | None
+    prefix = "rates"
+    reason = forms.CharField(
+        label="Reason", max_length=500, help_text="Stands in the audit log.",
+        widget=forms.Textarea(attrs={"rows": 2}),
+    )  # fmt: skip
+    tag = forms.CharField(widget=forms.HiddenInput)
 
-    @classmethod
-    def of(cls, request: PageRequest) -> "Sought":
-        """As the address says; what it says wrongly is left out."""
-        cause = request.GET.get("cause", "")
-        return cls(
-            day=uuid_or_none(request.GET.get("day", "")),
-            cause=cause if cause in set(Cause) else "",
-            run=uuid_or_none(request.GET.get("run", "").strip()),
-            before=uuid_or_none(request.GET.get("before", "")),
-        )
+    def __init__(self, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
+        for name in NAMES:
+            self.fields[name] = forms.IntegerField(
+                label=_capital(worded(name)), required=False, min_value=1, max_value=1_000_000,
+                widget=forms.TextInput(attrs={"inputmode": "numeric"}), help_text="Empty: no limit.",
+            )  # fmt: skip
 
-    def query(self, **more: str) -> str:
-        """As an address says it."""
-        given = {"day": self.day, "cause": self.cause, "run": self.run, **more}
-        return urlencode({name: str(value) for name, value in given.items() if value})
+    @property
+    def limits(self) -> list[forms.BoundField]:
+        """The fields of limits, in their order."""
+        return [self[name] for name in NAMES]
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @page(Scope.READ)
 def budgets(request: PageRequest) -> HttpResponse:
-    """The tenant's day and month, its ceilings and its ledger. A POST sets the ceilings."""
+    """The tenant's day and month, where the money went, its ceilings and rates. A POST sets the ceilings."""
     if request.method == "POST":
         require(request.member, Scope.ADMIN)
-        return _set(request)
+        return _set_ceilings(request)
     return _shown(request)
 
 
-@require_safe
+@require_POST
 @page(Scope.READ)
-def ledger_file(request: PageRequest) -> HttpResponse:
-    """The entries of a day as CSV, newest first; at most 50,000."""
-    sought = Sought.of(request)
-    with tenant(request.member.tenant.id):
-        at = database_now()
-        ensure_tenant_windows(request.member.tenant.id, at)
-        day = _day(sought, days(at, DAYS))
-        answer = HttpResponse(content_type="text/csv; charset=utf-8")
-        answer["Content-Disposition"] = (
-            f'attachment; filename="ledger-{timezone.localtime(day.start):%Y-%m-%d}.csv"'
-        )
-        lines = csv.writer(answer)
-        lines.writerow(
-            ("id", "at", "cause", "run", "effect", "spent_usd", "reserved_usd", "limit_usd", "unknown")
-        )
-        found = day_entries(day.account, cause=sought.cause, run=sought.run)[:MOST]
-        for entry in shown(found):
-            lines.writerow(
-                (entry.id, entry.at.isoformat(), entry.cause, entry.run or "", entry.effect,
-                 f"{entry.spent:f}", f"{entry.held:f}", f"{entry.limit:f}", entry.unknown)
-            )  # fmt: skip
-    return answer
+def rates(request: PageRequest) -> HttpResponse:
+    """Set the limits of admission."""
+    require(request.member, Scope.ADMIN)
+    form = RatesForm(request.POST)
+    if not form.is_valid():
+        return _shown(request, rates_form=form, status=422)
+    given = form.cleaned_data
+    try:
+        change_rates(
+            request.member.tenant.id, Rates(**{name: given[name] for name in NAMES}),
+            by=request.member.principal, reason=given["reason"], expected=given["tag"],
+        )  # fmt: skip
+    except Stale:
+        form.add_error(None, MEANWHILE)
+        return _shown(request, rates_form=form, status=412)
+    messages.success(request, "The limits hold from the next task on.")
+    return redirect("budgets")
 
 
-def _set(request: PageRequest) -> HttpResponse:
+def _set_ceilings(request: PageRequest) -> HttpResponse:
     house, form = request.member.tenant.id, CeilingsForm(request.POST)
     if not form.is_valid():
         return _shown(request, form=form, status=422)
@@ -143,55 +138,83 @@ def _set(request: PageRequest) -> HttpResponse:
             house, wanted, by=request.member.principal, reason=given["reason"], expected=given["tag"]
         )
     except Stale:
-        form.add_error(None, "Somebody set the ceilings in the meantime. Below is your form; look again.")
+        form.add_error(None, MEANWHILE)
         return _shown(request, form=form, status=412)
     messages.success(request, "The ceilings hold from the next reservation on.")
     return redirect("budgets")
 
 
-def _day(sought: Sought, known: list[Window]) -> Window:
-    return next((day for day in known if day.account == sought.day), known[-1])
-
-
-def _shown(request: PageRequest, *, form: CeilingsForm | None = None, status: int = 200) -> HttpResponse:
-    house, sought = request.member.tenant.id, Sought.of(request)
-    with tenant(house):
+def _shown(
+    request: PageRequest,
+    *,
+    form: CeilingsForm | None = None,
+    rates_form: RatesForm | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    house = request.member.tenant
+    with tenant(house.id):
         at = database_now()
-        ensure_tenant_windows(house, at)
-        ceilings, windows, known = newest_ceilings(house, raw_cursor()), windows_now(at), days(at, DAYS)
-        day = _day(sought, known)
-        found = day_entries(day.account, cause=sought.cause, run=sought.run)
-        if sought.before is not None:
-            found = found.filter(id__lt=sought.before)
-        entries = list(shown(found[: PAGE + 1]))
-        versions = ceiling_versions()
-        if form is not None and "tag" in form.data:
-            again = request.POST.copy()
-            again["tag"] = ceilings.tag
-            form.data = again
+        ensure_tenant_windows(house.id, at)
+        windows = windows_now(at)
+        ceilings, limits = newest_ceilings(house.id, raw_cursor()), newest_rates(house.id, raw_cursor())
+        versions, rated = ceiling_versions(), rate_versions()
         context = {
+            "alerts": standing_alerts(at),
             "windows": [_window(windows[kind], at) for kind in WORDS],
             "ceilings": ceilings,
-            "form": form or _form(ceilings),
-            "bars": [
-                (f"{timezone.localtime(one.start):%d %b}", one.spent, _money(one.spent)) for one in known
-            ],
+            "form": _again(form, ceilings.tag) or _ceilings_form(ceilings),
+            "rates_form": _again(rates_form, limits.tag) or _rates_form(limits),
+            "limits": [(worded(name), limit) for name, limit in limits],
+            "bars": [_bar(one) for one in days(at, DAYS)],
+            "by_model": _by_model(at, request),
             "largest": largest_runs(windows["tenant_day"].start),
             "versions": versions,
-            "names": names_of(version.set_by for version in versions),
-            "day": day,
-            "days": list(reversed(known)),
-            "sought": sought,
-            "causes": list(Cause),
-            "entries": entries[:PAGE],
-            "following": _following(sought, entries),
-            "file": f"{reverse('budgets-ledger')}?{sought.query()}",
+            "rated": rated,
+            "names": names_of([*(one.set_by for one in versions), *(one.set_by for one in rated)]),
             "may_admin": request.member.may(Scope.ADMIN),
+            **_went(windows["tenant_month"], at, house.time_zone),
         }
         return render(request, "budgets/budgets.html", context, status=status)
 
 
-def _form(ceilings: Ceilings) -> CeilingsForm:
+def _went(month: Window, at: datetime, zone: str) -> dict[str, Any]:
+    """Where the month went: bars by workflow, model and tool, and what runs under way have taken."""
+    found: Spending = spending(*of_month(at, ZoneInfo(zone)))
+    return {
+        "went": [
+            (title, [(share.name, share.usd, _share(share.usd, share.calls)) for share in shares[:SHARES]])
+            for title, shares in (
+                ("By workflow", found.workflows),
+                ("By model", found.models),
+                ("By tool", found.tools),
+            )
+        ],
+        "under_way": month.spent - found.total,
+    }
+
+
+def _by_model(at: datetime, request: PageRequest) -> list[tuple[str, list[tuple[str, Decimal]]]]:
+    zone = ZoneInfo(request.member.tenant.time_zone)
+    found = daily_by_model(at, zone, DAYS)
+    return [
+        (f"{day:%d %b}", sorted(of.items(), key=lambda one: -one[1]))
+        for day, of in sorted(found.items(), reverse=True)
+    ]
+
+
+def _again(form: Any, tag: str) -> Any:
+    """A form that was refused, with the tag of what holds now."""
+    if form is None:
+        return None
+    name = form.add_prefix("tag")
+    if name in form.data:
+        again = form.data.copy()
+        again[name] = tag
+        form.data = again
+    return form
+
+
+def _ceilings_form(ceilings: Ceilings) -> CeilingsForm:
     amounts = ("per_run_usd", "daily_usd", "monthly_usd")
     given = {
         name: None if (amount := getattr(ceilings, name)) is None else f"{amount.normalize():f}"
@@ -200,16 +223,26 @@ def _form(ceilings: Ceilings) -> CeilingsForm:
     return CeilingsForm(initial={**given, "tag": ceilings.tag})
 
 
+def _rates_form(limits: Rates) -> RatesForm:
+    return RatesForm(initial={**limits.model_dump(), "tag": limits.tag})
+
+
 def _window(window: Window, at: datetime) -> dict[str, Any]:
     soft = None if window.limit is None else window.limit * SOFT
     return {"word": WORDS[window.kind], "window": window, "soft": soft, "outlook": window.outlook(at)}
 
 
-def _following(sought: Sought, entries: list[DayEntry]) -> str:
-    if len(entries) <= PAGE:
-        return ""
-    return f"{reverse('budgets')}?{sought.query(before=str(entries[PAGE - 1].id))}#ledger"
+def _bar(day: Window) -> tuple[str, Decimal, str]:
+    return f"{timezone.localtime(day.start):%d %b}", day.spent, _money(day.spent)
+
+
+def _share(usd: Decimal, calls: int) -> str:
+    return f"{_money(usd)} · {calls:,} call{'' if calls == 1 else 's'}"
 
 
 def _money(amount: Decimal) -> str:
     return f"${amount:.4f}" if 0 < amount < Decimal("0.1") else f"${amount:,.2f}"
+
+
+def _capital(text: str) -> str:
+    return text[0].upper() + text[1:]

@@ -2,9 +2,12 @@
 
 from django.urls import path
 
-from budgets.views import budgets
+from budgets.views import budgets, figures, ledger
 
 urlpatterns = [
     path("budgets", budgets.budgets, name="budgets"),
-    path("budgets/ledger.csv", budgets.ledger_file, name="budgets-ledger"),
+    path("budgets/rates", budgets.rates, name="budgets-rates"),
+    path("budgets/ledger", ledger.ledger, name="budgets-ledger"),
+    path("budgets/ledger.csv", ledger.ledger_file, name="budgets-ledger-file"),
+    path("budgets/figures", figures.figures, name="budgets-figures"),
 ]

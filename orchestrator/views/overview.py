@@ -5,6 +5,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from approvals.queries.people import decider_of
+from budgets.queries.alerts import standing_alerts
 from orchestrator import library
 from orchestrator.gateways.broker import broker_answers
 from orchestrator.library import Starter
@@ -32,13 +33,15 @@ def overview(request: PageRequest) -> HttpResponse:
     """The first page. Where nothing was ever run: what could be started now."""
     broker = broker_answers()
     with tenant(request.member.tenant.id):
-        seen = read(database_now(), decider_of(request.member))
+        at = database_now()
+        seen, alerts = read(at, decider_of(request.member)), standing_alerts(at)
         starters = offered(first_starters()) if seen.fresh else ()
     return render(
         request,
         "orchestrator/overview.html",
         {
             "seen": seen,
+            "alerts": alerts,
             "broker": broker,
             "starters": starters,
             "may_submit": request.member.may(Scope.SUBMIT),

@@ -1,21 +1,30 @@
 """The page of money: what is spent, the ceilings, the ledger (R-UI-7, R-BUDGET-9)."""
 
 import csv
+import re
+from datetime import timedelta
 from decimal import Decimal
 from io import StringIO
+from typing import Any
 from uuid import UUID
 
 import pytest
-from django.test import Client
+from django.test import AsyncRequestFactory, Client
 
-from budgets.models import TenantCeiling
-from budgets.queries.tenant import day_entries, shown, windows_now
+from budgets.actions import change_ceilings
+from budgets.core.ceilings import Ceilings
+from budgets.core.dimension import Dimension
+from budgets.models import Entry, RateLimit, RunFigures, TenantCeiling
+from budgets.queries import usage
+from budgets.queries.entries import Sought, entries, rows
+from budgets.queries.tenant import windows_now
 from orchestrator.actions.tools import change_tool
 from orchestrator.core.tool_change import asked_change
 from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.roles import Role
 from tenancy.models import AuditEntry
+from tenancy.streaming import cell, csv_file
 from tests.doors.api.program import program
 from tests.doors.pages.browsers import words
 from tests.doors.pages.forms import Form, forms_of
@@ -36,10 +45,12 @@ def ceilings(admin: Client) -> Form:
     return next(form for form in forms_of(admin.get("/budgets")) if "daily_usd" in form.fields)
 
 
-def spend(world: World) -> None:
+def spend(world: World) -> UUID:
     """A run that costs something."""
     change_tool(world.id, "calculator.evaluate", asked_change({"price_usd": "0.2"}), by=None, reason="")
-    world.drive(world.submit("tool-loop", "How much is (12 + 30) * 2?"))
+    run = world.submit("tool-loop", "How much is (12 + 30) * 2?")
+    world.drive(run)
+    return run
 
 
 @proves("R-UI-7", part="ceilings")
@@ -84,30 +95,148 @@ def test_page_ledger_and_api_agree_to_the_cent(admin: Client, world: World) -> N
     spend(world)
     with tenant(world.id):
         day = windows_now(database_now())["tenant_day"]
-        entries = list(shown(day_entries(day.account)))
+        found = list(rows(entries(Sought(), day, 1_000)))
     assert day.spent > 0
-    assert sum(entry.spent for entry in entries) == day.spent
-    assert sum(entry.held for entry in entries) == day.held
+    assert sum(row.used for row in found) == day.spent
+    assert sum(row.reserved for row in found) == day.held
     said = program(world.id, Role.AUDITOR).get("/ceilings").json()["day"]
     assert (Decimal(said["spent_usd"]), Decimal(said["reserved_usd"])) == (day.spent, day.held)
     assert f'value="{day.spent}"' in text(admin.get("/budgets"))
 
 
+def lines(answer: Any) -> list[dict[str, str]]:
+    """A CSV file's rows."""
+    whole = b"".join(answer.streaming_content).decode()
+    return list(csv.DictReader(StringIO(whole)))
+
+
 @proves("R-UI-7", part="ledger with filters and CSV")
 def test_the_ledger_is_filtered_and_downloaded(admin: Client, world: World) -> None:
-    spend(world)
-    page = words(admin.get("/budgets"))
-    assert "tranche" in page
-    assert "No entry matches" in words(admin.get("/budgets?cause=correction"))
-    rows = list(csv.DictReader(StringIO(text(admin.get("/budgets/ledger.csv?cause=tranche")))))
-    assert {row["cause"] for row in rows} == {"tranche"}
-    everything = list(csv.DictReader(StringIO(text(admin.get("/budgets/ledger.csv")))))
+    run = spend(world)
+    assert "tranche" in words(admin.get("/budgets/ledger"))
+    assert "No entry matches" in words(admin.get("/budgets/ledger?cause=correction"))
+    drawn = lines(admin.get("/budgets/ledger.csv?cause=tranche"))
+    assert {row["cause"] for row in drawn} == {"tranche"}
     with tenant(world.id):
         day = windows_now(database_now())["tenant_day"]
-    assert sum(Decimal(row["spent_usd"]) for row in everything) == day.spent
+    everything = lines(admin.get("/budgets/ledger.csv"))
+    assert sum(Decimal(row["used"]) for row in everything) == day.spent
+    of_run = lines(admin.get(f"/budgets/ledger.csv?run={run}&dimension=tool_calls"))
+    assert {row["dimension"] for row in of_run} == {"tool_calls"}
+    assert {"reserve", "settle"} <= {row["cause"] for row in of_run}
+    with tenant(world.id):
+        assert sum(Decimal(row["used"]) for row in of_run) == usage(run)[Dimension.TOOL_CALLS].used
+    page = words(admin.get(f"/budgets/ledger?run={run}&dimension=tool_calls"))
+    assert "tool_calls" in page
+    assert "input_tokens" not in page.partition("Limit")[2]
 
 
-@pytest.mark.parametrize("query", ["day=x", "cause=<b>", "run=1", "before=1", f"day={UUID(int=0)}"])
-def test_nonsense_in_the_address_is_left_out(admin: Client, query: str) -> None:
-    assert admin.get(f"/budgets?{query}").status_code == 200
-    assert admin.get(f"/budgets/ledger.csv?{query}").status_code == 200
+@proves("R-UI-7", part="a ledger longer than a page")
+def test_a_long_ledger_is_paged_and_its_file_read_in_pieces(
+    admin: Client, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = spend(world)
+    monkeypatch.setattr("budgets.views.ledger.PAGE", 3)
+    monkeypatch.setattr("budgets.views.ledger.PIECE", 2)
+    seen: list[str] = []
+    address = f"/budgets/ledger?run={run}"
+    while address:
+        page = text(admin.get(address))
+        seen += re.findall(r'<time datetime="([^"]+)"', page.partition("<tbody>")[2])
+        following = re.search(r'href="([^"]+)" rel="next"', page)
+        address = following[1].replace("&amp;", "&") if following else ""
+    file = lines(admin.get(f"/budgets/ledger.csv?run={run}"))
+    assert len(file) == len(seen) > 10
+    assert seen == sorted(seen, reverse=True)
+    with tenant(world.id):
+        assert len({row["id"] for row in file}) == Entry.objects.filter(run_id=run).count()
+
+
+def test_a_cell_is_never_a_formula_and_a_number_stays_one() -> None:
+    assert [cell(value) for value in ("=1+1", "@x", "-2", "plain", Decimal("-0.5"))] == [
+        "'=1+1",
+        "'@x",
+        "'-2",
+        "plain",
+        Decimal("-0.5"),
+    ]
+
+
+@proves("R-UI-7", part="the file under the asynchronous server")
+async def test_a_file_is_made_piece_by_piece_under_either_server() -> None:
+    request = AsyncRequestFactory().get("/")
+    answer = csv_file(request, "a.csv", [[("a", "=b")], [("1", Decimal("0.5"))]])
+    assert answer.is_async
+    assert [piece async for piece in answer] == [b"a,'=b\r\n", b"1,0.5\r\n"]
+
+
+@pytest.mark.parametrize(
+    "query", ["day=x", "cause=<b>", "run=1", "before=1", f"day={UUID(int=0)}", "dimension=x"]
+)
+@pytest.mark.parametrize("page", ["", "/ledger", "/ledger.csv", "/figures"])
+def test_nonsense_in_the_address_is_left_out(admin: Client, page: str, query: str) -> None:
+    assert admin.get(f"/budgets{page}?{query}").status_code == 200
+
+
+@proves("R-BUDGET-14", part="tenant page")
+def test_the_page_tells_where_the_month_went_and_where_it_is_heading(admin: Client, world: World) -> None:
+    spend(world)
+    page = words(admin.get("/budgets"))
+    for word in ("By workflow", "tool-loop", "By tool", "calculator.evaluate", "2 calls", "By model"):
+        assert word in page, word
+    assert "more is of runs under way" not in page
+    figures = words(admin.get("/budgets/figures?workflow=tool-loop"))
+    for word in ("Steps", "Depth", "Tokens", "Cost", "Time at work", "Median", "Cap"):
+        assert word in figures, word
+
+
+def test_a_tenant_without_runs_is_told_what_will_stand_here(admin: Client) -> None:
+    assert "No run has ended yet" in words(admin.get("/budgets/figures"))
+    assert "No entry yet" in words(admin.get("/budgets/ledger"))
+
+
+@proves("R-UI-7", part="a drift is flagged")
+def test_a_drift_is_flagged(admin: Client, world: World) -> None:
+    with tenant(world.id):
+        RunFigures.objects.bulk_create(
+            RunFigures(
+                tenant_id=world.id, workflow="slow", terminal_code="SUCCESS",
+                ended_at=database_now() - timedelta(minutes=number), steps_limit=10,
+                steps=9 if number < 40 else 3 + number % 2,
+            )
+            for number in range(80)
+        )  # fmt: skip
+    page = words(admin.get("/budgets/figures"))
+    assert "Drifts" in page
+    assert page.count("Drifts") == 1
+    assert "40 runs used four fifths of theirs or more" in page
+
+
+@proves("R-BUDGET-10", part="in app")
+def test_alerts_stand_on_the_first_page_and_with_the_money(admin: Client, world: World) -> None:
+    spend(world)
+    ceiling = Ceilings(daily_usd=Decimal("0.5"))
+    change_ceilings(world.id, ceiling, by=None, reason="tight")
+    for address in ("/", "/budgets"):
+        page = words(admin.get(address))
+        assert "80 % of the ceiling for today is taken" in page
+        assert "50 % of the ceiling" not in page
+
+
+@proves("R-BUDGET-11", part="on the page")
+def test_limits_of_admission_are_set_with_a_reason(admin: Client, world: World) -> None:
+    form = next(form for form in forms_of(admin.get("/budgets")) if "rates-queue_depth" in form.fields)
+    typed = {**form.fields, "rates-queue_depth": "7", "rates-key_queue_depth": "", "rates-reason": "Calm"}
+    assert admin.post("/budgets/rates", {**typed, "rates-queue_depth": "0"}).status_code == 422
+    assert admin.post("/budgets/rates", typed).status_code == 302
+    assert admin.post("/budgets/rates", typed).status_code == 412
+    page = words(admin.get("/budgets"))
+    assert "Calm" in page
+    with tenant(world.id):
+        assert (RateLimit.objects.get().queue_depth, RateLimit.objects.get().key_queue_depth) == (7, None)
+
+
+def test_who_only_reads_sets_no_limit(world: World) -> None:
+    auditor = at(world.people.auditor)
+    assert auditor.post("/budgets/rates", {}).status_code == 403
+    assert "needs the role admin" in words(auditor.get("/budgets"))

@@ -1,0 +1,100 @@
+"""GET /budgets/ledger and /budgets/ledger.csv: every entry, filtered, page by page (R-UI-7, R-BUDGET-3)."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from budgets.actions import ensure_tenant_windows
+from budgets.core.dimension import Dimension
+from budgets.core.posting import Cause
+from budgets.queries.entries import COLUMNS, Sought, entries, pieces, rows
+from budgets.queries.tenant import Window, days
+from tenancy.clock import database_now
+from tenancy.context import tenant
+from tenancy.core.roles import Scope
+from tenancy.doors import uuid_or_none
+from tenancy.pages import PageRequest, page
+from tenancy.streaming import csv_file
+
+DAYS = 30
+PAGE = 100
+PIECE = 1_000
+MOST = 100_000
+
+
+@require_safe
+@page(Scope.READ)
+def ledger(request: PageRequest) -> HttpResponse:
+    """A page of the ledger: of a day of the tenant, or of a run with all its dimensions."""
+    sought = sought_of(request)
+    with tenant(request.member.tenant.id):
+        known = _days(request.member.tenant.id)
+        day = _day(sought, known)
+        found = entries(sought, day, PAGE + 1)
+    following = ""
+    if len(found) > PAGE:
+        following = f"{reverse('budgets-ledger')}?{sought.query(before=str(found[PAGE - 1].id))}"
+    context = {
+        "day": day,
+        "days": list(reversed(known)),
+        "sought": sought,
+        "causes": list(Cause),
+        "dimensions": list(Dimension),
+        "rows": list(rows(found[:PAGE], sought.dimension)),
+        "following": following,
+        "file": f"{reverse('budgets-ledger-file')}?{sought.query()}",
+    }
+    return render(request, "budgets/ledger.html", context)
+
+
+@require_safe
+@page(Scope.READ)
+def ledger_file(request: PageRequest) -> HttpResponseBase:
+    """What the page shows, whole, as CSV: a row for each dimension of each entry, newest first, of at most
+    100,000 entries."""
+    sought, house = sought_of(request), request.member.tenant.id
+    with tenant(house):
+        day = _day(sought, _days(house))
+    name = f"ledger-{timezone.localtime(day.start):%Y-%m-%d}.csv"
+    return csv_file(request, name, _lines(house, sought, day))
+
+
+def sought_of(request: PageRequest) -> Sought:
+    """What the address asks for; what it says wrongly is left out."""
+    asked = request.GET
+    return Sought.of(
+        day=uuid_or_none(asked.get("day", "")),
+        run=uuid_or_none(asked.get("run", "").strip()),
+        cause=asked.get("cause", ""),
+        dimension=asked.get("dimension", ""),
+        before=uuid_or_none(asked.get("before", "")),
+    )
+
+
+def _lines(house: UUID, sought: Sought, day: Window) -> Iterator[Sequence[Any]]:
+    """The file's rows in pieces, each read in a transaction of its own."""
+    yield [COLUMNS]
+    reading = pieces(sought, day, PIECE, MOST)
+    while True:
+        with tenant(house):
+            piece = next(reading, None)
+        if piece is None:
+            return
+        yield [row.cells for row in piece]
+
+
+def _days(house: UUID) -> list[Window]:
+    at = database_now()
+    ensure_tenant_windows(house, at)
+    return days(at, DAYS)
+
+
+def _day(sought: Sought, known: list[Window]) -> Window:
+    return next((day for day in known if day.account == sought.day), known[-1])

@@ -8,7 +8,7 @@ import django
 
 from bench.servers import DATABASE, database
 
-NAMES = ("transitions", "live", "pages", "fairness")
+NAMES = ("transitions", "live", "pages", "fairness", "estimates")
 
 
 def main() -> None:

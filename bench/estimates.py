@@ -1,0 +1,209 @@
+"""How often the interval holds what a run really went on to need, on the shipped workflows (R-BUDGET-4).
+
+`python -m bench estimates` lets each shipped workflow come to its result a number of times and learn from it,
+then runs it again: before every effect of those runs it compares the bounds that stood on the page with what
+the run used from there to its end, and says how wide they were beside it. Then it submits each workflow with
+one model call, or one tool call, less than it needs at the least, and says what was spent before the stop.
+"""
+
+import os
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+from itertools import cycle, islice
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+from uuid import UUID
+
+import orjson
+import psycopg
+
+from approvals.actions import Word, decide
+from approvals.core.lifecycle import DecisionKind
+from approvals.models import Request
+from budgets.core.forecast import Interval
+from orchestrator import library
+from orchestrator.actions.learning import expected_for, learn_from, lived_of
+from orchestrator.actions.seed import furnish
+from orchestrator.actions.submit import Submission, Submitter, submit_task
+from orchestrator.core.expecting import bounds
+from orchestrator.core.goal import Goal
+from orchestrator.core.spending import ZERO
+from orchestrator.core.state import State
+from orchestrator.models import Intent, ManifestRow, Run
+from orchestrator.runtime.loop import Worker
+from orchestrator.runtime.process import make_worker
+from orchestrator.runtime.recall import graph_of, manifest_of, pins_of
+from tenancy.actions import add_member, add_person, create_tenant, principal_of
+from tenancy.context import tenant
+from tenancy.core.roles import Role
+from tenancy.models import Principal
+from traces.core.patch import apply
+from traces.models import Record, Snapshot
+
+LEARN, MEASURE = 20, 12
+FEWEST = ("model_turns", "tool_calls")
+
+
+class Place(NamedTuple):
+    """Who submits where, who approves, and the worker."""
+
+    tenant: UUID
+    submitter: Principal
+    approvers: tuple[Principal, Principal]
+    worker: Worker
+
+
+def measure(superuser: psycopg.Connection) -> None:
+    """Learn, measure, print."""
+    del superuser
+    with _company() as url:
+        os.environ["INTERLOCK_DEMO_URL"] = url
+        place = _house()
+        tally = Tally(Counter(), Counter(), defaultdict(list))
+        for slug in sorted(library.workflows()):
+            for goal in islice(cycle(_goals(slug)), LEARN):
+                learn_from(_ended(place, slug, goal).id)
+            for goal in islice(cycle(_goals(slug)), MEASURE):
+                run = _ended(place, slug, goal)
+                if run.terminal_code == "SUCCESS":
+                    _count(tally, _seen(place, run))
+            _stopped(place, slug)
+        _print(tally)
+
+
+class Seen(NamedTuple):
+    """A dimension's bounds before an effect, and what the rest really was."""
+
+    name: str
+    interval: Interval
+    rest: Decimal
+
+
+class Tally(NamedTuple):
+    """How many steps there were and of how many every bound held, how many bounds held of those that were
+    known, and how wide each was in parts of the rest."""
+
+    steps: Counter[str]
+    held: Counter[str]
+    widths: dict[str, list[Decimal]]
+
+
+def _count(tally: Tally, steps: Iterator[list[Seen]]) -> None:
+    for seen in steps:
+        tally.steps["all"] += 1
+        tally.steps["whole"] += all(one.interval.within(one.rest) for one in seen)
+        for one in seen:
+            assert one.interval.upper is not None
+            tally.held[one.name] += one.interval.within(one.rest)
+            width = one.interval.upper - one.interval.lower
+            tally.widths[one.name].append(width / one.rest if one.rest else width)
+
+
+def _print(tally: Tally) -> None:
+    steps, known = tally.steps["all"], sum(len(widths) for widths in tally.widths.values())
+    print(f"steps measured              {steps:6d}")
+    for name, widths in tally.widths.items():
+        share = tally.held[name] / len(widths)
+        print(f"  {name:<22}{share:8.1%} of {len(widths)} held, {median(widths):6.2f} of the rest wide")
+    print(f"bounds that held            {sum(tally.held.values()) / max(1, known):8.1%}")
+    print(f"steps with every bound held {tally.steps['whole'] / max(1, steps):8.1%}")
+
+
+def _seen(place: Place, run: Run) -> Iterator[list[Seen]]:
+    """For each effect of a run the dimensions with known bounds."""
+    with tenant(place.tenant):
+        body, pinned = ManifestRow.objects.values_list("body", "pins_digest").get(id=run.id)
+        manifest = manifest_of(bytes(body), pins_of(place.tenant, pinned))
+        graph, lived = graph_of(place.tenant, run.workflow_version_id), lived_of(run)
+        intents = Intent.objects.filter(run_id=run.id).order_by("record", "id")
+        records = list(intents.values_list("record", flat=True))
+        states = _states(run, frozenset(records))
+    for record, passed in zip(records, lived.passed, strict=False):
+        found = bounds(graph, manifest, states[record], passed.key)
+        yield [
+            Seen(name, interval, lived.used.get(name, ZERO) - passed.used.get(name, ZERO))
+            for name, interval in found.items()
+            if interval.upper is not None
+        ]
+
+
+def _states(run: Run, wanted: frozenset[int]) -> dict[int, State]:
+    plain = orjson.loads(bytes(Snapshot.objects.get(run_id=run.id, number=0).state))
+    found = {}
+    for number, body in Record.objects.filter(run_id=run.id).order_by("number").values_list("number", "body"):
+        plain = apply(plain, orjson.loads(bytes(body))["patch"])
+        if number in wanted:
+            found[number] = State.model_validate(plain)
+    return found
+
+
+def _stopped(place: Place, slug: str) -> None:
+    """Submit with one less than what is needed at the least; print what was spent of it."""
+    goal = _goals(slug)[0]
+    with tenant(place.tenant):
+        graph = Run.objects.filter(workflow=slug).latest("created_at").workflow_version.digest
+        first = max(expected_for(graph).rest.values(), key=lambda rest: rest["steps"][0])
+    for name in FEWEST:
+        least = first[name][0]
+        if least < 1:
+            continue
+        run = _ended(place, slug, goal, budget={name: least - 1})
+        with tenant(place.tenant):
+            used = lived_of(run).used.get(name, ZERO)
+        ended = f"{run.terminal_code} after {used} of them"
+        print(f"{slug:<18} needs {least} {name}, was given {least - 1}: {ended}")
+
+
+def _ended(place: Place, slug: str, goal: Goal, budget: dict[str, Decimal] | None = None) -> Run:
+    """A run driven to its end; people say yes to all it asks."""
+    asked = Submission(workflow=slug, goal=goal, budget=budget or {})
+    submitter = Submitter(
+        principal=place.submitter.id, owner=place.submitter.owner_id, scopes=("submit", "read", "operate")
+    )
+    run_id = submit_task(place.tenant, submitter, asked).run
+    while True:
+        place.worker.advance(run_id)
+        with tenant(place.tenant):
+            waiting = list(Request.objects.filter(run_id=run_id, status="pending"))
+            run = Run.objects.select_related("workflow_version").get(id=run_id)
+        if not waiting:
+            return run
+        for request in waiting:
+            for approver in place.approvers[: request.quorum]:
+                decide(place.tenant, request.id, approver.id, Word(kind=DecisionKind.APPROVE))
+
+
+def _goals(slug: str) -> tuple[Goal, ...]:
+    return tuple(goal for ready in library.starters() if ready.workflow == slug for goal in ready.goals())
+
+
+def _house() -> Place:
+    house = create_tenant("bench-estimates", "Bench")
+    furnish(house.id)
+    people = []
+    for name, role in (("asks", Role.OPERATOR), ("yes", Role.REVIEWER), ("too", Role.REVIEWER)):
+        person = add_person(f"{name}@estimates.example", name)
+        add_member(house.id, person, role)
+        with tenant(house.id):
+            people.append(principal_of(house.id, person))
+    return Place(house.id, people[0], (people[1], people[2]), make_worker())
+
+
+@contextmanager
+def _company() -> Iterator[str]:
+    """The demo company on a port of its own."""
+    with TemporaryDirectory(prefix="interlock-bench-company-") as folder:
+        argv = (sys.executable, "-m", "demo", "--port", "0", "--data", folder)
+        process = subprocess.Popen(argv, stdout=subprocess.PIPE)
+        assert process.stdout is not None
+        try:
+            said = process.stdout.readline().decode()
+            yield f"http://127.0.0.1:{int(said.partition(',')[0].rpartition(':')[2])}"
+        finally:
+            process.terminate()
+            process.wait(10)

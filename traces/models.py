@@ -50,7 +50,13 @@ class Event(Row):
                 fields=["tenant", "run_id"],
                 condition=models.Q(kind="failure_committed"),
                 name="event_failures",
-            )
+            ),
+            # Since when a run stands as it does, without a walk over its own (R-UI-3).
+            models.Index(
+                fields=["tenant", "run_id", "seq"],
+                condition=models.Q(kind__in=("run_started", "run_paused", "run_resumed")),
+                name="event_turns",
+            ),
         ]
 
 

@@ -1,8 +1,8 @@
 """A ledger entry as a value: what its digest covers, and which column betrays an alteration (R-BUDGET-3)."""
 
-from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Final
+from struct import pack
+from typing import Final, NamedTuple
 from uuid import UUID
 from zlib import crc32
 
@@ -15,8 +15,7 @@ from traces.core.canonical import canonical_typed, digest, stamp
 MARK_BYTES: Final = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntryRow:
+class EntryRow(NamedTuple):
     """Every column of an entry but its digest and marks.
 
     `amounts` is the canonical text of {"used", "reserved", "limit"} → dimension → delta. They hold for the
@@ -38,7 +37,7 @@ class EntryRow:
     at: datetime
 
 
-COLUMNS: Final = tuple(field.name for field in fields(EntryRow))
+COLUMNS: Final = EntryRow._fields
 
 
 def seal(row: EntryRow) -> tuple[str, bytes]:
@@ -46,8 +45,8 @@ def seal(row: EntryRow) -> tuple[str, bytes]:
 
     The digest is the proof; the marks only tell an altered column from the others.
     """
-    values = [_canonical_value(getattr(row, name)) for name in COLUMNS]
-    marks = b"".join((crc32(repr(value).encode()) & 0xFFFF).to_bytes(MARK_BYTES, "big") for value in values)
+    values = [_canonical_value(value) for value in row]
+    marks = pack(f">{len(values)}H", *(crc32(repr(value).encode()) & 0xFFFF for value in values))
     return digest("entry", canonical_typed(dict(zip(COLUMNS, values, strict=True)))), marks
 
 

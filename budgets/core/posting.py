@@ -162,8 +162,7 @@ def planned(settles: Iterable[Settle], reserves: Iterable[Reserve]) -> Plan:
 
 
 def _settle(plan: Plan, settle: Settle, idle: Vector) -> None:
-    reserved = Vector.of(settle.reserved).summed().nonzero()
-    actual = Vector.of(settle.actual).summed().nonzero()
+    reserved, actual = Vector.of(settle.reserved).booked(), Vector.of(settle.actual).booked()
     excess = actual.above(reserved)
     within = actual.minus(excess).plus(idle).nonzero()
     plan.drafts.append(
@@ -188,8 +187,8 @@ def _settle(plan: Plan, settle: Settle, idle: Vector) -> None:
         )
     _book(plan, actual)
     _book(plan, idle)
-    for dimension in reserved:
-        plan.at(dimension).reserved -= reserved[dimension]
+    for dimension, amount in reserved.items():
+        plan.at(dimension).reserved -= amount
     held, spent = reserved.amount(COST), actual.amount(COST)
     if held or spent:
         plan.money.append((settle.effect_id, held, spent))
@@ -197,13 +196,13 @@ def _settle(plan: Plan, settle: Settle, idle: Vector) -> None:
 
 def _reserve(plan: Plan, reserve: Reserve) -> None:
     asked = Vector.of(reserve.amounts).nonzero()
-    for dimension in asked:
+    for dimension, amount in asked.items():
         change = plan.at(dimension)
-        if dimension.gauge:
-            change.wanted = max(change.wanted, asked[dimension])
+        if change.gauge:
+            change.wanted = max(change.wanted, amount)
         else:
-            change.wanted += asked[dimension]
-            change.reserved += asked[dimension]
+            change.wanted += amount
+            change.reserved += amount
     plan.wanted += asked.amount(COST)
     plan.drafts.append(
         Draft(
@@ -216,8 +215,8 @@ def _reserve(plan: Plan, reserve: Reserve) -> None:
 
 
 def _book(plan: Plan, amounts: Vector) -> None:
-    for dimension in amounts:
-        plan.at(dimension).used += amounts[dimension]
+    for dimension, amount in amounts.items():
+        plan.at(dimension).used += amount
 
 
 def refusal(lines: Mapping[Dimension, LineState], plan: Plan) -> Refusal | None:

@@ -1,10 +1,10 @@
 """Amounts per dimension: an immutable mapping in which an absent dimension is unknown, not zero."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import ItemsView, Iterator, Mapping
 from decimal import ROUND_CEILING, Decimal
 from typing import Final, Self
 
-from budgets.core.dimension import Dimension
+from budgets.core.dimension import GAUGES, Dimension
 from budgets.core.errors import AmountInvalid, DimensionUnknown
 from traces.core.canonical import plain
 
@@ -65,10 +65,13 @@ class Vector(Mapping[str, Decimal]):
 
     @classmethod
     def _trusted(cls, known: dict[Dimension, Decimal]) -> Self:
+        return cls._ordered(known if len(known) < 2 else dict(sorted(known.items(), key=_rank)))
+
+    @classmethod
+    def _ordered(cls, known: dict[Dimension, Decimal]) -> Self:
+        """A vector of amounts that stand in the dimensions' order already, as what is left of another do."""
         vector = cls.__new__(cls)
-        object.__setattr__(
-            vector, "_amounts", known if len(known) < 2 else dict(sorted(known.items(), key=_rank))
-        )
+        object.__setattr__(vector, "_amounts", known)
         return vector
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -82,6 +85,10 @@ class Vector(Mapping[str, Decimal]):
 
     def __len__(self) -> int:
         return len(self._amounts)
+
+    def items(self) -> ItemsView[Dimension, Decimal]:
+        """The amounts by dimension, in their order."""
+        return self._amounts.items()
 
     def __hash__(self) -> int:
         return hash(tuple(self._amounts.items()))
@@ -108,14 +115,13 @@ class Vector(Mapping[str, Decimal]):
         if not other:
             return self
         total = dict(self._amounts)
-        for dimension in other:
-            amount = other[dimension]
+        for dimension, amount in other._amounts.items():  # noqa: SLF001 - another of this class
             total[dimension] = total.get(dimension, ZERO) + sign * amount
         return Vector._trusted(total)
 
     def clamped(self, upper: "Vector") -> "Vector":
         """Each amount at most that of `upper`; where `upper` is unknown the amount stays."""
-        return Vector._trusted(
+        return Vector._ordered(
             {
                 dimension: min(amount, upper.get(dimension, amount))
                 for dimension, amount in self._amounts.items()
@@ -131,7 +137,7 @@ class Vector(Mapping[str, Decimal]):
 
     def above(self, floor: "Vector") -> "Vector":
         """What exceeds `floor`, per dimension; dimensions that do not exceed it are left out."""
-        return Vector._trusted(
+        return Vector._ordered(
             {
                 dimension: excess
                 for dimension, amount in self._amounts.items()
@@ -141,12 +147,22 @@ class Vector(Mapping[str, Decimal]):
 
     def nonzero(self) -> "Vector":
         """The amounts that are not zero."""
-        return Vector._trusted({dimension: amount for dimension, amount in self._amounts.items() if amount})
+        return Vector._ordered({dimension: amount for dimension, amount in self._amounts.items() if amount})
 
     def summed(self) -> "Vector":
         """The cumulative dimensions only: gauges are compared at use and never booked."""
-        return Vector._trusted(
-            {dimension: amount for dimension, amount in self._amounts.items() if not dimension.gauge}
+        return Vector._ordered(
+            {dimension: amount for dimension, amount in self._amounts.items() if dimension not in GAUGES}
+        )
+
+    def booked(self) -> "Vector":
+        """What a line takes of them: the cumulative dimensions that are not zero."""
+        return Vector._ordered(
+            {
+                dimension: amount
+                for dimension, amount in self._amounts.items()
+                if amount and dimension not in GAUGES
+            }
         )
 
     def canonical(self) -> dict[str, str]:

@@ -1,6 +1,5 @@
 """An entry's digest covers every column, and its marks name the one that was altered."""
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -42,7 +41,7 @@ def test_an_intact_entry_has_no_fault() -> None:
 @proves("R-TRACE-3", part="entry columns")
 @pytest.mark.parametrize("column", COLUMNS)
 def test_an_altered_column_is_named(column: str) -> None:
-    assert altered(replace(ROW, **{column: OTHER[column]}), *seal(ROW)) == (column,)
+    assert altered(ROW._replace(**{column: OTHER[column]}), *seal(ROW)) == (column,)
 
 
 def test_an_altered_digest_or_mark_is_named_too() -> None:

@@ -5,8 +5,7 @@ made again with what was learnt, so the trace never speaks of an intent that was
 reservation thereby leaves the grant unused.
 """
 
-from collections import ChainMap
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Literal, cast
 
@@ -151,10 +150,8 @@ def _play(script: Script, event: AnyEvent, room: Headroom) -> None:
     """Walk one event and link its transitions to the chain; content not at hand is fetched and the walk
     made again."""
     hand = script.hand
-    # What this commit will store lies before the shelf, not on it: a commit that fails must make it again.
-    held = ChainMap(script.bodies, cast("MutableMapping[str, bytes]", hand.shelf))
     while True:
-        desk = Desk(hand.salt, held)
+        desk = Desk(hand.salt, hand.shelf.behind(script.bodies))
         try:
             walk = advance(hand.graph, hand.manifest, script.state, event, room, desk)
             break

@@ -41,11 +41,37 @@ class Shelf(Mapping[str, bytes]):
         # The default asks for the item and catches what is raised: most digests are new.
         return digest in self._bodies
 
+    def behind(self, fresh: Mapping[str, bytes]) -> "Table":
+        """What is `fresh`, and the shelf for all else."""
+        return Table(fresh, self)
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._bodies)
 
     def __len__(self) -> int:
         return len(self._bodies)
+
+
+class Table(Mapping[str, bytes]):
+    """Content that a commit will store, before the shelf and not on it: a commit that fails must make it
+    again."""
+
+    def __init__(self, fresh: Mapping[str, bytes], shelf: Shelf) -> None:
+        self._fresh, self._shelf = fresh, shelf
+
+    def __getitem__(self, digest: str) -> bytes:
+        body = self._fresh.get(digest)
+        return self._shelf[digest] if body is None else body
+
+    def __contains__(self, digest: object) -> bool:
+        return digest in self._fresh or digest in self._shelf
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._fresh
+        yield from (digest for digest in self._shelf if digest not in self._fresh)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -31,11 +31,12 @@ class Desk:
     def read(self, digest: str) -> bytes:
         """The bytes of `digest`."""
         body = self.made.get(digest)
-        if body is None:
-            body = self._held.get(digest)
-        if body is None:
-            raise ContentMissing(digests=(digest,))
-        return body
+        if body is not None:
+            return body
+        try:
+            return self._held[digest]
+        except KeyError:
+            raise ContentMissing(digests=(digest,)) from None
 
     def require(self, digests: Iterable[str]) -> None:
         """Ask for many at once. Raises ContentMissing naming all that are not there."""

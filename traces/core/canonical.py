@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
 from enum import Enum
-from functools import cache
+from functools import lru_cache
 from hashlib import sha256
 from math import isfinite
 from typing import Any
@@ -37,7 +37,7 @@ def canonical(value: Any) -> bytes:
 
 def canonical_model(model: BaseModel) -> bytes:
     """The canonical bytes of a frozen model, whose types were checked when it was made and know no floats."""
-    return canonical_typed(model)
+    return canonical_typed(model.__dict__)
 
 
 def canonical_typed(value: Any) -> bytes:
@@ -76,13 +76,14 @@ def plain(amount: Decimal) -> str:
     """A decimal without exponent and without trailing zeros."""
     if not amount.is_finite():
         raise NotCanonical(detail="a decimal that is not finite")
-    text = format(amount, "f")
+    text = f"{amount:f}"
     text = text.rstrip("0").rstrip(".") if "." in text else text
     return "0" if text in ("-0", "") else text
 
 
+@lru_cache(64)
 def stamp(at: datetime) -> str:
-    """A time as it is written: 2026-01-31T09:00:00.000000Z."""
+    """A time as it is written: 2026-01-31T09:00:00.000000Z. A commit has one, and writes it a dozen times."""
     if at.tzinfo is None:
         raise NotCanonical(detail="a time without its zone")
     return at.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
@@ -101,18 +102,22 @@ _WRITTEN: tuple[tuple[type | tuple[type, ...], Callable[[Any], Any]], ...] = (
 )
 
 
-@cache
-def _writer(kind: type) -> Callable[[Any], Any]:
+class _Writers(dict[type, Callable[[Any], Any]]):
     """How values of a class are written. Raises TypeError for a class that is none of ours."""
-    for known, written in _WRITTEN:
-        if issubclass(kind, known):
-            return written
-    raise TypeError(kind.__name__)
+
+    def __missing__(self, kind: type) -> Callable[[Any], Any]:
+        for known, written in _WRITTEN:
+            if issubclass(kind, known):
+                self[kind] = written
+                return written
+        raise TypeError(kind.__name__)
+
+
+_WRITERS = _Writers()
 
 
 def _ours(value: Any) -> Any:
-    kind: type = type(value)
-    return _writer(kind)(value)
+    return _WRITERS[type(value)](value)
 
 
 def _check(value: Any, *, floats: bool) -> None:

@@ -17,8 +17,8 @@ def diff(before: BaseModel, after: BaseModel) -> Plain:
     """
     patch: Plain = {}
     old, new = before.__dict__, after.__dict__
-    for name in type(after).model_fields:
-        was, now = old[name], new[name]
+    for name, now in new.items():
+        was = old[name]
         if was is now or _same(was, now):
             continue
         if isinstance(was, Mapping) and isinstance(now, Mapping):
@@ -47,10 +47,9 @@ def _same(was: Any, now: Any) -> bool:
 
 
 def _entries(was: Mapping[str, Any], now: Mapping[str, Any]) -> Plain:
-    put = {
-        key: value
-        for key, value in now.items()
-        if (former := was.get(key, _ABSENT)) is not value and (former is _ABSENT or not _same(former, value))
-    }
-    drop = [key for key in was if key not in now]
+    # One look at each entry: a run's facts are many, and a transition changes one of them.
+    other = {key: value for key, value in now.items() if was.get(key, _ABSENT) is not value}
+    put = {key: value for key, value in other.items() if key not in was or not _same(was[key], value)}
+    fresh = sum(key not in was for key in other)
+    drop = [key for key in was if key not in now] if len(was) + fresh != len(now) else []
     return {part: value for part, value in (("put", put), ("drop", drop)) if value}

@@ -151,17 +151,21 @@ class Sheet:
     def _lines(self) -> list[object]:
         values: list[object] = []
         # Texts, each account's once: the client writes a Decimal or a UUID down three times as slowly.
-        texts = {account: str(account) for account in dict.fromkeys(account for account, _ in self.lines)}
+        texts: dict[str, None] = {}
+        text, written = "", None
         for (account, dimension), (used, reserved, asked) in self.lines.items():
+            if account is not written:
+                text, written = str(account), account
+                texts[text] = None
             values += (
-                texts[account],
+                text,
                 dimension,
                 str(used),
                 str(reserved),
                 None if asked is None else str(asked),
             )
         # Said twice, so that no plan begins with the lines of all of the tenant's runs.
-        accounts = "{" + ",".join(texts.values()) + "}"
+        accounts = "{" + ",".join(texts) + "}"
         return [*values, self.tenant, accounts]
 
 

@@ -60,7 +60,7 @@ def tenant_reading(
             Saying(_NAMED, (str(tenant_id),), prepared=True),
             Saying(statement, [values[name] for name in names], prepared=True),
         )
-        at = raw_cursor().connection
+        at: psycopg.Connection[Any] = connection.connection
         answers, error = trip(at, sayings)
         if error is not None and error.sqlstate == GONE:
             at.rollback()

@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from orchestrator.core.naming import names
+from orchestrator.core.naming import first_naming, names
 from orchestrator.core.tool import Risk
 from orchestrator.core.value import Slug, Text, Value
 
@@ -62,4 +62,5 @@ class Boundary(Value):
 
     def grant_for(self, tool: str) -> ToolGrant | None:
         """The first grant that covers `tool`, or None."""
-        return next((grant for grant in self.tools if grant.covers(tool)), None)
+        place = first_naming(tuple([grant.name for grant in self.tools]), tool)
+        return None if place is None else self.tools[place]

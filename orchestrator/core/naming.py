@@ -12,6 +12,12 @@ def names(pattern: str, tool: str) -> bool:
 
 
 @lru_cache(KEPT)
+def first_naming(patterns: tuple[str, ...], tool: str) -> int | None:
+    """The place of the first entry that names the tool."""
+    return next((place for place, pattern in enumerate(patterns) if names(pattern, tool)), None)
+
+
+@lru_cache(KEPT)
 def named_by(patterns: tuple[str, ...], tool: str) -> bool:
     """Whether any entry of the list names the tool."""
     return any(names(pattern, tool) for pattern in patterns)

@@ -11,6 +11,7 @@ from orchestrator.core.graph import Interrupt
 from orchestrator.core.terminal import Status, TerminalCode
 from orchestrator.core.value import Hex, Small, Value
 
+ZERO = Decimal(0)
 RungName = Literal["intended", "attempted", "observed", "verified", "failed", "in_doubt"]
 
 
@@ -195,7 +196,8 @@ class State(Value):
 
     def facts_in_order(self) -> list[tuple[str, Fact]]:
         """The facts as they were committed, oldest first: a stored mapping keeps no order of its own."""
-        return sorted(self.facts.items(), key=lambda item: (item[1].record, item[0]))
+        places = sorted((fact.record, name) for name, fact in self.facts.items())
+        return [(name, self.facts[name]) for _, name in places]
 
     def window(self, length: int) -> tuple[Hex, ...]:
         """The last `length` links of the conversation, oldest first."""
@@ -214,5 +216,7 @@ class State(Value):
         limit = self.limits.get(dimension)
         if limit is None:
             return None
-        held = sum((p.reserve.get(dimension, Decimal(0)) for p in self.pending.values()), Decimal(0))
-        return limit - self.usage.get(dimension, Decimal(0)) - held
+        left = limit - self.usage.get(dimension, ZERO)
+        for flying in self.pending.values():
+            left -= flying.reserve.get(dimension, ZERO)
+        return left

@@ -21,12 +21,15 @@ class Risk(StrEnum):
     @property
     def rank(self) -> int:
         """0 for the least risk, 4 for the greatest."""
-        return tuple(Risk).index(self)
+        return RANKS[self]
 
     @property
     def gated(self) -> bool:
         """Whether a call is split into propose, approve, execute."""
         return self.rank >= Risk.NETWORK.rank
+
+
+RANKS = {risk: rank for rank, risk in enumerate(Risk)}
 
 
 class Reversibility(StrEnum):

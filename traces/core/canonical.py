@@ -26,6 +26,7 @@ _FORM = (
     | orjson.OPT_PASSTHROUGH_DATACLASS
 )
 LARGEST = 2**63
+_TEXT = frozenset({str})
 _PLAIN = frozenset({str, bool, type(None), Decimal, UUID, datetime})
 
 
@@ -129,7 +130,7 @@ def _check(value: Any, *, floats: bool) -> None:
             if type(item) in _PLAIN:
                 continue
             if isinstance(item, dict):
-                if any(not isinstance(key, str) for key in item):
+                if not _TEXT.issuperset(map(type, item)) and any(not isinstance(key, str) for key in item):
                     raise NotCanonical(detail="a key that is no text")
                 below.extend(item.values())
             elif isinstance(item, list | tuple):

@@ -136,6 +136,7 @@ class Scenario(Value):
     lines: tuple[Line, ...] = Field(min_length=1)
 
 
+@lru_cache(maxsize=512)
 def compiled(pattern: str) -> re.Pattern[str]:
     """A pattern as it is searched for."""
     is_expression = len(pattern) > 2 and pattern.startswith("/") and pattern.endswith("/")

@@ -4,18 +4,20 @@ F.
 `python -m bench transitions` prints commits, transitions and effects per second, commits per effect, bytes
 of rows per transition (payloads apart) early and late in a run, and the ratio to F, measured in
 alternating blocks of the same run: with one run at a time, and with four at once on the process's threads.
+A block's time is the worker's: its runs were submitted before, and its threads and their connections are
+warm, as the floor's is.
 """
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from statistics import median
-from threading import Thread
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import NamedTuple
 from uuid import UUID
 
 import psycopg
-from django.db import connection
+from django.conf import settings
 
 from bench.floor import Floor
 from orchestrator import library
@@ -32,7 +34,10 @@ from tenancy.core.roles import Role
 from tenancy.models import Principal
 
 BLOCKS = 5
+FLOOR_COMMITS = 400
 AT_ONCE = 4
+# A block is one slice, however busy the machine is: nobody is here to take up a run that was given back.
+SLICE_SECONDS = 600.0
 WIDE = {
     name: Decimal(10) ** 7
     for name in (
@@ -59,52 +64,55 @@ COUNT = "SELECT count(*) FROM traces_record WHERE run_id = %(run)s AND at >= %(a
 
 
 class Block(NamedTuple):
-    """What one block measured. Rates are per second of the block, `floor` is F right before it."""
+    """What one block measured. Rates are per second of the block, `floor` is F right before it, `cpu` and
+    `floor_cpu` are milliseconds of this process's processor a commit."""
 
     floor: float
     commits: float
     transitions: float
     effects: float
+    cpu: float
+    floor_cpu: float
     per_effect: float
     last: UUID
 
 
 def measure(superuser: psycopg.Connection) -> None:
     """Run the blocks and print."""
+    settings.INTERLOCK_SLICE_SECONDS = SLICE_SECONDS
     house, who = _house()
     worker = make_worker()
     floor = Floor(superuser)
     floor.block(200)
-    _drive(house, who, worker)
     blocks: dict[int, list[Block]] = {1: [], AT_ONCE: []}
+    pools = {runs: ThreadPoolExecutor(runs) for runs in blocks}
+    for runs, pool in pools.items():
+        _block(superuser, floor, (house, who, worker), (pool, runs))
     for _ in range(BLOCKS):
         for runs, measured in blocks.items():
-            measured.append(_block(superuser, floor, (house, who, worker), runs))
+            measured.append(_block(superuser, floor, (house, who, worker), (pools[runs], runs)))
     for runs, measured in blocks.items():
         _print(runs, measured)
     _flatness(superuser, blocks[1][-1].last)
 
 
 def _block(
-    superuser: psycopg.Connection, floor: Floor, with_what: tuple[UUID, Principal, Worker], runs: int
+    superuser: psycopg.Connection,
+    floor: Floor,
+    with_what: tuple[UUID, Principal, Worker],
+    threads: tuple[ThreadPoolExecutor, int],
 ) -> Block:
-    """F, then `runs` runs at once."""
-    before = floor.block(400)
-    driven: list[Run] = []
-
-    def one() -> None:
-        driven.append(_drive(*with_what))
-        connection.close()
-
-    threads = [Thread(target=one) for _ in range(runs)]
-    started = perf_counter()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    seconds = perf_counter() - started
-    assert len(driven) == runs
-    ids = [run.id for run in driven]
+    """F, then as many runs at once as there are threads."""
+    house, who, worker = with_what
+    pool, runs = threads
+    spent = process_time()
+    before = floor.block(FLOOR_COMMITS)
+    floor_cpu = (process_time() - spent) / FLOOR_COMMITS
+    ids = [_submitted(house, who) for _ in range(runs)]
+    started, spent = perf_counter(), process_time()
+    list(pool.map(worker.advance, ids))
+    seconds, spent = perf_counter() - started, process_time() - spent
+    driven = [_ended(house, run) for run in ids]
     effects = _number(
         superuser, "SELECT count(*) FROM orchestrator_intent WHERE run_id = ANY(%(runs)s)", {"runs": ids}
     )
@@ -114,6 +122,8 @@ def _block(
         commits=commits / seconds,
         transitions=sum(run.record_number for run in driven) / seconds,
         effects=effects / seconds,
+        cpu=spent / commits * 1000,
+        floor_cpu=floor_cpu * 1000,
         per_effect=commits / effects,
         last=ids[-1],
     )
@@ -121,10 +131,12 @@ def _block(
 
 def _print(runs: int, blocks: list[Block]) -> None:
     ratio = median(block.commits / block.floor for block in blocks)
-    floor, commits, transitions, effects = (median(column) for column in list(zip(*blocks, strict=True))[:4])
+    columns = list(zip(*blocks, strict=True))[:6]
+    floor, commits, transitions, effects, cpu, floor_cpu = (median(column) for column in columns)
     print(f"{runs} at a time")
     print(f"  floor F             {floor:8.0f} commits/s")
     print(f"  commits             {commits:8.0f} /s   = {ratio:.2f} F, of {BLOCKS} blocks")
+    print(f"  processor           {cpu:8.2f} ms a commit here, {floor_cpu:.2f} ms a commit of F")
     print(f"  transitions         {transitions:8.0f} /s")
     print(f"  effects             {effects:8.0f} /s   {blocks[-1].per_effect:.3f} commits per effect")
 
@@ -152,12 +164,13 @@ def _number(superuser: psycopg.Connection, query: str, keys: Mapping[str, object
     return float(row[0]) if row is not None else 0.0
 
 
-def _drive(house: UUID, who: Principal, worker: Worker) -> Run:
+def _submitted(house: UUID, who: Principal) -> UUID:
     submitter = Submitter(principal=who.id, owner=who.owner_id, scopes=("submit",))
-    run = submit_task(
-        house, submitter, Submission(workflow="bench-loop", goal=Goal(objective="Count to 200"))
-    ).run
-    worker.advance(run)
+    goal = Goal(objective="Count to 200")
+    return submit_task(house, submitter, Submission(workflow="bench-loop", goal=goal)).run
+
+
+def _ended(house: UUID, run: UUID) -> Run:
     with tenant(house):
         found = Run.objects.get(id=run)
     assert found.terminal_code == "SUCCESS", (found.terminal_code, found.reason)

@@ -49,9 +49,9 @@ WHERE id = %s"""
 class LineRefused(Exception):
     """A budget line refused a reservation."""
 
-    def __init__(self, refusal: Refusal, wanted: Decimal, at: datetime) -> None:
+    def __init__(self, refusal: Refusal) -> None:
         super().__init__(refusal.dimension)
-        self.refusal, self.wanted, self.at = refusal, wanted, at
+        self.refusal = refusal
 
 
 class GrantVoid(Exception):

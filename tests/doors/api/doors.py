@@ -44,6 +44,10 @@ DOORS: dict[tuple[str, str], Scope | None] = {
     ("post", "api/v1/circuits/{circuit_id}/reset"): Scope.ADMIN,
     ("get", "api/v1/ceilings"): Scope.READ,
     ("put", "api/v1/ceilings"): Scope.ADMIN,
+    ("get", "api/v1/rates"): Scope.READ,
+    ("put", "api/v1/rates"): Scope.ADMIN,
+    ("get", "api/v1/budgets"): Scope.READ,
+    ("get", "api/v1/budgets/figures"): Scope.READ,
     ("get", "api/v1/approvals"): Scope.READ,
     ("get", "api/v1/approvals/{request_id}"): Scope.READ,
     ("post", "api/v1/approvals/{request_id}/decisions"): Scope.READ,
@@ -60,10 +64,14 @@ BODIES: dict[str, Any] = {
     "api/v1/tools/{name}": {"price_usd": "0.5"},
     "api/v1/circuits/{circuit_id}/reset": {"reason": "It is back"},
     "api/v1/ceilings": {"per_run_usd": "5", "daily_usd": "100", "monthly_usd": None},
-    ("get", "api/v1/rates"): Scope.READ,
-    ("put", "api/v1/rates"): Scope.ADMIN,
-    ("get", "api/v1/budgets"): Scope.READ,
-    ("get", "api/v1/budgets/figures"): Scope.READ,
+    "api/v1/rates": {
+        "submissions_per_minute": 1_000,
+        "concurrent_runs": 1_000,
+        "queue_depth": 1_000,
+        "key_submissions_per_minute": None,
+        "key_concurrent_runs": None,
+        "key_queue_depth": None,
+    },
 }
 ONLY_THEIRS = {"slug": "theirs-alone", "name": "theirs.alone", "number": "1"}
 NOBODYS = {"slug": "nobodys-own1", "name": "nobodys.own1", "number": "1"}
@@ -104,14 +112,6 @@ def things_of(world: World) -> dict[str, str]:
         publish_tools(world.id, (*shipped, shipped[0].evolve(name=name)), by=None)
         publish_boundary(world.id, library.boundaries()[loop.boundary].evolve(slug=slug), by=None)
         publish_workflow(world.id, loop.evolve(slug=slug), by=None)
-    "api/v1/rates": {
-        "submissions_per_minute": 1_000,
-        "concurrent_runs": 1_000,
-        "queue_depth": 1_000,
-        "key_submissions_per_minute": None,
-        "key_concurrent_runs": None,
-        "key_queue_depth": None,
-    },
     TenantCircuits(world.id).trip("tool", name, "timeout")
     circuit = circuit_id(world.id, "tool", name)
     return {

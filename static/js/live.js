@@ -122,7 +122,7 @@ class Link {
     socket.onmessage = ({ data }) => this.take(JSON.parse(data));
     socket.onclose = ({ code }) => { if (this.socket === socket) this.closed(code); };
   }
-  hello() { this.socket.send(JSON.stringify({ after: this.cursor, html: true, view: this.view })); }
+  hello() { this.socket.send(JSON.stringify({ after: this.cursor, html: true, view: this.view, zone: document.documentElement.dataset.zone })); }
   take({ after, seq, html, build }) {
     const asked = this.asked;
     this.heard = Date.now();

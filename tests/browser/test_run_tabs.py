@@ -103,6 +103,25 @@ def test_the_first_of_two_votes_reaches_who_watches(page_as: PageAs, world: Worl
     expect(deciding.locator(f"#card-state-{request.id}")).to_contain_text("the reviewer")
 
 
+def test_rows_that_arrive_say_the_time_as_the_page_does(
+    page_as: PageAs, world: World, company: Company
+) -> None:
+    run = refund(world, company)
+    page = page_as("auditor")
+    page.goto("/preferences")
+    page.context.add_cookies([{"name": "zone", "value": "Asia/Kathmandu", "url": page.url}])
+    opened(page, f"/runs/{run}")
+    page.mouse.move(5, 5)
+    decided(world, company, run)
+    expect(page.locator("#run-standing")).to_contain_text("Succeeded", timeout=15_000)
+    if page.locator("#live-new").count():
+        page.locator("#live-new").click()
+    times = page.locator("#timeline-rows .line-at")
+    followed = times.all_inner_texts()
+    page.reload()
+    assert followed == times.all_inner_texts()
+
+
 def test_without_sockets_a_tab_is_asked_for(page_as: PageAs, world: World, company: Company) -> None:
     run = refund(world, company)
     page = page_as("auditor")

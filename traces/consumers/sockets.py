@@ -21,6 +21,7 @@ from tenancy.core.errors import Forbidden, TenancyError
 from tenancy.core.roles import Scope
 from tenancy.doors import uuid_or_none
 from tenancy.presence import Headers, Presence, arrive, look_again, same_origin
+from tenancy.zones import known
 from traces.live.feeds import Cursor, Feed
 from traces.live.hub import Hub
 from traces.live.viewers import (
@@ -53,11 +54,13 @@ class Close(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """What a client says first, and again when it lost its place. `view` is the part that a page shows."""
+    """What a client says first, and again when it lost its place. `view` is the part that a page shows,
+    `zone` the time zone of its clock times."""
 
     after: Cursor
     html: bool
     view: str
+    zone: str
 
 
 class Socket:
@@ -116,10 +119,11 @@ class Socket:
             said = orjson.loads(message.get("text") or message.get("bytes") or b"")
             after, html = said.get("after"), said.get("html", False)
             view = said.get("view") or self.feed.views[0]
-            if not isinstance(html, bool) or view not in self.feed.views:
-                raise ValueError("html is true or false, view a part of the page")
-            return Hello(self.feed.cursor(after), html, view)
-        except (ValueError, AttributeError):
+            zone = said.get("zone") or "UTC"
+            if not isinstance(html, bool) or view not in self.feed.views or not known(zone):
+                raise ValueError("html is true or false, view a part of the page, zone a time zone")
+            return Hello(self.feed.cursor(after), html, view, zone)
+        except (ValueError, AttributeError, TypeError):
             raise Close(BAD_MESSAGE) from None
 
     async def _found(self, presence: Presence, subject: UUID) -> bool:
@@ -168,7 +172,7 @@ class _Viewing:
         return self.hub.join(*self._where, after, self._look())
 
     def _look(self) -> Look | None:
-        return Look(self.presence.scopes, self.hello.view) if self.hello.html else None
+        return Look(self.presence.scopes, self.hello.view, self.hello.zone) if self.hello.html else None
 
     async def run(self, receive: Receive, send: Send) -> None:
         """Send, listen, beat and look again side by side, until one of them is over. Raises Close."""

@@ -6,10 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from random import uniform
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import structlog
+from django.utils import timezone
 
-from traces.live.feeds import Cursor, Feed, place
+from traces.live.feeds import Cursor, Feed, Fragments, place
 from traces.live.readers import Readers
 from traces.live.viewers import Limits, Look, Packet, Viewer, packet_of, packet_of_page
 
@@ -119,7 +121,7 @@ class Follower:
             batch, worked = await self._reading.timed(self.feed.read, *where)
             made = {at: packet_of(batch, self.feed.items, at, states=states) for at in set(stood.values())}
         else:
-            found, worked = await self._reading.timed(self.feed.render, *where, *look)
+            found, worked = await self._reading.timed(_drawn, self.feed, look, *where)
             made = dict.fromkeys(stood.values(), packet_of_page(found, states=states))
         self._worked += worked
         more = False
@@ -130,3 +132,8 @@ class Follower:
                 viewer.take(packet, packet.seq)
                 more |= packet.more
         return more
+
+
+def _drawn(feed: Feed, look: Look, tenant_id: UUID, subject: UUID, after: Cursor) -> Fragments:
+    with timezone.override(ZoneInfo(look.zone)):
+        return feed.render(tenant_id, subject, after, look.scopes, look.view)

@@ -33,10 +33,12 @@ class Limits:
 
 
 class Look(NamedTuple):
-    """What of a page is followed: the scopes its reader holds, and the part of it that is shown."""
+    """How a page is drawn that is followed: the scopes its reader holds, the part of it that is shown, the
+    time zone of its clock times."""
 
     scopes: tuple[str, ...]
     view: str = ""
+    zone: str = "UTC"
 
 
 class Packet(NamedTuple):

@@ -71,7 +71,7 @@ STATUS: dict[str, int] = {
     "store-full": 507,
     "egress-refused": 422,
     "definition-refused": 422,
-    "server-unreachable": 502,
+    "server-unreachable": 424,
     "name-taken": 409,
     "quarantined": 409,
     # config

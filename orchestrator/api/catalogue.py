@@ -159,7 +159,7 @@ class OneTool(ByScope):
         tag = f'"{found.tag}"'
         if {tag, "*"} & set(parse_etags(request.headers.get("If-None-Match", ""))):
             return HttpResponseNotModified(headers={"ETag": tag})
-        return Response(_defined(found), headers={"ETag": tag})
+        return Response(defined(found), headers={"ETag": tag})
 
     @extend_schema(operation_id="change_tool", request=ToolBody, responses=ToolField)
     def patch(self, request: Request, name: str) -> Response:
@@ -174,7 +174,7 @@ class OneTool(ByScope):
         found = change_tool(
             who.tenant, known(name), change, by=who.principal, reason=reason, expected=expected_tag(request)
         )
-        return Response(_defined(found), headers={"ETag": f'"{found.tag}"'})
+        return Response(defined(found), headers={"ETag": f'"{found.tag}"'})
 
 
 RENAMED = {"risk_class": "risk", "approval_policy": "approval"}
@@ -207,5 +207,6 @@ def _tool(tool: ToolNow) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _defined(tool: ToolNow) -> dict[str, Any]:
+def defined(tool: ToolNow) -> dict[str, Any]:
+    """A tool with all that its newest version declares, as programs see it."""
     return {**_tool(tool), "definition": tool.spec.model_dump(mode="json")}

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from orchestrator.api import catalogue, circuits, runs, stream, tasks
+from orchestrator.api import catalogue, circuits, runs, servers, stream, tasks
 
 urlpatterns = [
     path("tasks", tasks.Tasks.as_view(), name="tasks"),
@@ -26,6 +26,19 @@ urlpatterns = [
     ),
     path("tools", catalogue.Tools.as_view(), name="tools"),
     path("tools/<str:name>", catalogue.OneTool.as_view(), name="tool"),
+    path("tool-servers", servers.ToolServers.as_view(), name="tool-servers"),
+    path("tool-servers/<str:server>", servers.OneToolServer.as_view(), name="tool-server"),
+    path("tool-servers/<str:server>/look", servers.Look.as_view(), name="tool-server-look"),
+    path("tool-servers/<str:server>/admit", servers.Admit.as_view(), name="tool-server-admit"),
+    path(
+        "tool-servers/<str:server>/quarantine",
+        servers.QuarantineTool.as_view(),
+        name="tool-server-quarantine",
+    ),
+    path("tool-servers/<str:server>/remove", servers.RemoveToolServer.as_view(), name="tool-server-remove"),
+    path("http-tools", servers.HttpTools.as_view(), name="http-tools"),
+    path("private-places", servers.PrivatePlacesDoor.as_view(), name="private-places"),
+    path("secrets", servers.Secrets.as_view(), name="secrets"),
     path("circuits", circuits.Circuits.as_view(), name="circuits"),
     path("circuits/<str:circuit_id>/reset", circuits.Reset.as_view(), name="circuit-reset"),
 ]

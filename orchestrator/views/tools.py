@@ -9,9 +9,10 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
 from orchestrator.actions.tools import change_tool
-from orchestrator.core.tool import Risk
+from orchestrator.core.tool import Risk, ToolSpec
 from orchestrator.core.tool_change import ADJUSTABLE, ToolChange, asked_change, changed, difference
 from orchestrator.gateways.tools.registry import shipped_tools
+from orchestrator.queries.servers import quarantined_names, servers_now
 from orchestrator.queries.tools import (
     ToolNow,
     impact,
@@ -86,17 +87,27 @@ def tools(request: PageRequest) -> HttpResponse:
     house = request.member.tenant.id
     with tenant(house):
         users, used = used_by(), use(house, database_now())
+        waiting, unseen = quarantined_names(), sum(one.states.get("quarantined", 0) for one in servers_now())
         rows = [
             {
                 "tool": tool,
-                "source": "built in" if tool.spec.name in shipped_tools() else "published here",
+                "source": _source(tool.spec),
+                "quarantined": waiting.get(tool.spec.name),
                 "users": users.get(tool.spec.name, ()),
                 "use": used.get(tool.spec.name),
                 "raised": any(stop.scope == "risk" for stop in tool.stops),
             }
             for tool in tools_now(house)
         ]
-    return render(request, "tools/list.html", {"rows": rows})
+    return render(request, "tools/list.html", {"rows": rows, "unseen": unseen})
+
+
+def _source(spec: ToolSpec) -> str:
+    if spec.name in shipped_tools():
+        return "built in"
+    if spec.remote is None:
+        return "published here"
+    return f"server {spec.remote.server}" if spec.remote.kind == "mcp" else f"request to {spec.remote.origin}"
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

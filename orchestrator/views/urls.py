@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from orchestrator.views import overview, run, runs, submit, system, tools, workflows
+from orchestrator.views import overview, run, runs, servers, submit, system, tools, workflows
 
 urlpatterns = [
     path("", overview.overview, name="overview"),
@@ -15,6 +15,8 @@ urlpatterns = [
     path("runs/<uuid:run_id>/rows/<int:seq>", run.row, name="run-row"),
     path("tools", tools.tools, name="tools"),
     path("tools/<str:name>", tools.tool, name="tool"),
+    path("tool-servers", servers.servers, name="servers"),
+    path("tool-servers/<str:server>", servers.server, name="server"),
     path("workflows", workflows.workflows, name="workflows"),
     path("workflows/_publish", workflows.publish, name="workflow-publish"),
     path("workflows/<str:slug>", workflows.workflow, name="workflow"),

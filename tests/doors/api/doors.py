@@ -9,7 +9,11 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from orchestrator import library
 from orchestrator.actions.circuits import TenantCircuits, circuit_id
 from orchestrator.actions.publish import publish_boundary, publish_tools, publish_workflow
+from orchestrator.actions.servers import note_listing
+from orchestrator.core.tool_definition import Listing, listed, read_definition
 from orchestrator.gateways.tools.registry import shipped_tools
+from orchestrator.models import ToolServer
+from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.roles import Scope
 from tests.factories.world import World
@@ -40,6 +44,18 @@ DOORS: dict[tuple[str, str], Scope | None] = {
     ("get", "api/v1/tools"): Scope.READ,
     ("get", "api/v1/tools/{name}"): Scope.READ,
     ("patch", "api/v1/tools/{name}"): Scope.ADMIN,
+    ("get", "api/v1/tool-servers"): Scope.READ,
+    ("post", "api/v1/tool-servers"): Scope.ADMIN,
+    ("get", "api/v1/tool-servers/{server}"): Scope.READ,
+    ("post", "api/v1/tool-servers/{server}/look"): Scope.ADMIN,
+    ("post", "api/v1/tool-servers/{server}/admit"): Scope.ADMIN,
+    ("post", "api/v1/tool-servers/{server}/quarantine"): Scope.ADMIN,
+    ("post", "api/v1/tool-servers/{server}/remove"): Scope.ADMIN,
+    ("post", "api/v1/http-tools"): Scope.ADMIN,
+    ("get", "api/v1/private-places"): Scope.READ,
+    ("put", "api/v1/private-places"): Scope.ADMIN,
+    ("get", "api/v1/secrets"): Scope.ADMIN,
+    ("post", "api/v1/secrets"): Scope.ADMIN,
     ("get", "api/v1/circuits"): Scope.READ,
     ("post", "api/v1/circuits/{circuit_id}/reset"): Scope.ADMIN,
     ("get", "api/v1/ceilings"): Scope.READ,
@@ -54,6 +70,7 @@ DOORS: dict[tuple[str, str], Scope | None] = {
     ("get", "api/v1/approvals/{request_id}/handling"): Scope.READ,
     ("post", "api/v1/approvals/{request_id}/handling"): Scope.READ,
 }
+OFFERED = {"name": "find", "description": "Finds it.", "inputSchema": {"type": "object"}}
 BODIES: dict[str, Any] = {
     "api/v1/tasks": {"workflow": "tool-loop", "goal": {"objective": "How much is 1 + 1?"}},
     "api/v1/approvals/{request_id}/decisions": {"decision": "reject"},
@@ -62,6 +79,29 @@ BODIES: dict[str, Any] = {
         "document": library.workflows()["tool-loop"].model_dump(mode="json", exclude_defaults=True)
     },
     "api/v1/tools/{name}": {"price_usd": "0.5"},
+    "api/v1/tool-servers": {
+        "slug": "shop",
+        "kind": "http",
+        "address": "http://127.0.0.1/mcp",
+        "reason": "We need it",
+    },
+    "api/v1/tool-servers/{server}/admit": {
+        "tool": OFFERED["name"],
+        "seen": read_definition(OFFERED).digest,
+        "reason": "Looked at",
+        "admission": {"risk": "read_only", "reversibility": "pure"},
+    },
+    "api/v1/tool-servers/{server}/quarantine": {"tool": OFFERED["name"], "reason": "Not sure"},
+    "api/v1/tool-servers/{server}/look": {},
+    "api/v1/tool-servers/{server}/remove": {"reason": "Not ours"},
+    "api/v1/http-tools": {"declaration": {"name": "crm.find"}, "reason": "We need it"},
+    "api/v1/private-places": {"places": ["tools.internal:8443"], "reason": "Ours"},
+    "api/v1/secrets": {
+        "name": "crm",
+        "value": "tok-1",
+        "origin": "https://crm.example",
+        "reason": "We need it",
+    },
     "api/v1/circuits/{circuit_id}/reset": {"reason": "It is back"},
     "api/v1/ceilings": {"per_run_usd": "5", "daily_usd": "100", "monthly_usd": None},
     "api/v1/rates": {
@@ -73,8 +113,8 @@ BODIES: dict[str, Any] = {
         "key_queue_depth": None,
     },
 }
-ONLY_THEIRS = {"slug": "theirs-alone", "name": "theirs.alone", "number": "1"}
-NOBODYS = {"slug": "nobodys-own1", "name": "nobodys.own1", "number": "1"}
+ONLY_THEIRS = {"slug": "theirs-alone", "name": "theirs.alone", "number": "1", "server": "theirs_alone"}
+NOBODYS = {"slug": "nobodys-own1", "name": "nobodys.own1", "number": "1", "server": "nobodys_own1"}
 
 
 OUTSIDE = ("livez", "readyz", "metrics")
@@ -112,6 +152,12 @@ def things_of(world: World) -> dict[str, str]:
         publish_tools(world.id, (*shipped, shipped[0].evolve(name=name)), by=None)
         publish_boundary(world.id, library.boundaries()[loop.boundary].evolve(slug=slug), by=None)
         publish_workflow(world.id, loop.evolve(slug=slug), by=None)
+        server = ONLY_THEIRS["server"]
+        ToolServer.objects.create(
+            tenant_id=world.id, slug=server, kind="http", address="https://tools.example/mcp",
+            origin="https://tools.example", created_at=database_now(),
+        )  # fmt: skip
+    note_listing(world.id, server, Listing(tools=(listed(OFFERED),)), by=None)
     TenantCircuits(world.id).trip("tool", name, "timeout")
     circuit = circuit_id(world.id, "tool", name)
     return {

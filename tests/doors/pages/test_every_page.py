@@ -50,7 +50,12 @@ def nothing() -> dict[str, str]:
     unknown = str(fresh_id())
     names = ("run_id", "request_id", "person_id", "member_id", "key_id", "stop_id", "circuit_id")
     ids = {f"<uuid:{name}>": unknown for name in names}
-    return ids | {"<str:name>": "no.such", "<str:slug>": "none", "<slug:workflow>": "none"}
+    return ids | {
+        "<str:name>": "no.such",
+        "<str:slug>": "none",
+        "<str:server>": "none",
+        "<slug:workflow>": "none",
+    }
 
 
 def belongings(world: World) -> dict[str, str]:
@@ -63,7 +68,8 @@ def belongings(world: World) -> dict[str, str]:
         "<uuid:run_id>": things["run_id"], "<uuid:request_id>": things["request_id"],
         "<uuid:person_id>": str(member.person_id), "<uuid:member_id>": str(member.id),
         "<uuid:key_id>": str(key), "<uuid:circuit_id>": things["circuit_id"],
-        "<str:name>": things["name"], "<str:slug>": things["slug"], "<slug:workflow>": things["slug"],
+        "<str:name>": things["name"], "<str:server>": things["server"],
+        "<str:slug>": things["slug"], "<slug:workflow>": things["slug"],
     }  # fmt: skip
 
 

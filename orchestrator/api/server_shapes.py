@@ -1,0 +1,116 @@
+"""What programs send and get of tool servers, tools without code, private places and secrets."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from tenancy.shapes import Exact, Text
+
+
+class ServerRow(serializers.Serializer[Any]):
+    """A tool server. `tools` counts what it offers by state; `fault` says why it was not looked at last."""
+
+    name = serializers.CharField()
+    kind = serializers.CharField()
+    address = serializers.CharField()
+    origin = serializers.CharField()
+    secret = serializers.CharField(allow_blank=True)
+    protocol = serializers.CharField(allow_blank=True)
+    server = serializers.CharField(allow_blank=True)
+    looked_at = serializers.DateTimeField(allow_null=True)
+    fault = serializers.CharField(allow_blank=True)
+    tools = serializers.DictField(child=serializers.IntegerField())
+
+
+class OfferedField(serializers.Serializer[Any]):
+    """A server's tool. `seen` is the digest of what it is now; `before` and `after` are what differs from
+    what was admitted."""
+
+    tool = serializers.CharField()
+    name = serializers.CharField(allow_blank=True)
+    state = serializers.CharField()
+    why = serializers.CharField(allow_blank=True)
+    seen = serializers.CharField(allow_blank=True)
+    admitted = serializers.CharField(allow_blank=True)
+    since = serializers.DateTimeField()
+    warnings = serializers.ListField(child=serializers.CharField())
+    definition = serializers.DictField(child=serializers.JSONField(allow_null=True), allow_null=True)
+    before = serializers.DictField(child=serializers.JSONField(allow_null=True), allow_null=True)
+    after = serializers.DictField(child=serializers.JSONField(allow_null=True), allow_null=True)
+
+
+class ServerField(ServerRow):
+    """A tool server with all it offers."""
+
+    offered = serializers.ListField(child=OfferedField())
+
+
+class ServerBody(Exact):
+    """A server to add: `http` with its URL, or `stdio` with the name of one of the operator's commands."""
+
+    slug = Text(max_length=31)
+    kind = Text(max_length=8)
+    address = Text(max_length=2_000)
+    secret = Text(max_length=64, required=False, allow_blank=True, default="")
+    secret_header = Text(max_length=64, required=False, default="Authorization")
+    reason = Text(max_length=500)
+
+
+class AdmitBody(Exact):
+    """Which tool is admitted as which definition, and how it may be used (docs/tools.md)."""
+
+    tool = Text(max_length=128)
+    seen = Text(max_length=64)
+    admission = serializers.DictField(child=serializers.JSONField(allow_null=True))
+    reason = Text(max_length=500)
+
+
+class QuarantineBody(Exact):
+    """Which tool goes back, and why."""
+
+    tool = Text(max_length=128)
+    reason = Text(max_length=500)
+
+
+class HttpToolBody(Exact):
+    """A tool that is one request (docs/tools.md). With `openapi` the named operation fills in what the
+    declaration leaves out."""
+
+    declaration = serializers.DictField(child=serializers.JSONField(allow_null=True))
+    openapi = serializers.DictField(child=serializers.JSONField(allow_null=True), required=False)
+    operation = Text(max_length=200, required=False)
+    server = Text(max_length=2_000, required=False)
+    reason = Text(max_length=500)
+
+
+class PlacesField(serializers.Serializer[Any]):
+    """The private places in force; version 0 is no list at all."""
+
+    places = serializers.ListField(child=serializers.CharField())
+    version = serializers.IntegerField()
+    reason = serializers.CharField(allow_blank=True)
+    at = serializers.DateTimeField(allow_null=True)
+
+
+class PlacesBody(Exact):
+    """Every private `host:port` that tools may reach, and why."""
+
+    places = serializers.ListField(child=Text(max_length=300), max_length=100)
+    reason = Text(max_length=500)
+
+
+class SecretRow(serializers.Serializer[Any]):
+    """A secret: its name, and the one origin it is sent to."""
+
+    name = serializers.CharField()
+    origin = serializers.CharField()
+    created_at = serializers.DateTimeField()
+
+
+class SecretBody(Exact):
+    """A secret to keep."""
+
+    name = Text(max_length=64)
+    value = Text(max_length=8_192, trim_whitespace=False)
+    origin = Text(max_length=300)
+    reason = Text(max_length=500)

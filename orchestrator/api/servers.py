@@ -1,0 +1,251 @@
+"""Tool servers, tools without code, private places and secrets, for programs (R-TOOL-20, 21, R-SEC-4)."""
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from orchestrator.actions.http_tools import declare_http_tool
+from orchestrator.actions.places import set_places
+from orchestrator.actions.servers import (
+    NewServer,
+    add_server,
+    admit_tool,
+    look_at_server,
+    quarantine_tool,
+    remove_server,
+)
+from orchestrator.api.catalogue import ByScope, defined
+from orchestrator.api.catalogue_shapes import ToolField
+from orchestrator.api.serializers import ReasonBody, stamp
+from orchestrator.api.server_shapes import (
+    AdmitBody,
+    HttpToolBody,
+    PlacesBody,
+    PlacesField,
+    QuarantineBody,
+    SecretBody,
+    SecretRow,
+    ServerBody,
+    ServerField,
+    ServerRow,
+)
+from orchestrator.core.http_tool import operation_of
+from orchestrator.core.tool_admission import asked_admission, asked_declaration
+from orchestrator.models import ToolServer
+from orchestrator.queries.servers import (
+    OfferedTool,
+    PlacesNow,
+    ServerNow,
+    offered_by,
+    places_now,
+    server_of,
+    servers_now,
+)
+from tenancy.context import tenant
+from tenancy.core.roles import Scope
+from tenancy.doors import caller, expected_tag, post_once
+from tenancy.idempotency import Answer
+from tenancy.permissions import requires
+from tenancy.secrets import keep_secret, secrets_of
+from tenancy.shapes import asked, known, page_of
+
+
+class ToolServers(ByScope):
+    """The tool servers of the tenant."""
+
+    @extend_schema(operation_id="list_tool_servers", responses=page_of(ServerRow, "ToolServerPage"))
+    def get(self, request: Request) -> Response:
+        """All of them by name, in one page."""
+        with tenant(caller(request).tenant):
+            rows = [_row(one) for one in servers_now()]
+        return Response({"results": rows, "next": None, "previous": None})
+
+    @extend_schema(operation_id="add_tool_server", request=ServerBody, responses={201: ServerField})
+    def post(self, request: Request) -> Response:
+        """Add one; it is looked at by a request of its own. Raises InvalidInput, EgressRefused (422),
+        NameTaken (409)."""
+        body, who = asked(ServerBody, request.data), caller(request)
+        reason = body.pop("reason")
+
+        def added() -> Answer:
+            server = add_server(who.tenant, NewServer(**body), by=who.principal, reason=reason)
+            return Answer(201, _whole(who.tenant, server.slug))
+
+        return post_once(request, added)
+
+
+class OneToolServer(ByScope):
+    """One tool server."""
+
+    @extend_schema(operation_id="get_tool_server", responses=ServerField)
+    def get(self, request: Request, server: str) -> Response:
+        """It, with every tool it offers: what it is now, what was admitted, and the difference. Raises
+        NotFound."""
+        return Response(_whole(caller(request).tenant, known(server)))
+
+
+class Look(ByScope):
+    """Looking at a tool server."""
+
+    @extend_schema(operation_id="look_at_tool_server", request=ReasonBody, responses={200: ServerField})
+    def post(self, request: Request, server: str) -> Response:
+        """Ask it what it offers now; new and changed tools are quarantined. Raises NotFound,
+        ServerUnreachable (424), EgressRefused (422)."""
+        asked(ReasonBody, request.data)
+        who = caller(request)
+        look_at_server(who.tenant, known(server), by=who.principal)
+        return Response(_whole(who.tenant, server))
+
+
+class Admit(ByScope):
+    """Admitting a server's tool."""
+
+    @extend_schema(operation_id="admit_server_tool", request=AdmitBody, responses={200: ToolField})
+    def post(self, request: Request, server: str) -> Response:
+        """Admit a tool as it was seen: a version of it. Raises NotFound, Stale (412), InvalidInput (400)."""
+        body, who = asked(AdmitBody, request.data), caller(request)
+        admission = asked_admission(body["admission"])
+
+        def admitted() -> Answer:
+            now = admit_tool(
+                who.tenant, known(server), body["tool"], body["seen"], admission, by=who.principal,
+                reason=body["reason"],
+            )  # fmt: skip
+            return Answer(200, defined(now))
+
+        return post_once(request, admitted)
+
+
+class QuarantineTool(ByScope):
+    """Quarantining a server's tool."""
+
+    @extend_schema(
+        operation_id="quarantine_server_tool", request=QuarantineBody, responses={200: ServerField}
+    )
+    def post(self, request: Request, server: str) -> Response:
+        """Put an admitted tool back into quarantine, for runs under way too. Raises NotFound."""
+        body, who = asked(QuarantineBody, request.data), caller(request)
+        quarantine_tool(who.tenant, known(server), body["tool"], by=who.principal, reason=body["reason"])
+        return Response(_whole(who.tenant, server))
+
+
+class RemoveToolServer(ByScope):
+    """Removing a tool server."""
+
+    @extend_schema(operation_id="remove_tool_server", request=ReasonBody, responses={200: ServerRow})
+    def post(self, request: Request, server: str) -> Response:
+        """Remove it; its tools take no further call. Raises NotFound."""
+        reason, who = asked(ReasonBody, request.data)["reason"], caller(request)
+        with tenant(who.tenant):
+            row = server_of(known(server))
+        remove_server(who.tenant, row.slug, by=who.principal, reason=reason)
+        return Response(_row(ServerNow(row=row, states={})))
+
+
+class HttpTools(ByScope):
+    """Tools that are one HTTP request."""
+
+    @extend_schema(operation_id="declare_http_tool", request=HttpToolBody, responses={201: ToolField})
+    def post(self, request: Request) -> Response:
+        """Declare one, by its request or by an operation of an OpenAPI document. Raises InvalidInput (400),
+        DefinitionRefused, EgressRefused (422), NameTaken (409)."""
+        body, who = asked(HttpToolBody, request.data), caller(request)
+        given = dict(body["declaration"])
+        if "openapi" in body:
+            found = operation_of(body["openapi"], body.get("operation", ""), server=body.get("server", ""))
+            given = {
+                "description": found.description, "input_schema": found.input_schema,
+                "output_schema": found.output_schema, **given,
+                "request": {**found.request.model_dump(), **given.get("request", {})},
+            }  # fmt: skip
+        declaration = asked_declaration(given)
+
+        def made() -> Answer:
+            now = declare_http_tool(who.tenant, declaration, by=who.principal, reason=body["reason"])
+            return Answer(201, defined(now))
+
+        return post_once(request, made)
+
+
+class PrivatePlacesDoor(ByScope):
+    """The private places that tools may reach."""
+
+    @extend_schema(operation_id="get_private_places", responses=PlacesField)
+    def get(self, request: Request) -> Response:
+        """The list in force, with its version as the ETag."""
+        with tenant(caller(request).tenant):
+            return _places(places_now())
+
+    @extend_schema(operation_id="set_private_places", request=PlacesBody, responses=PlacesField)
+    def put(self, request: Request) -> Response:
+        """Make exactly these the list, from the next call on. With If-Match only the version that was looked
+        at. Raises InvalidInput (400), Stale (412)."""
+        body, who, tag = asked(PlacesBody, request.data), caller(request), expected_tag(request)
+        expected = None if tag is None else int(tag) if tag.isdigit() else -1
+        now = set_places(
+            who.tenant, tuple(body["places"]), expected=expected, by=who.principal, reason=body["reason"]
+        )
+        return _places(now)
+
+
+class Secrets(ByScope):
+    """The secrets of the tenant: names and origins, never a value."""
+
+    reading = requires(Scope.ADMIN)
+
+    @extend_schema(operation_id="list_secrets", responses=page_of(SecretRow, "SecretPage"))
+    def get(self, request: Request) -> Response:
+        """All of them by name, in one page."""
+        rows = [_secret(one) for one in secrets_of(caller(request).tenant)]
+        return Response({"results": rows, "next": None, "previous": None})
+
+    @extend_schema(operation_id="keep_secret", request=SecretBody, responses={201: SecretRow})
+    def post(self, request: Request) -> Response:
+        """Keep one, or replace the one of this name; its value is never shown again. Raises InvalidInput."""
+        body, who = asked(SecretBody, request.data), caller(request)
+        made = keep_secret(
+            who.tenant, body["name"], body["value"], origin=body["origin"], by=who.principal,
+            reason=body["reason"],
+        )  # fmt: skip
+        return Response(_secret(made), status=201)
+
+
+def _row(one: ServerNow) -> dict[str, Any]:
+    row = one.row
+    return {
+        "name": row.slug, "kind": row.kind, "address": row.address, "origin": row.origin,
+        "secret": row.secret,
+        "protocol": row.protocol, "server": row.named, "looked_at": stamp(row.looked_at), "fault": row.fault,
+        "tools": one.states,
+    }  # fmt: skip
+
+
+def _whole(tenant_id: Any, slug: str) -> dict[str, Any]:
+    with tenant(tenant_id):
+        server: ToolServer = server_of(slug)
+        offered = offered_by(server)
+        states: dict[str, int] = {}
+        for one in offered:
+            states[one.row.state] = states.get(one.row.state, 0) + 1
+        return {**_row(ServerNow(row=server, states=states)), "offered": [_offered(one) for one in offered]}
+
+
+def _offered(one: OfferedTool) -> dict[str, Any]:
+    row = one.row
+    return {
+        "tool": row.tool, "name": row.name, "state": row.state, "why": row.why, "seen": row.seen,
+        "admitted": row.admitted, "since": stamp(row.since), "warnings": list(one.warnings),
+        "definition": one.now.model_dump(mode="json") if one.now is not None else None,
+        "before": one.before, "after": one.after,
+    }  # fmt: skip
+
+
+def _places(now: PlacesNow) -> Response:
+    body = {"places": list(now.places), "version": now.version, "reason": now.reason, "at": stamp(now.at)}
+    return Response(body, headers={"ETag": f'"{now.version}"'})
+
+
+def _secret(one: Any) -> dict[str, Any]:
+    return {"name": one.name, "origin": one.origin, "created_at": stamp(one.created_at)}

@@ -1,0 +1,93 @@
+"""Tool servers, tools without code, places and secrets for programs (R-API-2, R-TOOL-20, R-TOOL-21)."""
+
+from typing import Any
+
+import pytest
+
+from tenancy.core.roles import Role
+from tests.doors.api.program import Program, pointers, program, refusal
+from tests.doubles.mcp_server import ToolServer
+from tests.doubles.mcp_server import tool_server as tool_server
+from tests.doubles.mcp_server import tool_server_process as tool_server_process
+from tests.factories.servers import connect
+from tests.factories.world import World
+from tests.proves import proves
+
+READS = {"risk": "read_only", "reversibility": "pure", "recovery": "read_only"}
+
+
+@pytest.fixture
+def admin(world: World) -> Program:
+    """May do everything."""
+    return program(world.id, Role.ADMIN)
+
+
+@proves("R-TOOL-21", part="API")
+def test_a_program_adds_looks_and_admits(admin: Program, tool_server: ToolServer) -> None:
+    body = {"slug": "shop", "kind": "http", "address": tool_server.url, "reason": "We need it"}
+    assert refusal(admin.post("/tool-servers", body)) == (422, "egress-refused")
+    placed = admin.send("put", "/private-places", {"places": [tool_server.place], "reason": "Ours"})
+    assert (placed.status_code, placed["ETag"]) == (200, '"1"')
+    assert admin.post("/tool-servers", body).status_code == 201
+    seen = admin.post("/tool-servers/shop/look", {"reason": ""}).json()
+    assert seen["tools"] == {"quarantined": 4}
+    say = next(one for one in seen["offered"] if one["tool"] == "say")
+    asked = {"tool": "say", "seen": say["seen"], "admission": READS, "reason": "Looked at"}
+    admitted = admin.post("/tool-servers/shop/admit", asked)
+    assert (admitted.status_code, admitted.json()["name"]) == (200, "shop.say")
+    assert refusal(admin.post("/tool-servers/shop/admit", {**asked, "seen": "0" * 64})) == (412, "stale")
+    wrong = admin.post("/tool-servers/shop/admit", {**asked, "admission": {**READS, "trust": "trusted"}})
+    assert (wrong.status_code, pointers(wrong)) == (400, ["/trust"])
+    back = admin.post("/tool-servers/shop/quarantine", {"tool": "say", "reason": "Not sure"}).json()
+    assert back["tools"] == {"quarantined": 4}
+    assert refusal(admin.send("patch", "/tools/shop.say", {"enabled": True})) == (409, "quarantined")
+    assert admin.post("/tool-servers/shop/remove", {"reason": "Gone"}).status_code == 200
+    assert refusal(admin.get("/tool-servers/shop"))[0] == 404
+
+
+def test_a_server_that_does_not_answer_is_424(admin: Program, world: World, tool_server: ToolServer) -> None:
+    connect(world.id, tool_server)
+    tool_server.tell(pages="endless")
+    assert refusal(admin.post("/tool-servers/shop/look", {"reason": ""})) == (424, "server-unreachable")
+
+
+def test_places_that_were_changed_meanwhile_are_412(admin: Program) -> None:
+    body = {"places": ["a.internal:80"], "reason": "Ours"}
+    assert admin.send("put", "/private-places", body, headers={"If-Match": '"0"'}).status_code == 200
+    late = admin.send("put", "/private-places", {**body, "places": []}, headers={"If-Match": '"0"'})
+    assert refusal(late) == (412, "stale")
+
+
+@proves("R-SEC-4", part="write-only by API")
+def test_a_secret_is_named_and_never_given_back(admin: Program) -> None:
+    body = {"name": "crm", "value": "tok-9f8e7d", "origin": "https://crm.example", "reason": "A service"}
+    kept = admin.post("/secrets", body)
+    assert kept.status_code == 201
+    assert b"tok-9f8e7d" not in kept.content + admin.get("/secrets").content
+    wrong = admin.post("/secrets", {**body, "value": "tok\u00e9-9f8e7d"})
+    assert (wrong.status_code, pointers(wrong)) == (400, ["/value"])
+    assert "9f8e7d" not in wrong.content.decode()
+
+
+@proves("R-TOOL-20", part="declared by API")
+def test_a_tool_is_declared_by_an_operation_of_a_document(admin: Program) -> None:
+    document: dict[str, Any] = {
+        "openapi": "3.1.0", "servers": [{"url": "http://tools.internal:8443/v1"}],
+        "paths": {"/people/{id}": {"get": {
+            "operationId": "findPerson", "summary": "Find a person.",
+            "parameters": [{"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}],
+            "responses": {"200": {"content": {"application/json": {"schema": {"type": "object"}}}}},
+        }}},
+    }  # fmt: skip
+    declaration = {"name": "crm.find", **READS}
+    body = {
+        "declaration": declaration,
+        "openapi": document,
+        "operation": "findPerson",
+        "reason": "We need it",
+    }
+    assert refusal(admin.post("/http-tools", body)) == (422, "egress-refused")
+    missing = admin.post("/http-tools", {"declaration": declaration, "reason": "We need it"})
+    assert missing.status_code == 400
+    assert "/request" in pointers(missing)
+    assert refusal(admin.post("/http-tools", {**body, "operation": "none"})) == (422, "definition-refused")

@@ -11,11 +11,11 @@ from budgets.models import Price
 def price_for(tenant_id: UUID, provider: str, model: str, at: datetime) -> ModelPrice:
     """The price in force at `at`, to be pinned by a run. Raises PriceUnknown: by policy the run is then
     refused, or an admin declares a worst case with `declare_price`."""
-    row = (
-        Price.objects.filter(tenant_id=tenant_id, provider=provider, model=model, valid_from__lte=at)
-        .order_by("-version")
-        .first()
-    )
-    if row is not None:
-        return ModelPrice.model_validate(row.price)
-    return from_genai_prices(provider, model, at)
+    return own_price(tenant_id, provider, model, at) or from_genai_prices(provider, model, at)
+
+
+def own_price(tenant_id: UUID, provider: str, model: str, at: datetime) -> ModelPrice | None:
+    """The tenant's own price in force at `at`, its newest version; None where it declared none."""
+    mine = Price.objects.filter(tenant_id=tenant_id, provider=provider, model=model, valid_from__lte=at)
+    row = mine.order_by("-version").first()
+    return None if row is None else ModelPrice.model_validate(row.price)

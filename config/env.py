@@ -91,7 +91,9 @@ class Environment(BaseSettings):
 
     model: str | None = Field(None, validation_alias="INTERLOCK_MODEL")
     cheaper_model: str | None = Field(None, validation_alias="INTERLOCK_CHEAPER_MODEL")
-    unknown_price: str = Field("worst", pattern="^(worst|free)$", validation_alias="INTERLOCK_UNKNOWN_PRICE")
+    unknown_price: str = Field(
+        "worst", pattern="^(worst|free|refuse)$", validation_alias="INTERLOCK_UNKNOWN_PRICE"
+    )
     worst_case_usd_per_mtok: Decimal = Field(
         Decimal(20), ge=0, validation_alias="INTERLOCK_WORST_CASE_USD_PER_MTOK"
     )

@@ -1,10 +1,13 @@
 """Pinning: the exact versions a run will use from start to end (R-GRAPH-12)."""
 
+from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
 
+from budgets.core.errors import PriceUnknown
+from budgets.prices import own_price
 from orchestrator.core.boundary import Boundary
 from orchestrator.core.errors import GoalInvalid, NoModel
 from orchestrator.core.graph import CompiledGraph
@@ -23,10 +26,11 @@ class Pinned(NamedTuple):
     digest: str
 
 
-def pin(tenant_id: UUID, graph: CompiledGraph, boundary_slug: str | None) -> Pinned:
-    """Collect what is in force now and keep it by digest. Joins the caller's transaction.
+def pin(tenant_id: UUID, graph: CompiledGraph, boundary_slug: str | None, at: datetime) -> Pinned:
+    """Collect what is in force at `at` and keep it by digest. Joins the caller's transaction.
 
-    Raises GoalInvalid for an unknown boundary, NoModel where no model can play.
+    Raises GoalInvalid for an unknown boundary, NoModel where no model can play, PriceUnknown where policy
+    refuses a model whose price nobody knows.
     """
     boundary = _newest(BoundaryVersion, boundary_slug or graph.spec.boundary)
     if boundary is None:
@@ -36,7 +40,7 @@ def pin(tenant_id: UUID, graph: CompiledGraph, boundary_slug: str | None) -> Pin
     registry = RegistryVersion.objects.order_by("-version").first()
     active: dict[str, str] = dict(registry.tools) if registry is not None else {}
     tools = tuple(_tools(active))
-    profiles: tuple[ModelProfile, ...] = profiles_for(graph.spec.scenario)
+    profiles = _priced(tenant_id, profiles_for(graph.spec.scenario), at)
     if not profiles:
         raise NoModel(slug=graph.spec.slug)
     prompts = {row.slug: row for row in PromptVersion.objects.order_by("slug", "version")}
@@ -55,6 +59,20 @@ def pin(tenant_id: UUID, graph: CompiledGraph, boundary_slug: str | None) -> Pin
     found = Pinned(pins, digest("pins", body))
     _keep(tenant_id, found.digest, body)
     return found
+
+
+def _priced(tenant_id: UUID, profiles: tuple[ModelProfile, ...], at: datetime) -> tuple[ModelProfile, ...]:
+    """The profiles at the tenant's own prices where it declared any (R-BUDGET-15). One without a price cannot
+    be asked; where that is the one that plays the roles, nothing can. Raises PriceUnknown."""
+    found = [
+        profile
+        if profile.provider == "scripted"
+        else profile.evolve(price=own_price(tenant_id, profile.provider, profile.model, at) or profile.price)
+        for profile in profiles
+    ]
+    if found and found[0].price is None:
+        raise PriceUnknown(provider=found[0].provider, model=found[0].model)
+    return tuple(profile for profile in found if profile.price is not None)
 
 
 def _newest(model: type[BoundaryVersion], slug: str) -> BoundaryVersion | None:

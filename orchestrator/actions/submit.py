@@ -86,7 +86,7 @@ def submit_task(tenant_id: UUID, submitter: Submitter, asked: Submission) -> Sub
         graph = compile_graph(orjson.loads(bytes(version.body)))
         _admissible(tenant_id, version, at)
         _goal_fits(graph, asked.goal, at)
-        pinned = pin(tenant_id, graph, asked.boundary)
+        pinned = pin(tenant_id, graph, asked.boundary, at)
         run_id = fresh_id()
         asked_limits = limits_for(graph, pinned.pins, asked.goal, asked.budget)
         # The account goes first: the tenant's ceiling may be tighter than what the boundary gives.

@@ -2,9 +2,9 @@
 
 For the parent a lane is one more effect: what the lane may spend is reserved on the parent's lines, and when
 the lane ends, what it used is settled there and the rest is free again. So the sum over a family never passes
-what the parent was given, however many lanes run at once and however deep they nest, and every draw is a row of
-the parent's ledger like any other. The tenant's day and month know the parent's reservation alone: a lane holds
-no tranche of its own, or its money would be held twice.
+what the parent was given, however many lanes run at once and however deep they nest, and every draw is a row
+of the parent's ledger like any other. The tenant's day and month know the parent's reservation alone: a lane
+holds no tranche of its own, or its money would be held twice.
 """
 
 from collections.abc import Mapping

@@ -2,10 +2,11 @@
 
 from django.urls import path
 
-from approvals.api import handling, requests
+from approvals.api import handling, requests, together
 
 urlpatterns = [
     path("approvals", requests.Approvals.as_view(), name="approvals"),
+    path("approvals/decisions", together.DecisionsTogether.as_view(), name="approvals-decisions"),
     path("approvals/<str:request_id>", requests.OneApproval.as_view(), name="approval"),
     path("approvals/<str:request_id>/decisions", requests.Decisions.as_view(), name="approval-decisions"),
     path("approvals/<str:request_id>/handling", handling.Handlings.as_view(), name="approval-handling"),

@@ -4,7 +4,7 @@ All inside the tenant's context. A page is 50 rows, found by the key of the row 
 """
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import reduce
@@ -17,6 +17,7 @@ from django.db.models import Case, Exists, IntegerField, OuterRef, Q, QuerySet, 
 
 from approvals.core.lifecycle import RequestStatus
 from approvals.core.policy import RISKS, Decider, Refusal, refusal
+from approvals.core.together import Alike, alone
 from approvals.models import Decision, Request
 from approvals.ports import RunWords, asking_runs
 from approvals.queries import decisions_by_request
@@ -32,6 +33,7 @@ PAGE: Final = 50
 CAP: Final = 1_000
 PENDING: Final = RequestStatus.PENDING.value
 LINE: Final = 300
+LONGEST: Final = 64
 WORDS: Final = {
     "approve": "yes", "edit": "yes, with changes", "reject": "no", "answer": "an answer",
     "extend": "to give more", "happened": "that it happened", "not_happened": "that it did not happen",
@@ -57,6 +59,12 @@ class Filters:
         """The filters in force, as the address has them."""
         named = {"tool": self.tool, "risk": self.risk, "workflow": self.workflow}
         return {name: value for name, value in named.items() if value}
+
+
+def filters_of(given: Mapping[str, str]) -> Filters:
+    """What an address asks for; a risk class that is none is not asked for."""
+    text = {name: given.get(name, "").strip()[:LONGEST] for name in ("tool", "risk", "workflow")}
+    return Filters(**text | {"risk": text["risk"] if text["risk"] in RISKS else ""})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +102,15 @@ class Row:
     def open(self) -> bool:
         """Whether it waits."""
         return self.request.status == PENDING
+
+    @property
+    def together(self) -> bool:
+        """Whether this reader may decide it beside others."""
+        alone_because = alone(Alike(
+            kind=self.request.kind, tool=self.request.tool, definition="", risk=self.request.risk,
+            has_amount=self.request.has_amount,
+        ))  # fmt: skip
+        return self.open and self.refusal is None and not self.voted and not alone_because
 
     @property
     def agreed(self) -> int:

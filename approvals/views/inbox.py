@@ -19,6 +19,7 @@ from approvals.queries.waiting import (
     Tab,
     count,
     decided_lately,
+    filters_of,
     inbox_page,
     tools_that_ask,
 )
@@ -30,7 +31,6 @@ from tenancy.marks import mark_now
 from tenancy.pages import Member, PageRequest, page
 
 NAMES = {"mine": "Mine", "open": "All open", "snoozed": "Put aside", "decided": "Decided"}
-LONGEST = 64
 MOST_DONE = 50
 
 
@@ -39,7 +39,7 @@ MOST_DONE = 50
 def inbox(request: PageRequest) -> HttpResponse:
     """What waits for this person, what waits at all, and what was decided; one request open beside it."""
     member = request.member
-    tab, filters, done = _tab(request), _filters(request), _done(request)
+    tab, filters, done = _tab(request), filters_of(request.GET), _done(request)
     with tenant(member.tenant.id):
         seq = str(mark_now())
         decider = decider_of(member)
@@ -54,6 +54,7 @@ def inbox(request: PageRequest) -> HttpResponse:
             "lately": None if found.rows else decided_lately(),
             "landed": bool(done),
             "asked_for": "open" in request.GET,
+            "picks": tab in ("mine", "open") and sum(row.together for row in found.rows) > 1,
         }
         return render(request, "approvals/inbox.html", context)
 
@@ -95,11 +96,6 @@ def _card(
 def _tab(request: PageRequest) -> Tab:
     asked = request.GET.get("tab", "")
     return next((tab for tab in TABS if tab == asked), "mine")
-
-
-def _filters(request: PageRequest) -> Filters:
-    text = {name: request.GET.get(name, "").strip()[:LONGEST] for name in ("tool", "risk", "workflow")}
-    return Filters(**text | {"risk": text["risk"] if text["risk"] in RISKS else ""})
 
 
 def _done(request: PageRequest) -> tuple[UUID, ...]:

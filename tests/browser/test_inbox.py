@@ -218,6 +218,30 @@ def test_a_claim_by_key_shows_on_the_other_s_card_and_row(page_as: PageAs, desk:
     expect(page.locator("nav.tabs [href*=snoozed]")).to_contain_text("1")
 
 
+@proves("R-APPR-9", part="bulk from the keyboard")
+def test_several_are_picked_by_key_and_shown_side_by_side(
+    page_as: PageAs, desk: Desk, no_messages: Messages
+) -> None:
+    low: dict[str, Any] = {"risk": "network", "has_amount": False}
+    asked = [desk.ask(arguments={**ASKED, "order_id": f"A-{n}"}, **low) for n in range(3)]
+    for width, theme in ((WIDE, "light"), (NARROW, "dark"), (NARROWEST, "light")):
+        page = opened(page_as("reviewer", width=width, theme=theme))
+        axe(page)
+        no_sideways(page)
+        for key in "jxjx":
+            page.keyboard.press(key)
+        expect(page.locator("[data-pick]:checked")).to_have_count(2)
+        page.keyboard.press("b")
+        page.wait_for_url("**/approvals/together*")
+        expect(page.locator("tbody tr")).to_have_count(2)
+        axe(page)
+        no_sideways(page)
+    no_messages.expect("422")
+    page.get_by_role("button", name="Reject 2").click()
+    expect(page.locator("#notice")).to_contain_text("a reason is missing")
+    assert [desk.said(one) for one in asked] == [[], [], []]
+
+
 def furnished(desk: Desk) -> list[Request]:
     """Every kind of card."""
     return [

@@ -67,6 +67,7 @@ DOORS: dict[tuple[str, str], Scope | None] = {
     ("get", "api/v1/approvals"): Scope.READ,
     ("get", "api/v1/approvals/{request_id}"): Scope.READ,
     ("post", "api/v1/approvals/{request_id}/decisions"): Scope.READ,
+    ("post", "api/v1/approvals/decisions"): Scope.READ,
     ("get", "api/v1/approvals/{request_id}/handling"): Scope.READ,
     ("post", "api/v1/approvals/{request_id}/handling"): Scope.READ,
 }
@@ -74,6 +75,7 @@ OFFERED = {"name": "find", "description": "Finds it.", "inputSchema": {"type": "
 BODIES: dict[str, Any] = {
     "api/v1/tasks": {"workflow": "tool-loop", "goal": {"objective": "How much is 1 + 1?"}},
     "api/v1/approvals/{request_id}/decisions": {"decision": "reject"},
+    "api/v1/approvals/decisions": {"decision": "reject", "reason": "no", "requests": []},
     "api/v1/approvals/{request_id}/handling": {"do": "comment", "text": "Seen."},
     "api/v1/workflows": {
         "document": library.workflows()["tool-loop"].model_dump(mode="json", exclude_defaults=True)

@@ -280,3 +280,14 @@ def test_a_program_claims_remarks_and_lets_go(world: World, reviewer: Program) -
     for body, status in (({"do": "dance"}, 400), ({"do": "snooze"}, 422), ({"do": "comment"}, 422)):
         assert refusal(reviewer.post(f"{where}/handling", body))[0] == status
     assert said(world) == 0
+
+
+@proves("R-APPR-9", part="bulk decision by program")
+def test_a_program_decides_only_what_may_stand_together(world: World, reviewer: Program) -> None:
+    _, where = at_the_gate(world)
+    shown = {"id": where.rpartition("/")[2], "packet_digest": reviewer.get(where).json()["packet_digest"]}
+    body = {"decision": "approve", "requests": [shown]}
+    assert refusal(reviewer.post("/approvals/decisions", body)) == (422, "decision-invalid")
+    assert refusal(reviewer.post("/approvals/decisions", {**body, "requests": []}))[0] == 400
+    assert refusal(reviewer.post("/approvals/decisions", {**body, "decision": "edit"}))[0] == 400
+    assert said(world) == 0

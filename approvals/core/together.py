@@ -1,0 +1,46 @@
+"""Which requests may be decided by one press, side by side (R-APPR-9)."""
+
+from collections.abc import Sequence
+
+from pydantic import BaseModel, ConfigDict
+
+from approvals.core.policy import RISKS
+
+MOST = 20
+HIGHEST = "network"
+
+
+class Alike(BaseModel):
+    """What must be the same in requests that are decided together. `definition` is the digest of the tool's
+    version."""
+
+    model_config = ConfigDict(frozen=True)
+    kind: str
+    tool: str
+    definition: str
+    risk: str
+    has_amount: bool
+
+
+def alone(one: Alike) -> str:
+    """Why a request is decided by itself; "" where it may stand beside others."""
+    if one.kind != "action":
+        return "only calls are decided together"
+    if one.risk not in RISKS or RISKS.index(one.risk) > RISKS.index(HIGHEST):
+        return f"the risk class {one.risk} is above {HIGHEST}: each is decided by itself"
+    return "it moves money: each is decided by itself" if one.has_amount else ""
+
+
+def apart(requests: Sequence[Alike]) -> str:
+    """Why these may not be decided together; "" where they may."""
+    if not requests:
+        return "none is chosen"
+    if len(requests) > MOST:
+        return f"at most {MOST} are decided together"
+    for one in requests:
+        if why := alone(one):
+            return why
+    first = requests[0]
+    if any((one.tool, one.definition) != (first.tool, first.definition) for one in requests):
+        return "they are not for the same version of one tool"
+    return "" if all(one.risk == first.risk for one in requests) else "their risk classes differ"

@@ -1,0 +1,74 @@
+"""Requests side by side: what they share, and where they differ (R-APPR-9). Inside the tenant's context."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import orjson
+
+from approvals.core.arguments import Argument, shown_arguments
+from approvals.core.packet import Packet
+from approvals.core.policy import Decider
+from approvals.core.together import Alike, apart
+from approvals.models import Request
+from approvals.queries.waiting import Row, rows_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """One of them: its row, and by place its values where they differ (None: it has none)."""
+
+    row: Row
+    values: tuple[tuple[str, Argument | None], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Together:
+    """The table. `shared` are arguments that are the same in all, `places` where they differ; `apart` is why
+    they may not be decided together, or ""."""
+
+    rows: tuple[Beside, ...]
+    shared: tuple[Argument, ...]
+    places: tuple[str, ...]
+    apart: str
+
+    @property
+    def decidable(self) -> tuple[Row, ...]:
+        """Those that the reader may decide now."""
+        found = (one.row for one in self.rows)
+        return tuple(row for row in found if row.open and row.refusal is None and not row.voted)
+
+
+def alike(request: Request) -> Alike:
+    """What the rule looks at in a request."""
+    tool = orjson.loads(bytes(request.packet)).get("tool") or {}
+    return Alike(
+        kind=request.kind, tool=request.tool, definition=tool.get("digest", ""), risk=request.risk,
+        has_amount=request.has_amount,
+    )  # fmt: skip
+
+
+def together(requests: Sequence[Request], decider: Decider) -> Together:
+    """The requests side by side, in their order, for one reader."""
+    why = apart([alike(request) for request in requests])
+    leaves = [_leaves(request) for request in requests]
+    places = tuple(dict.fromkeys(pointer for one in leaves for pointer in one))
+    same = [place for place in places if len({one.get(place) for one in leaves}) == 1]
+    differing = tuple(place for place in places if place not in same)
+    return Together(
+        rows=tuple(
+            Beside(row=row, values=tuple((place, one.get(place)) for place in differing))
+            for row, one in zip(rows_of(requests, decider), leaves, strict=True)
+        ),
+        shared=tuple(leaves[0][place] for place in same),
+        places=differing,
+        apart=why,
+    )
+
+
+def _leaves(request: Request) -> dict[str, Argument]:
+    """A call's arguments by their places; what is no call has none."""
+    if request.kind != "action":
+        return {}
+    packet = Packet.model_validate_json(bytes(request.packet))
+    found = orjson.loads(packet.arguments) if packet.arguments else {}
+    return {one.pointer: one for one in shown_arguments(found, packet.provenance)}

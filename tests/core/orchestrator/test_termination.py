@@ -3,6 +3,7 @@
 
 from collections import Counter
 from datetime import timedelta
+from decimal import Decimal
 from random import Random
 from typing import Any
 
@@ -30,6 +31,7 @@ from orchestrator.core.events import (
     ToolAnswered,
     ToolFailed,
 )
+from orchestrator.core.freezing import dimension_of
 from orchestrator.core.goal import Goal
 from orchestrator.core.graph import CompiledGraph
 from orchestrator.core.state import State
@@ -65,6 +67,11 @@ ARGUMENTS: tuple[Any, ...] = (
     {"order_id": "A-1"},
     {"amount": "5.00", "order_id": "A-1"},
 )
+SAID = {
+    "action": ("approve", "edit", "reject", "expire"),
+    "reconciliation": ("happened", "not_happened", "cancel", "expire"),
+    "budget": ("extend", "extend", "reject", "expire"),
+}
 WORDS = ("timeout", "server_error", "unreachable", "malformed", "rejected", "script_mismatch")
 TROUBLE = ("timeout", "refused", "crashed", "malformed", "unreachable", "circuit_open")
 
@@ -113,13 +120,7 @@ def _people(play: Random, run: Simulation, effect: Effect) -> AnyEvent:
         return QuestionAnswered(
             at=run.now, request=request, answer=run.keep({"order_id": "A-2"}), decision_digest=NIL, by="x"
         )
-    kind = run.state.gates[request].kind
-    words = (
-        ("approve", "edit", "reject", "expire")
-        if kind == "action"
-        else ("happened", "not_happened", "cancel", "expire")
-    )
-    word = play.choice(words)
+    word = play.choice(SAID[run.state.gates[request].kind])
     COVERED[f"people:{word}"] += 1
     if word == "expire":
         return GateExpired(at=run.now, request=request)
@@ -133,7 +134,18 @@ def _people(play: Random, run: Simulation, effect: Effect) -> AnyEvent:
         role="reviewer",
         packet_digest=NIL,
         arguments=arguments,
+        amounts=_granted(play, run) if word == "extend" else {},
     )
+
+
+def _granted(play: Random, run: Simulation) -> dict[str, Decimal]:
+    """More of what was reached, and of the bound on transitions what follows from it."""
+    assert run.state.frozen is not None
+    name = dimension_of(run.state.frozen)
+    limits = run.state.limits | {name: run.state.limits[name] + play.choice((1, 3, 60))}
+    bound = Decimal(transition_bound(run.graph, limits))
+    more = max(bound, limits["transitions"]) - run.state.limits["transitions"]
+    return {name: limits[name] - run.state.limits[name]} | ({"transitions": more} if more else {})
 
 
 def _noise(play: Random, run: Simulation) -> AnyEvent:
@@ -223,18 +235,20 @@ def test_every_run_of_every_graph_ends_within_its_bound(capsys: pytest.CaptureFi
 def _ended(graph: CompiledGraph, play: Random) -> Simulation:
     """One run, driven against everything that `play` thinks of until it has ended."""
     bound = transition_bound(graph, manifest(graph, PINS, LIMITS).limits)
-    run = Simulation.of(graph, manifest(graph, PINS, {**LIMITS, "transitions": bound}, _goal(play)))
+    held = play.choice((PINS, ASKING))
+    run = Simulation.of(graph, manifest(graph, held, {**LIMITS, "transitions": bound}, _goal(play)))
     before = run.state
     walk = run.start()
     _hold(before, walk, run)
-    for _ in range(3 * bound):
+    for _ in range(12 * bound):
         if run.state.outcome is not None:
             break
         event, takes = _next(play, run)
         before = run.state
         _hold(before, run.feed(event, after_ms=takes), run)
     assert run.state.outcome is not None, "the run goes on and on"
-    assert run.state.version <= bound + 3 * len(graph.nodes)
+    assert run.state.version <= run.state.limits["transitions"] + 3 * len(graph.nodes)
+    assert run.state.counters.budget_requests <= held.boundary.budget_requests
     assert not run.open
     assert _one_result_each(run)
     return run
@@ -269,3 +283,4 @@ def _goal(play: Random) -> Goal:
 
 
 PINS = pins(TOOLS, BOUNDARY, (PROMPT,))
+ASKING = pins(TOOLS, BOUNDARY.evolve(on_exhaustion="request"), (PROMPT,))

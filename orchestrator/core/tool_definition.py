@@ -97,7 +97,9 @@ def read_definition(raw: Mapping[str, Any]) -> Definition:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise DefinitionRefused(detail="a tool's name is 1 to 128 letters, digits, and . _ - /")
     description, title = _text(raw, "description"), _text(raw, "title")
-    annotations = raw.get("annotations") or {}
+    annotations = raw.get("annotations")
+    if annotations is None:
+        annotations = {}
     if not isinstance(annotations, dict):
         raise DefinitionRefused(detail="the annotations are no object")
     output = raw.get("outputSchema")

@@ -1,0 +1,224 @@
+"""Tools without code, in runs, against a real service: sent once, with its secret, verified, looked up."""
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import orjson
+import pytest
+from pytest_django import Settings
+
+from orchestrator.actions.http_tools import declare_http_tool
+from orchestrator.actions.places import set_places
+from orchestrator.core.errors import EgressRefused, NameTaken
+from orchestrator.core.tool_admission import asked_declaration
+from orchestrator.queries.tools import ToolNow
+from tenancy.core.errors import InvalidInput, SecretUnusable
+from tenancy.secrets import keep_secret, revoke_secret
+from tests.conftest import House
+from tests.doubles.openai_server import Call
+from tests.factories.foreign import Obedient, called, foreign, onwards
+from tests.factories.servers import CHANGES, READS, let_in
+from tests.factories.world import World, make_world
+from tests.proves import proves
+
+TEXT = {"type": "string", "maxLength": 200}
+NOTE = {"person": "ada", "text": "Thank you."}
+
+
+class Crm:
+    """A service with notes, that writes down every request."""
+
+    def __init__(self) -> None:
+        self.seen: list[dict[str, Any]] = []
+        self.notes: list[dict[str, Any]] = []
+        self.fails = False
+        self.redirect = ""
+        crm = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self._note(None)
+                if crm.redirect:
+                    self._say(302, {}, location=crm.redirect)
+                elif "/notes?" in self.path:
+                    key = self.path.partition("key=")[2]
+                    self._say(200, {"notes": [note for note in crm.notes if note["key"] == key]})
+                else:
+                    self._say(200, {"email": "ada@example.org", "said": self.headers["x-token"]})
+
+            def do_POST(self) -> None:
+                body = orjson.loads(self.rfile.read(int(self.headers["content-length"])))
+                self._note(body)
+                note = {"id": f"n{len(crm.notes)}", "key": self.headers["idempotency-key"], **body}
+                crm.notes.append(note)
+                self._say(500 if crm.fails else 201, note)
+
+            def _note(self, body: Any) -> None:
+                crm.seen.append({"path": self.path, "token": self.headers["x-token"], "body": body})
+
+            def _say(self, status: int, document: Any, location: str = "") -> None:
+                body = orjson.dumps(document)
+                self.send_response(status)
+                self.send_header("content-type", "application/json")
+                self.send_header("content-length", str(len(body)))
+                if location:
+                    self.send_header("location", location)
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class names it so
+                """Quiet."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.place = f"127.0.0.1:{self._server.server_address[1]}"
+        self.origin = f"http://{self.place}"
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+
+    def close(self) -> None:
+        """End it."""
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@pytest.fixture
+def crm() -> Iterator[Crm]:
+    """A service of this test's own."""
+    found = Crm()
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def world(house: House, crm: Crm) -> World:
+    """A furnished house that may reach the service, with a secret for it."""
+    found = make_world(house)
+    set_places(found.id, (crm.place,), expected=None, by=None, reason="Ours.")
+    keep_secret(found.id, "crm", "tok-31415926", origin=crm.origin, by=None)
+    return found
+
+
+def find(crm: Crm, **more: Any) -> dict[str, Any]:
+    """A tool that reads."""
+    return {
+        "name": "crm.find", "description": "Find a person.", **READS,
+        "input_schema": {"type": "object", "properties": {"person": TEXT}, "required": ["person"]},
+        "request": {
+            "method": "GET", "url": f"{crm.origin}/people/{{person}}", "secret": "crm",
+            "secret_header": "X-Token", "secret_form": "{secret}",
+        }, **more,
+    }  # fmt: skip
+
+
+def add(crm: Crm, **more: Any) -> dict[str, Any]:
+    """A tool that changes something."""
+    return {
+        "name": "crm.add_note", "description": "Add a note.", **CHANGES,
+        "input_schema": {
+            "type": "object", "properties": {"person": TEXT, "text": TEXT}, "required": ["text"],
+        },
+        "output_schema": {"type": "object", "required": ["id"]},
+        "verifier": {"name": "schema", "equal": {"/result/text": "/arguments/text"}},
+        "request": {"method": "POST", "url": f"{crm.origin}/people/{{person}}/notes", "body": "rest"}, **more,
+    }  # fmt: skip
+
+
+def declare(world: World, given: dict[str, Any]) -> ToolNow:
+    """Declare it, and let the tool loop call it."""
+    made = declare_http_tool(world.id, asked_declaration(given), by=None, reason="We need it.")
+    let_in(world, "crm")
+    return made
+
+
+def asking(world: World, settings: Settings, *calls: Call) -> Any:
+    """A run that asks for these calls."""
+    with foreign(settings, Obedient(*calls)):
+        run = world.submit("tool-loop", "Do it.")
+        onwards(world, run)
+        for request in world.open_requests(run):
+            world.decide(request, world.people.approver)
+        onwards(world, run)
+    return run
+
+
+@proves("R-TOOL-20", part="a read without code")
+def test_a_declared_read_is_made_with_its_secret_which_nobody_sees(
+    world: World, crm: Crm, settings: Settings
+) -> None:
+    declare(world, find(crm))
+    run = asking(world, settings, called("crm.find", person="ada"))
+    assert crm.seen == [{"path": "/people/ada", "token": "tok-31415926", "body": None}]
+    assert world.run(run).terminal_code == "SUCCESS"
+    (fact,) = world.said(run, "fact_committed")
+    assert fact["trust"] == "untrusted"
+    assert "tok-31415926" not in str([world.said(run, kind) for kind in set(world.kinds(run))])
+    world.sound(run)
+
+
+@proves("R-TOOL-20", part="a change without code waits for its approval")
+def test_a_declared_change_waits_happens_once_and_is_verified(
+    world: World, crm: Crm, settings: Settings
+) -> None:
+    declare(world, add(crm))
+    run = asking(world, settings, called("crm.add_note", **NOTE))
+    assert [note["text"] for note in crm.notes] == ["Thank you."]
+    assert world.run(run).terminal_code == "SUCCESS"
+    assert len(world.said(run, "approval_requested")) == 1
+    world.sound(run)
+
+
+@proves("R-TOOL-9", part="a declared look-up")
+def test_a_declared_change_that_failed_after_it_was_made_is_found_and_not_repeated(
+    world: World, crm: Crm, settings: Settings
+) -> None:
+    lookup = {"path": "/notes", "arguments": {"key": "/key"}, "found": "/notes"}
+    declare(world, add(crm, recovery="lookup", lookup=lookup, conclusive=True))
+    crm.fails = True
+    run = asking(world, settings, called("crm.add_note", **NOTE))
+    assert [one["resolution"] for one in world.said(run, "call_recovered")] == ["found"]
+    assert len(crm.notes) == 1
+    world.sound(run)
+
+
+@proves("P8", part="a declared tool's redirect")
+def test_a_redirect_of_a_declared_read_leads_nowhere_else(world: World, crm: Crm, settings: Settings) -> None:
+    declare(world, find(crm))
+    crm.redirect = "http://169.254.169.254/latest/meta-data"
+    run = asking(world, settings, called("crm.find", person="ada"))
+    assert len(crm.seen) == 1
+    assert world.said(run, "fact_committed") == []
+
+
+def test_what_an_admin_takes_away_is_gone_at_the_next_call(
+    world: World, crm: Crm, settings: Settings
+) -> None:
+    declare(world, find(crm))
+    revoke_secret(world.id, "crm", by=None, reason="Leaked.")
+    asking(world, settings, called("crm.find", person="ada"))
+    keep_secret(world.id, "crm", "tok-2", origin=crm.origin, by=None)
+    set_places(world.id, (), expected=None, by=None, reason="No more.")
+    asking(world, settings, called("crm.find", person="ada"))
+    assert crm.seen == []
+
+
+def test_a_declaration_is_refused_for_its_name_place_secret_or_reader(world: World, crm: Crm) -> None:
+    reader = {"name": "read_back", "read_back": {"tool": "payments.refund", "arguments": {}}}
+    for given, error in (
+        (find(crm, name="mail.find_all"), NameTaken),
+        (find(crm, request={"method": "GET", "url": "http://10.0.0.9/x"}), EgressRefused),
+        (find(crm, request={"method": "GET", "url": f"{crm.origin}/x", "secret": "none"}), SecretUnusable),
+        (add(crm, verifier=reader), InvalidInput),
+    ):
+        with pytest.raises(error):
+            declare_http_tool(world.id, asked_declaration(given), by=None, reason="We need it.")
+    keep_secret(world.id, "other", "tok-2", origin="https://other.example", by=None)
+    elsewhere = {"method": "GET", "url": f"{crm.origin}/x", "secret": "other"}
+    with pytest.raises(SecretUnusable, match="kept for"):
+        declare_http_tool(world.id, asked_declaration(find(crm, request=elsewhere)), by=None, reason="No.")
+
+
+def test_the_same_again_is_the_version_that_stands_and_a_change_is_a_new_one(world: World, crm: Crm) -> None:
+    assert declare(world, find(crm)).spec.version == 1
+    assert declare(world, find(crm)).spec.version == 1
+    assert declare(world, find(crm, timeout_ms=900)).spec.version == 2

@@ -75,7 +75,37 @@ SELECT r.tenant_id, r.id, now() - ({EVENTS} - n) * interval '1 second', n, 8,
 HEAD = f"""
 UPDATE orchestrator_run SET event_seq = {EVENTS}, status = 'in_progress', started_at = now()
  WHERE id = %(run)s"""
-TABLES = "orchestrator_run, orchestrator_intent, budgets_line, traces_event"
+# An ended run of a tenant has a closed tranche, figures, and its share of a day's spending.
+ACCOUNTS = """
+INSERT INTO budgets_account (id, tenant_id, kind, run_id, currency, opened_at, closed_at)
+SELECT r.id, r.tenant_id, 'run', r.id, 'USD', r.created_at, r.finished_at
+  FROM orchestrator_run r, orchestrator_run o
+ WHERE o.id = %(run)s AND r.tenant_id = o.tenant_id AND r.id <> o.id"""
+TRANCHES = """
+INSERT INTO budgets_tranche (id, tenant_id, run_account_id, day_id, month_id, starts_at, ends_at, held, used,
+  reserved, booked, opened_at, closed_at)
+SELECT gen_random_uuid(), r.tenant_id, r.id, gen_random_uuid(), gen_random_uuid(), r.created_at,
+  r.created_at + interval '1 day', 0, 0, 0, 0.1, r.created_at, r.created_at
+  FROM orchestrator_run r, orchestrator_run o
+ WHERE o.id = %(run)s AND r.tenant_id = o.tenant_id AND r.id <> o.id"""
+FIGURES = """
+INSERT INTO budgets_runfigures (id, tenant_id, workflow, terminal_code, ended_at, cost, cost_limit, steps,
+  steps_limit, depth, depth_limit, tokens, tokens_limit, seconds, seconds_limit)
+SELECT r.id, r.tenant_id, r.workflow, r.terminal_code, r.finished_at,
+  (abs(hashtext(r.id::text)) % 1000) / 1000.0, 1, abs(hashtext(r.id::text)) % 12, 15, 0, 2,
+  abs(hashtext(r.id::text)) % 40000, 50000, abs(hashtext(r.id::text)) % 170, 180
+  FROM orchestrator_run r, orchestrator_run o
+ WHERE o.id = %(run)s AND r.tenant_id = o.tenant_id AND r.finished_at IS NOT NULL"""
+SPENT = """
+INSERT INTO budgets_dayspend (id, tenant_id, day, workflow, kind, name, usd, calls)
+SELECT gen_random_uuid(), r.tenant_id, current_date - d, r.workflow || '-' || w, 'tool', 'tool.' || t, d + t,
+  d
+  FROM orchestrator_run r, generate_series(0, 60) d, generate_series(1, 10) w, generate_series(1, 10) t
+ WHERE r.id = %(run)s"""
+TABLES = (
+    "orchestrator_run, orchestrator_intent, budgets_line, budgets_account, budgets_tranche,"
+    " budgets_runfigures, budgets_dayspend, traces_event"
+)
 
 
 class Told(NamedTuple):
@@ -130,6 +160,10 @@ def _addresses(run: UUID) -> dict[str, str]:
         "run, search": f"/runs/{run}?q=c777",
         "run, facts": f"/runs/{run}?tab=facts",
         "run, ledger": f"/runs/{run}?tab=ledger",
+        "budgets": "/budgets",
+        "budgets, figures": "/budgets/figures",
+        "budgets, ledger": "/budgets/ledger",
+        "budgets, a run's ledger": f"/budgets/ledger?run={run}",
         "submit form": "/new/support-refund",
     }
 
@@ -171,7 +205,7 @@ def _fill(superuser: psycopg.Connection, run: UUID) -> None:
     started = perf_counter()
     # The guards judge moves; these rows were never moved.
     superuser.execute("SET session_replication_role = replica")
-    for statement in (MANY, LINES, CALLED, LONG, HEAD):
+    for statement in (MANY, ACCOUNTS, LINES, TRANCHES, FIGURES, SPENT, CALLED, LONG, HEAD):
         superuser.execute(statement.replace(" % ", " %% ").encode(), {"run": run})
     superuser.execute("RESET session_replication_role")
     superuser.execute(f"VACUUM ANALYZE {TABLES}".encode())

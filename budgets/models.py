@@ -122,6 +122,12 @@ class Tranche(TenantOwned):
                 condition=Q(closed_at=None) | Q(held=0, used=0, reserved=0),
             ),
         ]
+        # None of its columns changes while a run draws on its tranche.
+        indexes: ClassVar = [
+            models.Index(
+                fields=["tenant", "day", "month"], condition=Q(closed_at=None), name="budgets_tranche_open"
+            ),
+        ]
 
 
 class Entry(TenantOwned):

@@ -18,7 +18,7 @@ WHOSE: Final = MappingProxyType({"": "the tenant", "key_": "one key or person"})
 WHAT: Final = MappingProxyType(
     {
         "submissions_per_minute": "tasks a minute",
-        "concurrent_runs": "runs queued or at work at once",
+        "concurrent_runs": "runs queued or at work",
         "queue_depth": "runs waiting for a worker",
     }
 )

@@ -83,8 +83,11 @@ def tenant_spending(at: datetime) -> Mapping[str, Decimal]:
     """
     cursor = raw_cursor()
     cursor.execute(
-        """SELECT a.kind, l.used + coalesce((SELECT sum(t.used) FROM budgets_tranche t
-                    WHERE t.closed_at IS NULL AND a.id IN (t.day_id, t.month_id)), 0)
+        """WITH held AS MATERIALIZED (
+               SELECT day_id, month_id, sum(used) AS used FROM budgets_tranche
+                WHERE tenant_id = %(tenant)s AND closed_at IS NULL GROUP BY day_id, month_id)
+           SELECT a.kind, l.used + coalesce((SELECT sum(held.used) FROM held
+                    WHERE a.id IN (held.day_id, held.month_id)), 0)
              FROM budgets_account a JOIN budgets_line l ON l.tenant_id = a.tenant_id AND l.account_id = a.id
             WHERE a.tenant_id = %(tenant)s AND a.window_start <= %(at)s AND a.window_end > %(at)s""",
         {"tenant": _here(), "at": at},

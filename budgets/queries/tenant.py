@@ -19,9 +19,11 @@ from tenancy.core.errors import OutsideTenant
 
 # A line holds what was booked and what tranches hold; what runs have drawn on an open tranche is spent too.
 _WINDOWS: Final = """
+WITH held AS MATERIALIZED (
+  SELECT day_id, month_id, sum(used) AS used FROM budgets_tranche
+   WHERE tenant_id = %(tenant)s AND closed_at IS NULL GROUP BY day_id, month_id)
 SELECT a.kind, a.id, a.window_start, a.window_end, l."limit", l.used, l.reserved,
-       coalesce((SELECT sum(t.used) FROM budgets_tranche t
-                  WHERE t.closed_at IS NULL AND a.id IN (t.day_id, t.month_id)), 0)
+       coalesce((SELECT sum(held.used) FROM held WHERE a.id IN (held.day_id, held.month_id)), 0)
   FROM budgets_account a JOIN budgets_line l ON l.tenant_id = a.tenant_id AND l.account_id = a.id
  WHERE a.tenant_id = %(tenant)s AND a.kind = ANY(%(kinds)s) AND a.window_end > %(since)s
    AND a.window_start <= %(at)s

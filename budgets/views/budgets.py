@@ -1,7 +1,7 @@
 """GET and POST /budgets, POST /budgets/rates: what is spent, what may be, and how much may come in
 (R-UI-7, R-BUDGET-9, 10, 11, 14)."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -10,7 +10,6 @@ from django import forms
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
-from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
 from budgets.actions import (
@@ -21,7 +20,8 @@ from budgets.actions import (
     newest_rates,
 )
 from budgets.core.ceilings import Ceilings
-from budgets.core.rates import NAMES, Rates, worded
+from budgets.core.rates import NAMES, WHAT, Rates, worded
+from budgets.core.vector import ZERO
 from budgets.queries.alerts import standing_alerts
 from budgets.queries.spending import Spending, daily_by_model, of_month, spending
 from budgets.queries.tenant import (
@@ -32,6 +32,7 @@ from budgets.queries.tenant import (
     rate_versions,
     windows_now,
 )
+from budgets.views.columns import HEIGHT, WIDTH, columns_of
 from tenancy.clock import database_now
 from tenancy.context import raw_cursor, tenant
 from tenancy.core.errors import Stale
@@ -164,8 +165,11 @@ def _shown(
             "ceilings": ceilings,
             "form": _again(form, ceilings.tag) or _ceilings_form(ceilings),
             "rates_form": _again(rates_form, limits.tag) or _rates_form(limits),
-            "limits": [(worded(name), limit) for name, limit in limits],
-            "bars": [_bar(one) for one in days(at, DAYS)],
+            "limits": [
+                (_capital(word), getattr(limits, name), getattr(limits, f"key_{name}"))
+                for name, word in WHAT.items()
+            ],
+            **_last_days(days(at, DAYS + 1), at, ZoneInfo(house.time_zone)),
             "by_model": _by_model(at, request),
             "largest": largest_runs(windows["tenant_day"].start),
             "versions": versions,
@@ -232,8 +236,14 @@ def _window(window: Window, at: datetime) -> dict[str, Any]:
     return {"word": WORDS[window.kind], "window": window, "soft": soft, "outlook": window.outlook(at)}
 
 
-def _bar(day: Window) -> tuple[str, Decimal, str]:
-    return f"{timezone.localtime(day.start):%d %b}", day.spent, _money(day.spent)
+def _last_days(known: list[Window], at: datetime, zone: ZoneInfo) -> dict[str, Any]:
+    """The last 30 days, those without a run among them: as columns, and as a table, newest first."""
+    today = at.astimezone(zone).date()
+    spent = {day.start.astimezone(zone).date(): day.spent for day in known}
+    dates = [today - timedelta(days=number) for number in reversed(range(DAYS))]
+    amounts = [spent.get(date, ZERO) for date in dates]
+    rows = [(f"{date:%d %b}", amount, _money(amount)) for date, amount in zip(dates, amounts, strict=True)]
+    return {"bars": rows[::-1], "columns": columns_of(amounts), "width": WIDTH, "height": HEIGHT}
 
 
 def _share(usd: Decimal, calls: int) -> str:

@@ -8,24 +8,14 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from budgets.core.spread import BINS, Spread
+from budgets.core.spread import Spread
 from budgets.queries.spending import METRICS, RUNS, spreads, workflows_run
+from budgets.views.columns import HEIGHT, WIDTH, Column, columns_of
 from tenancy.context import tenant
 from tenancy.core.roles import Scope
 from tenancy.pages import PageRequest, page
 
 WORDS = {"steps": "Steps", "depth": "Depth", "tokens": "Tokens", "cost": "Cost", "seconds": "Time at work"}
-WIDTH, HEIGHT = 320, 48
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
-    """One bar of a small chart, in its units."""
-
-    x: str
-    y: str
-    width: str
-    height: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,25 +39,15 @@ def figures(request: PageRequest) -> HttpResponse:
         workflow = asked if asked in known else next(iter(known), "")
         found = spreads(workflow) if workflow else {}
     shown = [
-        Shown(name=name, word=WORDS[name], unit=METRICS[name], spread=spread, columns=columns_of(spread.bins))
+        Shown(
+            name=name,
+            word=WORDS[name],
+            unit=METRICS[name],
+            spread=spread,
+            columns=columns_of([Decimal(number) for number in spread.bins]),
+        )
         for name, spread in found.items()
     ]
     context = {"workflows": known, "workflow": workflow, "shown": shown, "most": RUNS}
     context |= {"width": WIDTH, "height": HEIGHT}
     return render(request, "budgets/figures.html", context)
-
-
-def columns_of(bins: tuple[int, ...]) -> tuple[Column, ...]:
-    """The chart's bars, the tallest as high as the chart; what is not nothing is seen."""
-    tallest, step = max(bins) or 1, Decimal(WIDTH) / BINS
-    return tuple(
-        Column(
-            x=f"{place * step:.1f}",
-            y=f"{HEIGHT - height}",
-            width=f"{step - 2:.1f}",
-            height=f"{height}",
-        )
-        for place, number in enumerate(bins)
-        if number
-        for height in (max(2, number * HEIGHT // tallest),)
-    )

@@ -15,7 +15,8 @@ from traces.core.canonical import plain
 
 
 class Trip(Value):
-    """One breaker's event. `account`: whose line refused the reservation, the run's own or the tenant's."""
+    """One breaker's event. `account`: who refused the reservation, where one was: the `run`'s own line, the
+    `estimate` of what it still needs, or a line of the tenant's."""
 
     breaker: str
     reason: str
@@ -100,6 +101,10 @@ _NARROWED: Final = Words(
     "The oldest {subject} stayed out of the prompt.",
     "What they brought stands in it as facts, and whole in the trace.",
 )  # fmt: skip
+_FORESEEN: Final = Words(
+    "Budget gate", "what is left to do needs {actual} of {reason} at least, and {limit} was left",
+    "The next step was not started: the run could not have finished.", _GIVE_MORE,
+)  # fmt: skip
 _OVERRUN: Final = Words(
     "Circuit", "{subject} reported {actual} of a dimension of which {limit} was reserved",
     "Nothing more is asked of it in this run.", "Have an administrator look at the model's profile.",
@@ -133,7 +138,7 @@ def told_of(trip: Trip, setters: Setters) -> Told:
 
 def set_by(trip: Trip, setters: Setters) -> str:
     """Whose limit it was."""
-    if trip.account != "run":
+    if trip.account.startswith("tenant"):
         return "the tenant's ceiling"
     if trip.breaker in _BY_BOUNDARY or trip.reason == "repeated_denials":
         return setters.boundary
@@ -197,6 +202,8 @@ def _words(trip: Trip) -> Words:
         return _NARROWED
     if trip.breaker == "circuit" and trip.reason == "overrun":
         return _OVERRUN
+    if trip.breaker == "budget_gate" and trip.account == "estimate":
+        return _FORESEEN
     return WORDS.get(trip.breaker, _UNKNOWN)
 
 

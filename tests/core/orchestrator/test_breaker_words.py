@@ -59,6 +59,12 @@ def test_a_gate_says_what_was_needed_and_what_was_left() -> None:
     assert told.what == "the next step needed 0.25 of cost usd, and 0.01 was left"
 
 
+def test_a_gate_that_foresaw_the_end_says_so_and_whose_limit_it_was() -> None:
+    told = told_of(trip("budget_gate", "model_turns").evolve(account="estimate"), SETTERS)
+    assert told.what == "what is left to do needs 3 of model turns at least, and 2 was left"
+    assert told.set_by == "the task, as Ada submitted it"
+
+
 def test_an_unknown_breaker_of_a_later_version_is_said_plainly() -> None:
     assert told_of(Trip(breaker="new", reason="some_reason"), SETTERS).what.startswith("some reason")
 

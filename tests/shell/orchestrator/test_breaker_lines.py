@@ -35,9 +35,9 @@ def test_a_run_out_of_turns_says_who_set_the_limit(world: World) -> None:
     assert world.drive(run).terminal_code == "BUDGET_EXHAUSTED"
     (line,) = lines(world, run)
     assert (line.breaker, line.times) == ("budget_gate", 1)
-    assert line.told.what == "the next step needed 1 of model turns, and 0 was left"
+    assert line.told.what == "what is left to do needs 1 of model turns at least, and 0 was left"
     assert line.told.set_by.startswith("the task, as ")
-    assert line.told.refused == "That step was not started."
+    assert line.told.refused == "The next step was not started: the run could not have finished."
 
 
 def test_a_gated_call_is_a_line_of_its_tool(world: World) -> None:

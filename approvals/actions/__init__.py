@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-import jsonschema_rs
 import psycopg
 from django.db import IntegrityError, transaction
 
@@ -38,6 +37,7 @@ from approvals.queries.people import asked_of, decider_of
 from approvals.signals import Settlement, request_settled
 from tenancy.clock import database_now
 from tenancy.context import tenant
+from tenancy.core.schemas import validator_of
 from tenancy.ids import fresh_id
 from tenancy.queries import Standing, standing_of
 from traces.core.canonical import canonical_outside
@@ -199,7 +199,7 @@ def _answer(request: Request, word: Word) -> bytes | None:
         raise DecisionInvalid(detail=str(error), pointer="/answer") from None
     if len(kept) > LARGEST_ANSWER:
         raise DecisionInvalid(detail=f"an answer has at most {LARGEST_ANSWER} bytes", pointer="/answer")
-    fault = next(jsonschema_rs.validator_for(request.answer_schema or {}).iter_errors(word.answer), None)
+    fault = next(validator_of(request.answer_schema or {}).iter_errors(word.answer), None)
     if fault is not None:
         where = "/".join(["", "answer", *map(str, fault.instance_path)])
         raise DecisionInvalid(detail=fault.message[:300], pointer=where)

@@ -26,6 +26,7 @@ from orchestrator.actions.seed import furnish
 from orchestrator.actions.submit import Submission, Submitter, submit_task
 from orchestrator.core.goal import Goal
 from orchestrator.models import Run
+from orchestrator.runtime.held import Heartbeat
 from orchestrator.runtime.loop import Worker
 from orchestrator.runtime.process import make_worker
 from tenancy.actions import add_member, add_person, create_tenant, principal_of
@@ -81,7 +82,8 @@ def measure(superuser: psycopg.Connection) -> None:
     """Run the blocks and print."""
     settings.INTERLOCK_SLICE_SECONDS = SLICE_SECONDS
     house, who = _house()
-    worker = make_worker()
+    worker, heartbeat = make_worker(), Heartbeat()
+    heartbeat.start()
     floor = Floor(superuser)
     floor.block(200)
     blocks: dict[int, list[Block]] = {1: [], AT_ONCE: []}
@@ -91,6 +93,7 @@ def measure(superuser: psycopg.Connection) -> None:
     for _ in range(BLOCKS):
         for runs, measured in blocks.items():
             measured.append(_block(superuser, floor, (house, who, worker), (pools[runs], runs)))
+    heartbeat.stop()
     for runs, measured in blocks.items():
         _print(runs, measured)
     _flatness(superuser, blocks[1][-1].last)

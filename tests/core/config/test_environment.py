@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from pydantic import ValidationError
+from pydantic import SecretStr, ValidationError
 
 from config.children import open_to_others
 from config.databases import database
@@ -107,3 +107,27 @@ def test_a_closed_folder_above_closes_what_is_below(tmp_path: Path) -> None:
     below.parent.mkdir(mode=0o700)
     below.touch(mode=0o644)
     assert not open_to_others(below)
+
+
+@pytest.mark.parametrize(
+    ("url", "host", "port", "tls", "ssl"),
+    [
+        ("smtp://bob:p%40ss@mail.example", "mail.example", 587, True, False),
+        ("smtps://mail.example", "mail.example", 465, False, True),
+        ("smtp+plain://mail.example:2525", "mail.example", 2525, False, False),
+    ],
+)
+@proves("R-BUDGET-10", part="mail server")
+def test_a_mail_server_is_named_by_one_address(url: str, host: str, port: int, tls: bool, ssl: bool) -> None:
+    found = Environment(INTERLOCK_SMTP_URL=SecretStr(url)).mail
+    assert (found["EMAIL_HOST"], found["EMAIL_PORT"]) == (host, port)
+    assert (found["EMAIL_USE_TLS"], found["EMAIL_USE_SSL"]) == (tls, ssl)
+    if "@mail" in url:
+        assert (found["EMAIL_HOST_USER"], found["EMAIL_HOST_PASSWORD"]) == ("bob", "p@ss")
+
+
+def test_without_a_mail_server_letters_go_to_the_log_and_a_wrong_one_is_refused() -> None:
+    assert Environment().mail["EMAIL_BACKEND"].endswith("console.EmailBackend")
+    for wrong in ("http://mail.example", "smtp://"):
+        with pytest.raises(ValueError, match="INTERLOCK_SMTP_URL"):
+            _ = Environment(INTERLOCK_SMTP_URL=SecretStr(wrong)).mail

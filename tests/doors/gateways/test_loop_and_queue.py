@@ -133,6 +133,21 @@ def test_a_wake_up_names_the_job_and_the_run(monkeypatch: pytest.MonkeyPatch, va
     assert named.count(("orchestrator.advance_run", {"run_id": str(run)})) == 1
 
 
+@proves("R-BUDGET-11", part="a message is a turn")
+def test_an_offer_is_a_turn_in_a_queue_of_its_own_and_names_no_run(
+    monkeypatch: pytest.MonkeyPatch, valkey: EmbeddedValkey
+) -> None:
+    monkeypatch.setattr(queue, "_quiet_until", 0.0)
+    monkeypatch.setattr(queue, "current_app", _celery(valkey.url.replace("unix://", "redis+socket://", 1)))
+    with Redis.from_url(valkey.url) as client:
+        before = cast("int", client.llen("interlock:turns"))
+        assert queue.offer(fresh_id())
+        posted = [json.loads(one) for one in cast("list[bytes]", client.lrange("interlock:turns", 0, -1))]
+    assert len(posted) == before + 1
+    assert posted[0]["headers"]["task"] == "orchestrator.take_turn"
+    assert json.loads(base64.b64decode(posted[0]["body"]))[1] == {}
+
+
 class _NoDatabase:
     run = UUID(int=7)
 

@@ -13,6 +13,7 @@ from pytest_django.fixtures import Settings
 from config.celery import _tell_prometheus
 from config.metrics import serve
 from config.plan import free_port
+from orchestrator.actions.circuits import TenantCircuits
 from orchestrator.gateways.tally import BREAKER, TALLY
 from tests.conftest import House
 from tests.doubles.company import Company
@@ -56,6 +57,18 @@ def test_breakers_are_no_calls() -> None:
     samples = told(port)
     assert samples['interlock_breakers_tripped_total{breaker="budget_gate",reason="test_reason"}'] == 1
     assert not any('gateway="breaker"' in name for name in samples)
+
+
+@proves("R-BUDGET-13", part="metric")
+def test_changes_of_circuits_are_told_and_are_no_calls(world: World) -> None:
+    sample = 'interlock_circuits_changed_total{state="open",subject="orders.lookup"}'
+    port = free_port()
+    assert serve("127.0.0.1", port)
+    before = told(port).get(sample, 0.0)
+    TenantCircuits(world.id).trip("tool", "orders.lookup", "timeout")
+    samples = told(port)
+    assert samples[sample] == before + 1
+    assert not any('gateway="circuit"' in name for name in samples)
 
 
 def test_a_worker_serves_only_where_a_port_is_given(

@@ -52,3 +52,13 @@ def test_a_run_without_any_has_no_line(world: World) -> None:
     run = world.submit("tool-loop", SUM)
     world.drive(run)
     assert lines(world, run) == ()
+
+
+def test_a_prompt_that_was_too_long_stops_the_run_and_replays_so(world: World) -> None:
+    run = world.submit("tool-loop", SUM, budget={"context_tokens": 500})
+    found = world.drive(run)
+    assert (found.terminal_code, found.reason) == ("BUDGET_EXHAUSTED", "context_tokens")
+    assert "model_called" not in world.kinds(run)
+    (line,) = lines(world, run)
+    assert line.told.set_by.startswith("the task, as ")
+    world.sound(run)

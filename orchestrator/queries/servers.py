@@ -71,9 +71,12 @@ def server_of(slug: str) -> ToolServer:
 
 
 def offered_by(server: ToolServer) -> list[OfferedTool]:
-    """What a server offers or once offered: what waits for an admin first."""
+    """What a server offers or once offered: what waits for an admin first, and of that what changed."""
     order = {"quarantined": 0, "admitted": 1, "refused": 2, "gone": 3}
-    rows = sorted(ServerTool.objects.filter(server=server), key=lambda row: (order[row.state], row.tool))
+    rows = sorted(
+        ServerTool.objects.filter(server=server),
+        key=lambda row: (order[row.state], row.admitted in ("", row.seen), row.tool),
+    )
     wanted = {digest for row in rows for digest in (row.seen, row.admitted) if digest}
     known = {
         (found.tool, found.digest): Definition.model_validate_json(bytes(found.body))

@@ -58,6 +58,8 @@ function add(carrier, target, top) {
   const rows = rowsOf(carrier).filter((row) => !byId(row.id) && !queue.rows.some((one) => one.id && one.id === row.id));
   if (!rows.length) return;
   tell(queue.word, rows.length);
+  // A place that is kept free takes them without moving anything, wherever the reader is.
+  if (target.dataset.reserved !== undefined) return void insert(target, rows, top);
   const box = target.getBoundingClientRect(), inView = top ? box.top >= 0 : box.bottom <= innerHeight + 80;
   if (inView && !queue.rows.length && target.dataset.follow !== "off" && !target.matches(":hover, :focus-within")) {
     const last = insert(target, rows, top);

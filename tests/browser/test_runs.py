@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import PageAs
-from tests.browser.harness import NARROW, NARROWEST, WIDE, axe, no_sideways
+from tests.browser.harness import NARROW, NARROWEST, WIDE, Messages, axe, no_sideways
 from tests.doors.pages.people import HOSTILE, refund
 from tests.doors.pages.people import world as world
 from tests.doubles.company import Company
@@ -134,7 +134,7 @@ def test_rows_arrive_without_moving_what_is_read(page_as: PageAs, world: World, 
     expect(page.locator("#run-standing")).to_contain_text("Succeeded", timeout=15_000)
     expect(page.locator("#live-new")).to_contain_text("new row")
     assert page.locator("#timeline-rows > li").count() == rows
-    assert page.evaluate("window.shifts") == 0
+    assert page.evaluate("[window.shifts, window.shifted]") == [0, []]
     page.locator("#live-new").click()
     expect(page.locator("#timeline-rows > li").last).to_contain_text("Run ended")
     shown = page.locator("#timeline-rows > li").evaluate_all("rows => rows.map((row) => row.id)")
@@ -153,3 +153,31 @@ def test_a_run_can_be_read_and_cancelled_without_scripts(page_as: PageAs, runs: 
     page.locator("#row-12 summary").first.click()
     page.locator("#row-12").get_by_role("link", name="Open this row").click()
     expect(page.get_by_text("Answer observed")).to_be_visible()
+
+
+@proves("R-UI-10", part="submitting again, in a browser")
+def test_a_run_that_ended_badly_is_submitted_again_from_its_page(
+    page_as: PageAs, world: World, company: Company, no_messages: Messages
+) -> None:
+    no_messages.expect("422")
+    run = refund(world, company, order_id="A-1007", whole=True)
+    page = page_as("operator")
+    page.goto(f"/runs/{run}")
+    expect(page.locator("#run-standing")).to_contain_text("58.50 USD were refunded already.")
+    photograph(page, "run-not-refundable", "light", WIDE)
+    page.get_by_role("link", name="Submit again").click()
+    expect(page.get_by_text("A copy of the task of")).to_be_visible()
+    expect(page.get_by_label("Order order_id")).to_have_value("A-1007")
+    page.get_by_label("Order order_id").fill("")
+    page.get_by_label("Cost").fill("much")
+    page.get_by_role("button", name="Submit the task").click()
+    expect(page.locator("[data-errors]")).to_be_focused()
+    photograph(page, "submit-again-wrong", "light", WIDE)
+    axe(page)
+    page.locator("[data-errors]").get_by_role("link", name="Cost").click()
+    expect(page.get_by_label("Cost")).to_be_focused()
+    page.get_by_label("Cost").fill("0.5")
+    page.get_by_label("Order order_id").fill("A-1001")
+    page.get_by_role("button", name="Submit the task").click()
+    expect(page.locator("#run-standing")).to_contain_text("Queued")
+    assert str(run) not in page.url

@@ -5,6 +5,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from orchestrator.core.reasons import in_words
+
 
 class Voice(StrEnum):
     """Who speaks in a row: a model, a tool, people, the run itself, its money, its answer."""
@@ -150,9 +152,15 @@ def said_of(told: Told) -> Said:
     """An event in words."""
     kind = KINDS.get(told.kind, UNKNOWN)
     found = ((name, told.said.get(name)) for name in kind.fields)
-    parts = [f"{name.replace('_', ' ')} {value}" for name, value in found if value not in (None, "")]
+    parts = [_part(name, str(value)) for name, value in found if value not in (None, "")]
     parts += [f"{name} {amount}" for name, amount in sorted(told.said.get("amounts", {}).items())]
     return Said(kind.words, " · ".join(parts), kind.voice, mood_of(told))
+
+
+def _part(name: str, value: str) -> str:
+    if name in ("reason", "rule") and (words := in_words(value)) != value:
+        return words
+    return f"{name.replace('_', ' ')} {value}"
 
 
 def mood_of(told: Told) -> Mood:

@@ -5,11 +5,11 @@ The graph gives what no way to a result can do without; what was observed is pin
 replay expects the same.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 
 from budgets.core.forecast import STOPPING, UNKNOWN, Interval
-from orchestrator.core.effects import CallModel, CallTool, Effect
+from orchestrator.core.effects import CallModel, Effect
 from orchestrator.core.graph import CompiledGraph
 from orchestrator.core.least import least_rest
 from orchestrator.core.manifest import Manifest
@@ -30,11 +30,11 @@ def key_of(kind: str, name: str, usage: Mapping[str, Decimal]) -> str:
     return f"{kind}:{name}:{min(LAST_STEP, int(usage.get('steps', ZERO)))}"
 
 
-def key_of_effect(effect: Effect, usage: Mapping[str, Decimal]) -> str | None:
-    """The place of an effect that is about to be asked for; None for one that spends nothing."""
-    if isinstance(effect, CallModel):
-        return key_of("m", effect.node, usage)
-    return key_of("t", effect.tool, usage) if isinstance(effect, CallTool) else None
+def key_of_turn(effects: Iterable[Effect], usage: Mapping[str, Decimal]) -> str | None:
+    """The place of a model call that is about to be asked for; None where there is none. Tool calls are
+    judged before, with their other checks, while people can still be asked."""
+    nodes = (effect.node for effect in effects if isinstance(effect, CallModel))
+    return next((key_of("m", node, usage) for node in nodes), None)
 
 
 def bounds(graph: CompiledGraph, manifest: Manifest, state: State, key: str | None) -> dict[str, Interval]:
@@ -76,15 +76,10 @@ def asker_of(state: State) -> str:
     return state.last_askers[0] if state.last_askers else ""
 
 
-def too_little(
-    graph: CompiledGraph, manifest: Manifest, state: State, effects: tuple[Effect, ...]
-) -> Refused | None:
+def too_little(graph: CompiledGraph, manifest: Manifest, state: State, key: str | None) -> Refused | None:
     """The first dimension of which less is left than the rest of the run needs at the least: a run that
     cannot come to its end is stopped before it spends more. A run that nothing is expected of never is."""
-    if manifest.expected is None:
-        return None
-    key = next((key for effect in effects if (key := key_of_effect(effect, state.usage)) is not None), None)
-    if key is None:
+    if manifest.expected is None or key is None:
         return None
     found = bounds(graph, manifest, state, key)
     for dimension in STOPPING:

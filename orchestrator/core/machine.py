@@ -13,7 +13,7 @@ from orchestrator.core.desk import Desk
 from orchestrator.core.effects import CallModel, CallTool, Effect
 from orchestrator.core.errors import Corrupt, Misfit
 from orchestrator.core.events import AnyEvent, GateDecided, GateExpired, Headroom, Started, TimerFired
-from orchestrator.core.expecting import ACCOUNT, too_little
+from orchestrator.core.expecting import ACCOUNT, key_of_turn, too_little
 from orchestrator.core.graph import CompiledGraph, Edge, Interrupt, Node
 from orchestrator.core.guards import holds
 from orchestrator.core.interrupts import (
@@ -205,7 +205,8 @@ class _Walker:
             self._interrupt(Halting(interrupt=Interrupt.DEPENDENCY_UNAVAILABLE, reason="overrun"), said)
             return True
         refused = shortfall(self.state, spending, self.headroom)
-        refused = refused or too_little(self.graph, self.manifest, self.state, step.effects)
+        turn = key_of_turn(step.effects, self.state.usage)
+        refused = refused or too_little(self.graph, self.manifest, self.state, turn)
         if refused is None:
             return False
         # Nobody who decides here can raise what the tenant as a whole may spend.

@@ -11,13 +11,14 @@ from decimal import Decimal
 from typing import ClassVar
 
 from orchestrator.core.eligibility import Chain, Examined, action_key
+from orchestrator.core.expecting import key_of, too_little
 from orchestrator.core.graph import Interrupt
 from orchestrator.core.interrupts import halting_for, refusal_said
 from orchestrator.core.nodes.act import not_run
 from orchestrator.core.nodes.base import Plain
 from orchestrator.core.rates import with_call
-from orchestrator.core.state import Counters, Repairing, State
-from orchestrator.core.step import Step, View, interrupted, say
+from orchestrator.core.state import Call, Counters, Repairing, State
+from orchestrator.core.step import Refused, Step, View, interrupted, say
 from orchestrator.core.tool import ToolSpec
 from orchestrator.core.value import Value, with_entry, without
 from traces.core.chain import Said
@@ -50,6 +51,13 @@ class CheckTool(Plain):
     def enter(self, view: View) -> Step:
         """Examine the front call; fill the batch while the next ones are as harmless."""
         front = Chain(view, view.state.queue[0], first=True).ask()
+        if (
+            front.verdict in ("eligible", "needs_approval")
+            and (short := _short(view, front.call)) is not None
+        ):
+            return Step(
+                state=view.state, interrupt=halting_for(short), said=front.said + refusal_said(short)
+            )  # fmt: skip
         if front.verdict != "eligible":
             return self._refused(view, front)
         batch, said = [front], list(front.said)
@@ -113,6 +121,13 @@ class CheckTool(Plain):
         if examined.unauthorized and state.counters.denials >= view.pins.boundary.denial_limit:
             return _escalated(view, state, examined, said)
         return Step(state=state, outcome=examined.verdict, said=said)
+
+
+def _short(view: View, call: Call) -> Refused | None:
+    """What a run that makes this call lacks to come to its end: nobody is asked to approve it, and it is not
+    made (R-BUDGET-4)."""
+    key = key_of("t", call.tool, view.state.usage)
+    return too_little(view.graph, view.manifest, view.state, key)
 
 
 def _harmless(spec: ToolSpec | None) -> bool:

@@ -65,8 +65,7 @@ def _checked(places: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _not_ours(place: str) -> None:
-    """Our own servers' ports on this machine; under another name the address is refused when it is
-    connected."""
-    host, _, port = place.rpartition(":")
-    if int(port) in own_ports() and (host in ("localhost", "[::1]") or host.startswith("127.")):
-        raise EgressRefused(detail=f"port {port} of this machine belongs to Interlock itself")
+    """The ports of our own database and broker. Raises EgressRefused."""
+    port = int(place.rpartition(":")[2])
+    if port in own_ports():
+        raise EgressRefused(detail=f"port {port} belongs to Interlock's own servers")

@@ -105,7 +105,7 @@ def reach_of(address: AnyAddress) -> Reach:
 class Leave(Value):
     """What one caller may reach: exact origins; what is not public only at a `private` host:port.
 
-    `closed` are ports of our own servers on this machine: no list opens them.
+    `closed` are the ports of our own database and broker: no list opens them at a private address.
     """
 
     origins: tuple[str, ...]
@@ -141,8 +141,8 @@ class Leave(Value):
                 detail=f"{target.host} leads to {address}, which is not public, and no admin has allowed "
                 f"{target.place}"
             )
-        if target.port in self.closed and _is_loopback(address):
-            raise EgressRefused(detail=f"port {target.port} of this machine belongs to Interlock itself")
+        if target.port in self.closed:
+            raise EgressRefused(detail=f"port {target.port} belongs to Interlock's own servers")
 
 
 def _host(netloc: str) -> str:
@@ -186,11 +186,6 @@ def _reach_of_six(address: IPv6Address) -> Reach:
 def _tunnelled(inside: IPv4Address) -> Reach:
     """A tunnel to what is not public hides it from every list."""
     return "public" if reach_of(inside) == "public" else "never"
-
-
-def _is_loopback(address: AnyAddress) -> bool:
-    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
-    return (mapped or address).is_loopback
 
 
 def _bracketed(host: str) -> str:

@@ -110,7 +110,6 @@ def test_a_definition_that_changes_between_approval_and_execution_stops_it(
         onwards(world, run)
     assert tool_server.calls() == []
     assert offered(world.id, "send_note").row.state == "quarantined"
-    assert world.run(run).terminal_code != "SUCCESS" or not tool_server.effects()
     # The grant went with its intent: the same yes cannot be used again, not even after a new admission.
     tool_server.tell()
     look_at_server(world.id, "shop", by=None)

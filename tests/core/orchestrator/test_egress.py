@@ -144,10 +144,13 @@ def test_one_bad_address_of_a_name_refuses_them_all() -> None:
         Leave(origins=(target.origin,)).admit_all(target, [])
 
 
-def test_no_list_opens_the_ports_of_our_own_servers() -> None:
-    leave = Leave(origins=("http://127.0.0.1:6379",), private=("127.0.0.1:6379",), closed=(6379,))
+@proves("P8", part="our own servers")
+@pytest.mark.parametrize("host", ["127.0.0.1", "10.0.0.3"])
+def test_no_list_opens_the_ports_of_our_own_servers(host: str) -> None:
+    place = f"{host}:6379"
+    leave = Leave(origins=(f"http://{place}",), private=(place,), closed=(6379,))
     with pytest.raises(EgressRefused, match="belongs to Interlock"):
-        leave.admit(target_of("http://127.0.0.1:6379/"))
+        leave.admit(target_of(f"http://{place}/"))
 
 
 @pytest.mark.parametrize(

@@ -275,3 +275,22 @@ async def test_a_server_at_a_private_address_is_refused_at_connect(tool_server: 
             await call(place, "say", {}, admitted="0" * 64, key="k", watch=Watch(), mutating=False)
         assert (caught.value.error, caught.value.sent) == ("refused", False)
     assert tool_server.shop.lines() == []
+
+
+@proves("P10")
+async def test_a_session_that_is_lost_in_a_change_is_not_opened_again_for_it(tmp_path: Path) -> None:
+    server = ToolServer(tmp_path)
+    server.start()
+    try:
+        place = place_of(server)
+        admitted = digest_of(await look(place), "send_note")
+        server.tell(modes={"send_note": "commit_then_hang"})
+        sending = asyncio.create_task(called(place, "send_note", {}, admitted=admitted, mutating=True))
+        while not server.effects():  # noqa: ASYNC110 - another process writes the file
+            await asyncio.sleep(0.05)
+    finally:
+        server.stop()
+    with pytest.raises(CallFailed) as caught:
+        await sending
+    assert (caught.value.error, caught.value.sent) == ("crashed", True)
+    assert len(server.calls()) == 1

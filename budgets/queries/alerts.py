@@ -3,17 +3,27 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from django.db.models import QuerySet
-
+from budgets.core.alerting import FULL, at_ceiling, reached
+from budgets.core.posting import LineState
 from budgets.models import Alert
-
-
-def alerts() -> "QuerySet[Alert]":
-    """Every alert of the tenant."""
-    return Alert.objects.all()
+from budgets.queries.tenant import windows_now
 
 
 def standing_alerts(at: datetime) -> Sequence[Alert]:
-    """The highest alert of each window that holds `at`, the day's before the month's."""
+    """The highest alert of each window that holds `at` and is still as full, the day's before the month's.
+
+    What a raised ceiling has overtaken is told no more; that it was told once stays written.
+    """
+    lines = {
+        kind: LineState(limit=window.limit, used=window.spent, reserved=window.held)
+        for kind, window in windows_now(at).items()
+    }
     found = Alert.objects.filter(window_end__gt=at, window_start__lte=at).order_by("kind", "threshold")
-    return list({alert.kind: alert for alert in found}.values())
+    standing = [alert for alert in found if alert.kind in lines and _stands(alert, lines[alert.kind])]
+    return list({alert.kind: alert for alert in standing}.values())
+
+
+def _stands(alert: Alert, line: LineState) -> bool:
+    if alert.threshold == FULL and at_ceiling(line, alert.wanted_usd):
+        return True
+    return alert.threshold in reached(line)

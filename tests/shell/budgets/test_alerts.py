@@ -129,6 +129,18 @@ def test_the_next_day_is_told_anew_and_the_month_on_its_own(house: House) -> Non
         ]
 
 
+def test_an_alert_that_a_raised_ceiling_has_overtaken_is_told_no_more(house: House) -> None:
+    ceilings(house.tenant.id, daily="1", tranche="0")
+    spend(open_purse(house.tenant.id), "1")
+    with tenant(house.tenant.id):
+        assert [one.threshold for one in standing_alerts(NOON)] == [100]
+    for daily, standing in (("1.8", [50]), ("10", [])):
+        ceilings(house.tenant.id, daily=daily, tranche="0")
+        with tenant(house.tenant.id):
+            assert [one.threshold for one in standing_alerts(NOON)] == standing
+    assert told(house.tenant.id) == [50, 80, 95, 100]
+
+
 def test_a_lowered_ceiling_tells_too(house: House) -> None:
     ceilings(house.tenant.id, daily="10", tranche="0")
     spend(open_purse(house.tenant.id), "0.80")

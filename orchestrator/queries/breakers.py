@@ -5,7 +5,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any, Final
+from uuid import UUID
 
 import orjson
 
@@ -24,6 +26,7 @@ from traces.models import Event
 KINDS: Final = ("breaker_tripped", "reservation_refused", "budget_extended")
 MOST: Final = 400
 SHOWN: Final = 12
+TASK: Final = "task"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,20 +72,30 @@ def _trip(body: Mapping[str, Any], account: str) -> Trip:
 
 
 def _setters(run: Run, events: Iterable[tuple[int, datetime, str, Mapping[str, Any]]]) -> Setters:
-    body, digest = ManifestRow.objects.values_list("body", "pins_digest").get(id=run.id)
-    manifest = manifest_of(bytes(body), pins_of(run.tenant_id, digest))
-    graph, pins = graph_of(run.tenant_id, run.workflow_version_id), manifest.pins
-    names = names_of([run.submitted_by])
+    """As admitted, with the submitter by name, and with what people gave during the run."""
+    admitted = _admitted(run.tenant_id, run.id)
+    task = f"the task, as {names_of([run.submitted_by]).get(run.submitted_by, 'its submitter')} submitted it"
+    dimensions = {name: task if word == TASK else word for name, word in admitted.dimensions.items()}
+    for _, _, kind, said in events:
+        if kind == "budget_extended":
+            dimensions |= dict.fromkeys(said["amounts"], "people who gave more during the run")
+    return admitted.evolve(dimensions=dimensions)
+
+
+@lru_cache(maxsize=512)
+def _admitted(tenant_id: UUID, run_id: UUID) -> Setters:
+    """Who set the limits when the run was admitted. What it is pinned to never changes, and a page that
+    follows a run asks again with each of its events."""
+    run = Run.objects.only("workflow", "workflow_version_id").get(id=run_id)
+    body, digest = ManifestRow.objects.values_list("body", "pins_digest").get(id=run_id)
+    manifest = manifest_of(bytes(body), pins_of(tenant_id, digest))
+    graph, pins = graph_of(tenant_id, run.workflow_version_id), manifest.pins
     dimensions = origins(
         manifest.limits, boundary=pins.boundary,
         workflow=f"workflow {run.workflow} v{manifest.workflow_version}",
         workflow_budget=graph.spec.budget, defaults=_untouched(manifest, graph),
-        ceiling=newest_ceilings(run.tenant_id, raw_cursor()).per_run_usd,
-        task=f"the task, as {names.get(run.submitted_by, 'its submitter')} submitted it",
+        ceiling=newest_ceilings(tenant_id, raw_cursor()).per_run_usd, task=TASK,
     )  # fmt: skip
-    for _, _, kind, said in events:
-        if kind == "budget_extended":
-            dimensions |= dict.fromkeys(said["amounts"], "people who gave more during the run")
     return Setters(
         boundary=f"boundary {pins.boundary.slug} v{pins.boundary.version}", dimensions=dimensions,
         tools={tool.name: f"tool {tool.name} v{tool.version}" for tool in pins.tools},

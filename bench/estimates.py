@@ -160,7 +160,7 @@ def _stopped(place: Place, slug: str) -> None:
 
 
 def _ended(place: Place, slug: str, goal: Goal, budget: dict[str, Decimal] | None = None) -> Run:
-    """A run driven to its end; people say yes to all it asks."""
+    """A run driven to its end; people say yes to all it asks but to more budget."""
     asked = Submission(workflow=slug, goal=goal, budget=budget or {})
     submitter = Submitter(
         principal=place.submitter.id, owner=place.submitter.owner_id, scopes=("submit", "read", "operate")
@@ -174,8 +174,10 @@ def _ended(place: Place, slug: str, goal: Goal, budget: dict[str, Decimal] | Non
         if not waiting:
             return run
         for request in waiting:
+            more = request.kind == "budget"
+            word = Word(kind=DecisionKind.REJECT if more else DecisionKind.APPROVE)
             for approver in place.approvers[: request.quorum]:
-                decide(place.tenant, request.id, approver.id, Word(kind=DecisionKind.APPROVE))
+                decide(place.tenant, request.id, approver.id, word)
 
 
 def _goals(slug: str) -> tuple[Goal, ...]:

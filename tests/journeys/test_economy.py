@@ -6,6 +6,7 @@ from orchestrator import library
 from orchestrator.actions.publish import publish_boundary, publish_workflow
 from tenancy.context import tenant
 from tests.conftest import House
+from tests.doors.pages.people import at, text
 from tests.factories.world import make_world
 from tests.proves import proves
 
@@ -37,4 +38,5 @@ def test_most_of_the_cost_spent_the_cheaper_model_takes_over(house: House) -> No
     turn = profiles.index("scripted-cheaper")
     assert set(profiles[:turn]) == {"scripted"}
     assert set(profiles[turn:]) == {"scripted-cheaper"}
+    assert "80 % of the cost is spent" in text(at(world.people.operator).get(f"/runs/{run}"))
     world.sound(run)

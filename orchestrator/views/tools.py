@@ -204,6 +204,7 @@ def _shown(
         "pairs": pairs,
         "users": users,
         "live": live_runs_of([user.slug for user in users]),
+        "waiting": quarantined_names().get(name) if now.spec.remote is not None else None,
         "use": use(house, database_now()).get(name),
         "names": names_of([one.published_by for one in versions] + [stop.by for stop in now.stops]),
         "may_admin": request.member.may(Scope.ADMIN),

@@ -95,6 +95,10 @@ def test_a_changed_definition_is_shown_with_its_difference_and_its_hidden_signs(
     assert "U+202E RIGHT-TO-LEFT OVERRIDE" in page
     assert b"<script>alert(1)" not in answer.content
     assert "Its definition changed since it was admitted." in text(admin.get("/tools"))
+    own = text(admin.get("/tools/shop.send_note"))
+    assert "This tool is in quarantine and takes no call." in own
+    assert 'href="/tool-servers/shop"' in own
+    assert "Enable shop.send_note" not in own
 
 
 def test_quarantining_and_removing_need_a_reason(

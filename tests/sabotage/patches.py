@@ -16,8 +16,8 @@ import psycopg
 from approvals import actions as approving
 from approvals.actions import Consumed, Word
 from budgets.actions import queue_post
+from orchestrator.actions import circuits, opening, writing
 from orchestrator.actions import commit as committing
-from orchestrator.actions import opening, writing
 from orchestrator.actions.hand import Hand
 from orchestrator.actions.opening import Learnt, LeaseLost
 from orchestrator.actions.writing import Committed
@@ -171,6 +171,13 @@ def _decided(hand: Hand, outcomes: Outcomes) -> Any:
             raise _Undo
     except (_Undo, LeaseLost):
         return effects
+
+
+@contextmanager
+def no_probe_lease(_: Superuser) -> Iterator[None]:
+    """A probe does not ask whether another is out."""
+    with without(circuits, "PROBE", "until <= clock_timestamp()"):
+        yield
 
 
 @contextmanager

@@ -15,9 +15,11 @@ from approvals.actions import Void, consume
 from approvals.core.errors import ApprovalError
 from approvals.models import Request
 from budgets.models import Entry
+from orchestrator.actions.circuits import TenantCircuits
 from orchestrator.actions.commit import commit
 from orchestrator.actions.opening import LeaseLost
 from orchestrator.actions.stopping import lift, stop_everything
+from orchestrator.core.circuits import Setting, Ticket
 from orchestrator.core.events import TimerFired
 from orchestrator.models import Run
 from orchestrator.runtime.leases import claim, release
@@ -28,6 +30,7 @@ from tenancy.core.errors import OutsideTenant
 from tests.journeys.interleaving.puppet import Puppet
 from tests.journeys.interleaving.stage import Stage
 
+PROBED = "nobody.calls"
 Sabotage = AbstractContextManager[Any]
 Scene = Callable[[Stage, Sabotage], None]
 
@@ -174,6 +177,17 @@ def what_was_sent_is_known_after_a_crash(stage: Stage, sabotage: Sabotage) -> No
 
 
 # -- tenants -------------------------------------------------------------------------------------------------
+
+
+def one_call_tries_what_was_left_alone(stage: Stage, sabotage: Sabotage) -> None:
+    """A circuit's cooldown is over, and two workers want to call."""
+    boards = [TenantCircuits(stage.world.id, setting=Setting(threshold=1)) for _ in range(2)]
+    boards[0].trip("tool", PROBED, "timeout")
+    stage.clock.circuits_cool_down(stage.world.id)
+    with sabotage:
+        answers = [board.admit("tool", PROBED, timeout_ms=60_000) for board in boards]
+    probes = [one for one in answers if isinstance(one, Ticket)]
+    safe(len(probes) == 1, f"{len(probes)} calls tried at once what was left alone")
 
 
 def another_tenant_sees_nothing(stage: Stage, sabotage: Sabotage) -> None:

@@ -46,6 +46,7 @@ RULES = (
         scenes.what_was_sent_is_known_after_a_crash,
         (patches.no_write_ahead, patches.no_permit),
     ),
+    Rule("one probe", scenes.one_call_tries_what_was_left_alone, (patches.no_probe_lease,)),
     Rule("tenant", scenes.another_tenant_sees_nothing, (patches.no_row_security,)),
     Rule("guard", scenes.nobody_sees_anything_outside_a_tenant, (patches.no_guard, patches.no_row_security)),
 )

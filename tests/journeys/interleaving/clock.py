@@ -21,6 +21,8 @@ PARK = """
 UPDATE orchestrator_run SET lease_owner = 'left by a test that is over',
        lease_until = clock_timestamp() + interval '1 day'
  WHERE status IN ('queued', 'in_progress', 'awaiting_gate', 'awaiting_input', 'paused')"""
+CIRCUITS = """
+UPDATE orchestrator_circuitrow SET until = clock_timestamp() WHERE tenant_id = %s AND until IS NOT NULL"""
 
 
 class Clock:
@@ -34,6 +36,10 @@ class Clock:
         with self._unguarded():
             self._superuser.execute(LEASE, [run])
             self._superuser.execute(DEADLINES, [run])
+
+    def circuits_cool_down(self, tenant: UUID) -> None:
+        """The cooldowns of a tenant's circuits are over."""
+        self._superuser.execute(CIRCUITS, [tenant])
 
     def gates_expire(self, run: UUID) -> None:
         """Nobody decided in time."""

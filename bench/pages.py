@@ -28,13 +28,13 @@ from tenancy.core.roles import Role
 from tenancy.models import Person
 
 RUNS, EVENTS, ASKED = 100_000, 10_000, 100
-# One run in a thousand waits, one in twenty failed.
+# One run in a thousand waits, one in twenty failed. Ids are as old as their runs, as ours are.
 MANY = f"""
 INSERT INTO orchestrator_run
   (id, tenant_id, task_id, workflow, title, workflow_version_id, mode, scripted, submitted_by, owner, status,
    position, terminal_code, reason, result, version, fence, takeovers, record_number, record_hash, event_seq,
    event_hash, snapshot_number, patch_bytes, manifest_digest, created_at, started_at, finished_at)
-SELECT gen_random_uuid(), r.tenant_id, r.task_id, r.workflow,
+SELECT uuidv7(n * interval '-20 seconds'), r.tenant_id, r.task_id, r.workflow,
   'Refund order A-' || n || ' of customer ' || n % 977, r.workflow_version_id, r.mode, r.scripted,
   r.submitted_by, r.owner,
   CASE WHEN n % 1000 = 0 THEN 'awaiting_gate' WHEN n % 1000 = 1 THEN 'in_progress'

@@ -309,6 +309,7 @@ class RunFigures(TenantOwned):
         constraints: ClassVar = [*TenantOwned.Meta.constraints]
         indexes: ClassVar = [
             models.Index(fields=["tenant", "workflow", "-ended_at"], name="budgets_figures_newest"),
+            models.Index(fields=["tenant", "-ended_at"], include=["cost"], name="budgets_figures_by_end"),
         ]
 
 

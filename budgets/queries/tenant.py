@@ -29,10 +29,15 @@ SELECT a.kind, a.id, a.window_start, a.window_end, l."limit", l.used, l.reserved
    AND a.window_start <= %(at)s
  ORDER BY a.window_start"""
 _LARGEST: Final = """
-SELECT l.account_id, l.used, l."limit" FROM budgets_line l
- WHERE l.tenant_id = %(tenant)s AND l.dimension = 'cost_usd' AND l.used > 0 AND l.account_id >= %(since)s
-   AND EXISTS (SELECT 1 FROM budgets_account a WHERE a.id = l.account_id AND a.kind = 'run')
- ORDER BY l.used DESC, l.account_id LIMIT %(most)s"""
+WITH seen AS (
+  (SELECT id FROM budgets_runfigures
+    WHERE tenant_id = %(tenant)s AND ended_at >= %(since)s AND cost > 0 ORDER BY cost DESC LIMIT %(most)s)
+  UNION
+  SELECT run_account_id FROM budgets_tranche WHERE tenant_id = %(tenant)s AND closed_at IS NULL)
+SELECT l.account_id, l.used, l."limit"
+  FROM seen JOIN budgets_line l
+    ON l.tenant_id = %(tenant)s AND l.account_id = seen.id AND l.dimension = 'cost_usd'
+ WHERE l.used > 0 ORDER BY l.used DESC, l.account_id LIMIT %(most)s"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,10 +83,9 @@ def days(at: datetime, count: int) -> list[Window]:
 
 
 def largest_runs(since: datetime, most: int = 10) -> list[Largest]:
-    """The runs admitted since then that took the most."""
+    """The runs that ended since then, or are under way, that took the most."""
     cursor = raw_cursor()
-    first = UUID(int=int(since.timestamp() * 1000) << 80)
-    cursor.execute(_LARGEST, {"tenant": _here(), "since": first, "most": most})
+    cursor.execute(_LARGEST, {"tenant": _here(), "since": since, "most": most})
     return [Largest(run=row[0], used=row[1], limit=row[2]) for row in cursor.fetchall()]
 
 

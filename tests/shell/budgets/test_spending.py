@@ -1,5 +1,6 @@
 """Where money went and how runs' figures are spread: each ended run counts once (R-BUDGET-14)."""
 
+from datetime import timedelta
 from decimal import Decimal
 from zoneinfo import ZoneInfo
 
@@ -7,7 +8,7 @@ import pytest
 
 from budgets.models import DaySpend, RunFigures
 from budgets.queries.spending import daily_by_model, of_month, spending, spreads, workflows_run
-from budgets.queries.tenant import windows_now
+from budgets.queries.tenant import largest_runs, windows_now
 from orchestrator.actions.tools import change_tool
 from orchestrator.core.tool_change import asked_change
 from tenancy.clock import database_now
@@ -83,3 +84,24 @@ def test_the_spread_of_a_workflow_stands_beside_its_caps(world: World) -> None:
     assert (found["cost"].count, found["cost"].p50 >= Decimal("0.4")) == (3, True)
     assert found["steps"].cap is not None
     assert found["cost"].drift is None
+
+
+@proves("R-BUDGET-14", part="the dearest runs")
+def test_the_dearest_runs_are_those_that_ended_today_or_are_under_way(world: World) -> None:
+    ended = world.submit("tool-loop", SUM)
+    world.drive(ended)
+    seen: list[list[object]] = []
+
+    def look(point: str) -> None:
+        if point == "committed":
+            with tenant(world.id):
+                since = database_now() - timedelta(hours=1)
+                seen.append([one.run for one in largest_runs(since)])
+
+    world.worker.fault = look
+    under_way = world.submit("tool-loop", SUM)
+    world.drive(under_way)
+    assert [ended] in seen
+    assert any(set(found) == {ended, under_way} for found in seen)
+    with tenant(world.id):
+        assert largest_runs(database_now() + timedelta(hours=1)) == []

@@ -52,9 +52,7 @@ def check_edit(tenant_id: UUID, run_id: UUID, call_id: str, arguments: Any) -> J
 class CheckExtension(Protocol):
     """Judges what somebody grants a run that asks for more budget. Called inside the tenant's transaction."""
 
-    def __call__(
-        self, tenant_id: UUID, run_id: UUID, packet: bytes, amounts: Mapping[str, Any], /
-    ) -> Judged:
+    def __call__(self, tenant_id: UUID, run_id: UUID, packet: bytes, amounts: Mapping[str, Any], /) -> Judged:
         """The judgement: the amounts as they are granted, and the US$ among them; nothing is raised."""
         ...
 
@@ -62,9 +60,7 @@ class CheckExtension(Protocol):
 class NobodyExtends:
     """Stands in until somebody lends a judgement: every extension is refused."""
 
-    def __call__(
-        self, tenant_id: UUID, run_id: UUID, packet: bytes, amounts: Mapping[str, Any], /
-    ) -> Judged:
+    def __call__(self, tenant_id: UUID, run_id: UUID, packet: bytes, amounts: Mapping[str, Any], /) -> Judged:
         """No."""
         return Judged(None, refusal="extensions cannot be judged here")
 

@@ -254,8 +254,8 @@ class Ledger:
 
 
 def ledger_of(run_id: UUID, since: datetime | None = None) -> Ledger:
-    """The run's ledger, of it the entries from `since` on. The running balance is counted back from the sum of
-    every entry."""
+    """The run's ledger, of it the entries from `since` on. The running balance is counted back from the sum
+    of every entry."""
     cursor = raw_cursor()
     cursor.execute(SUMS, (run_id,))
     row = cursor.fetchone()

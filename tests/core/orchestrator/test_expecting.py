@@ -96,7 +96,7 @@ def test_a_run_counts_once_and_only_the_newest_count() -> None:
 def test_from_each_place_the_rest_is_what_was_seen_from_there() -> None:
     expected = expected_of([lived(n, 0, 1, 2, total=3 + n % 2) for n in range(KEPT)])
     assert {key: rest["model_turns"] for key, rest in expected.rest.items()} == {
-        "m:act:0": (3, 4), "m:act:1": (2, 3), "m:act:2": (1, 2),
+        "m:act:0": (D(3), D(4)), "m:act:1": (D(2), D(3)), "m:act:2": (D(1), D(2)),
     }  # fmt: skip
     assert expected_of([lived(n, 0, total=3) for n in range(LEAST - 1)]).rest == {}
 

@@ -130,7 +130,7 @@ def test_submitting_again_begins_with_the_runs_own_task(world: World) -> None:
         constraints=["Be kind."],
     )  # fmt: skip
     who = at(world.people.operator)
-    page = text(who.get("/new/support-refund", {"from": run}))
+    page = text(who.get("/new/support-refund", {"from": str(run)}))
     assert "A copy of the task of" in page
     assert "Refund the broken one</textarea>" in page
     assert 'value="A-1003"' in page
@@ -146,8 +146,8 @@ def test_only_a_run_of_ones_own_tenant_and_of_this_workflow_is_copied(world: Wor
     run = world.submit("tool-loop", "Another workflow")
     who = at(world.people.operator)
     for given in (run, fresh_id(), "nonsense"):
-        assert who.get("/new/support-refund", {"from": given}).status_code == 404
-    assert at(world.people.stranger).get("/new/tool-loop", {"from": run}).status_code in (403, 404)
+        assert who.get("/new/support-refund", {"from": str(given)}).status_code == 404
+    assert at(world.people.stranger).get("/new/tool-loop", {"from": str(run)}).status_code in (403, 404)
 
 
 @proves("R-UI-11", part="what is wrong stands on top of the form and leads to its fields")

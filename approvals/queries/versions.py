@@ -5,11 +5,13 @@ from uuid import UUID
 
 from tenancy.context import raw_cursor
 
-# A request's row is written anew whatever changes in it; words are only added.
+# A request's row is written anew whatever changes in it; words and what else was done are only added.
 STANDS: Final = """
 SELECT coalesce(string_agg(xmin::text, ',' ORDER BY id), ''),
        (SELECT count(*) FROM approvals_decision d
-         WHERE d.request_id IN (SELECT id FROM approvals_request WHERE run_id = %(run)s))
+         WHERE d.request_id IN (SELECT id FROM approvals_request WHERE run_id = %(run)s)),
+       (SELECT count(*) FROM approvals_handling h
+         WHERE h.request_id IN (SELECT id FROM approvals_request WHERE run_id = %(run)s))
   FROM approvals_request WHERE run_id = %(run)s"""
 
 
@@ -20,4 +22,4 @@ def version_of(run_id: UUID) -> str:
     cursor.execute(STANDS, {"run": run_id})
     row = cursor.fetchone()
     assert row is not None  # noqa: S101 - an aggregate has one row
-    return f"{row[0]}/{row[1]}"
+    return f"{row[0]}/{row[1]}/{row[2]}"

@@ -23,7 +23,15 @@ class Migration(migrations.Migration):
                 ("created_by", models.UUIDField(null=True)),
                 ("created_at", models.DateTimeField()),
                 ("revoked_at", models.DateTimeField(null=True)),
-                ("tenant", models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name="+", to="tenancy.tenant")),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="tenancy.tenant",
+                    ),
+                ),
             ],
         ),
         migrations.AddConstraint(
@@ -33,7 +41,9 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name="secret",
             constraint=models.UniqueConstraint(
-                condition=models.Q(("revoked_at__isnull", True)), fields=("tenant", "name"), name="secret_once"
+                condition=models.Q(("revoked_at__isnull", True)),
+                fields=("tenant", "name"),
+                name="secret_once",
             ),
         ),
         row_security("tenancy_secret"),

@@ -28,16 +28,18 @@ SELECT a.kind, a.id, a.window_start, a.window_end, l."limit", l.used, l.reserved
  WHERE a.tenant_id = %(tenant)s AND a.kind = ANY(%(kinds)s) AND a.window_end > %(since)s
    AND a.window_start <= %(at)s
  ORDER BY a.window_start"""
+# Line by line: joined freely, a plan for any number of runs goes through the lines of all of them.
 _LARGEST: Final = """
 WITH seen AS (
   (SELECT id FROM budgets_runfigures
     WHERE tenant_id = %(tenant)s AND ended_at >= %(since)s AND cost > 0 ORDER BY cost DESC LIMIT %(most)s)
   UNION
   SELECT run_account_id FROM budgets_tranche WHERE tenant_id = %(tenant)s AND closed_at IS NULL)
-SELECT l.account_id, l.used, l."limit"
-  FROM seen JOIN budgets_line l
-    ON l.tenant_id = %(tenant)s AND l.account_id = seen.id AND l.dimension = 'cost_usd'
- WHERE l.used > 0 ORDER BY l.used DESC, l.account_id LIMIT %(most)s"""
+SELECT line.account_id, line.used, line."limit"
+  FROM seen CROSS JOIN LATERAL (
+       SELECT l.account_id, l.used, l."limit" FROM budgets_line l
+        WHERE l.tenant_id = %(tenant)s AND l.account_id = seen.id AND l.dimension = 'cost_usd' LIMIT 1) line
+ WHERE line.used > 0 ORDER BY line.used DESC, line.account_id LIMIT %(most)s"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,7 +34,7 @@ SELECT a.kind, a.id, a.window_start, a.window_end, l."limit", l.used, l.reserved
    AND a.window_start <= %(at)s AND a.window_end > %(at)s"""
 _NEWEST: Final = """
 SELECT per_run_usd, daily_usd, monthly_usd, tranche_usd FROM budgets_tenantceiling
- WHERE tenant_id = %(tenant)s ORDER BY id DESC LIMIT 1"""
+ WHERE tenant_id = %(tenant)s ORDER BY set_at DESC, id DESC LIMIT 1"""
 _TENANT: Final = "SELECT time_zone, tier FROM tenancy_tenant WHERE id = %(tenant)s"
 # A window never reaches into the one before, even when the tenant's time zone changed in between.
 _OPEN_WINDOW: Final = """

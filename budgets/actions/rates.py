@@ -14,7 +14,7 @@ from tenancy.core.errors import Stale
 _NEWEST: Final = f"""
 SELECT t.tier, r.id IS NOT NULL, {", ".join(f"r.{name}" for name in NAMES)}
   FROM tenancy_tenant t LEFT JOIN LATERAL (
-       SELECT * FROM budgets_ratelimit WHERE tenant_id = t.id ORDER BY id DESC LIMIT 1) r ON true
+       SELECT * FROM budgets_ratelimit WHERE tenant_id = t.id ORDER BY set_at DESC, id DESC LIMIT 1) r ON true
  WHERE t.id = %(tenant)s"""  # noqa: S608 - our own column names
 
 

@@ -93,12 +93,12 @@ def largest_runs(since: datetime, most: int = 10) -> list[Largest]:
 
 def ceiling_versions(most: int = 20) -> "Sequence[TenantCeiling]":
     """Who set which ceilings, newest first."""
-    return list(TenantCeiling.objects.order_by("-id")[:most])
+    return list(TenantCeiling.objects.order_by("-set_at", "-id")[:most])
 
 
 def rate_versions(most: int = 20) -> "Sequence[RateLimit]":
     """Who set which rate limits, newest first."""
-    return list(RateLimit.objects.order_by("-id")[:most])
+    return list(RateLimit.objects.order_by("-set_at", "-id")[:most])
 
 
 def _windows(kinds: tuple[str, ...], *, since: datetime, at: datetime) -> list[Window]:

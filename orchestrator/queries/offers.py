@@ -90,7 +90,7 @@ def _limits(spec: GraphSpec) -> tuple[Limit, ...]:
 
 
 def _ceilings() -> Ceilings:
-    newest = TenantCeiling.objects.order_by("-id").first()
+    newest = TenantCeiling.objects.order_by("-set_at", "-id").first()
     if newest is not None:
         return Ceilings(per_run_usd=newest.per_run_usd)
     house = current_tenant()

@@ -9,14 +9,21 @@ from uuid import UUID
 
 import psycopg
 import pytest
+import time_machine
 from django.db import connections
 
 from budgets.actions import Reserve, charge_tenant_check, ensure_tenant_windows
+from budgets.actions.ceilings import change_ceilings, newest_ceilings
+from budgets.actions.rates import change_rates, newest_rates
+from budgets.core.ceilings import Ceilings
 from budgets.core.errors import CeilingReached
+from budgets.core.rates import Rates
 from budgets.models import Account, Line, TenantCeiling, Tranche
 from budgets.queries import ledger, tenant_spending, usage
+from budgets.queries.tenant import ceiling_versions
 from budgets.verify import verify_ledger
-from tenancy.context import tenant
+from tenancy import ids
+from tenancy.context import raw_cursor, tenant
 from tenancy.ids import fresh_id
 from tests.conftest import House
 from tests.core.budgets.figures import decimals
@@ -281,3 +288,25 @@ def test_one_run_posted_to_from_many_threads_keeps_its_limit(house: House) -> No
     with ThreadPoolExecutor(8) as pool:
         assert sum(pool.map(one, range(24))) == 10
     assert whole(house.tenant.id)
+
+
+@proves("R-BUDGET-9", part="the newest by the database's clock")
+def test_what_was_set_last_holds_though_another_process_has_a_clock_ahead(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with time_machine.travel(datetime(2040, 1, 1, tzinfo=UTC)):
+        monkeypatch.setattr(ids, "_last", 0)
+        change_ceilings(house.tenant.id, daily(50), by=None, reason="a process of 2040")
+        change_rates(house.tenant.id, Rates(queue_depth=50), by=None, reason="a process of 2040")
+    monkeypatch.setattr(ids, "_last", 0)
+    change_ceilings(house.tenant.id, daily(5), by=None, reason="less")
+    change_rates(house.tenant.id, Rates(queue_depth=5), by=None, reason="less")
+    with tenant(house.tenant.id):
+        assert newest_ceilings(house.tenant.id, raw_cursor()) == daily(5)
+        assert newest_rates(house.tenant.id, raw_cursor()) == Rates(queue_depth=5)
+        assert [row.daily_usd for row in ceiling_versions()] == [Decimal(5), Decimal(50)]
+
+
+def daily(usd: int) -> Ceilings:
+    """Ceilings that bound a day alone."""
+    return Ceilings(daily_usd=Decimal(usd))

@@ -7,7 +7,9 @@ cheapest way; what guards decide by the run's facts is left open, so the bound n
 
 from collections import deque
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import lru_cache
 
 from orchestrator.core.effects import Amounts
 from orchestrator.core.graph import CompiledGraph
@@ -19,7 +21,6 @@ from orchestrator.core.tool import ToolSpec
 Place = tuple[str, str]
 DIMENSIONS = ("steps", "model_turns", "tool_calls", "external_calls", "side_effects", "granted_side_effects")
 MODEL = "model"
-_KNOWN: dict[tuple[str, str], "_Map"] = {}
 _MOST = 64
 
 
@@ -29,15 +30,24 @@ def least_rest(graph: CompiledGraph, pins: Pins, node: str, asker: str) -> Mappi
     return _map(graph, pins).least((node, asker))
 
 
+@dataclass(frozen=True, slots=True)
+class _Of:
+    """What a map is of. Two are the same where graph and tools have the same digests."""
+
+    digests: tuple[str, str]
+    graph: CompiledGraph = field(compare=False, repr=False)
+    pins: Pins = field(compare=False, repr=False)
+
+
 def _map(graph: CompiledGraph, pins: Pins) -> "_Map":
-    """A graph's map under these tools; made once, for neither ever changes."""
-    key = (graph.digest, pins.registry_digest)
-    found = _KNOWN.get(key)
-    if found is None:
-        while len(_KNOWN) >= _MOST:
-            del _KNOWN[next(iter(_KNOWN))]
-        found = _KNOWN[key] = _Map(graph, pins)
-    return found
+    """A graph's map under these tools; neither ever changes."""
+    return _drawn(_Of((graph.digest, pins.registry_digest), graph, pins))
+
+
+# Many threads ask at once: the cache of the standard library may be shared by them.
+@lru_cache(maxsize=_MOST)
+def _drawn(of: _Of) -> "_Map":
+    return _Map(of.graph, of.pins)
 
 
 class _Map:

@@ -1,6 +1,9 @@
 """What a run still needs at the least, and the early end of one that has too little left (R-BUDGET-4)."""
 
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
+from types import SimpleNamespace
 from uuid import UUID
 
 import orjson
@@ -11,6 +14,7 @@ from hypothesis import strategies as st
 from budgets.core.dimension import Dimension
 from budgets.core.forecast import KEPT, LEAST, UNKNOWN, Interval, observed
 from orchestrator import library
+from orchestrator.core import least
 from orchestrator.core.compiler import frozen
 from orchestrator.core.expecting import bounds, key_of
 from orchestrator.core.learning import Lived, Passed, expected_of, with_run
@@ -82,6 +86,23 @@ def test_a_loop_needs_no_more_than_the_turn_that_answers() -> None:
     assert least_rest(GRAPH, held, "act", "") == {"model_turns": 1}
     assert least_rest(GRAPH, held, "capture", "model") == {"model_turns": 1}
     assert least_rest(GRAPH, held, "end-success", "model") == {}
+
+
+def test_many_threads_may_ask_for_the_least_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        least, "_Map", lambda graph, held: SimpleNamespace(least=lambda place: {"steps": place})
+    )
+    held = [pins(TOOLS, BOUNDARY, ()).evolve(registry_digest=f"{number:064x}") for number in range(400)]
+    least._drawn.cache_clear()
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as threads:
+            asked = threads.map(lambda one: least_rest(GRAPH, one, "act", ""), held * 25)
+            assert all(found == {"steps": ("act", "")} for found in asked)
+    finally:
+        sys.setswitchinterval(usual)
+        least._drawn.cache_clear()
 
 
 def test_a_run_counts_once_and_only_the_newest_count() -> None:

@@ -17,6 +17,7 @@ from budgets.letters import Letter, send
 from budgets.models import AlertMail
 from tenancy.clock import database_now
 from tenancy.context import tenant
+from tenancy.core.roles import Role
 from tenancy.models import Person, Tenant
 
 A_ROUND: Final = 200
@@ -78,7 +79,10 @@ def _claimed(tenant_id: UUID, mail: UUID) -> Letter | None:
         mine = AlertMail.objects.filter(id=mail, sent_at=None, tries=found.tries)
         if not mine.update(tries=F("tries") + 1, next_at=now + wait):
             return None
-        person = Person.objects.filter(id=found.person_id, is_active=True).first()
+        # Whoever was demoted since the alert was raised reads no figures of the house any more.
+        person = Person.objects.filter(
+            id=found.person_id, is_active=True, memberships__tenant=tenant_id, memberships__role=Role.ADMIN
+        ).first()
         house = Tenant.objects.get(id=tenant_id)
         if person is None:
             AlertMail.objects.filter(id=mail).update(sent_at=now, error="nobody to read it")

@@ -16,9 +16,12 @@ from budgets.actions.letters import send_letters, send_letters_of
 from budgets.core.errors import CeilingReached
 from budgets.models import Alert, AlertMail
 from budgets.queries.alerts import standing_alerts
+from tenancy.actions import add_member, remove_member
 from tenancy.context import tenant
+from tenancy.core.roles import Role
 from tests.conftest import House
 from tests.factories.budgets import NOON, Purse, ceilings, inside, open_purse
+from tests.factories.tenancy import make_somebody
 from tests.proves import proves
 
 TOMORROW = NOON + timedelta(days=1)
@@ -160,6 +163,25 @@ def test_every_administrator_gets_a_letter_once(house: House, outbox: list[mail.
     assert "50 % of the ceiling for today" in mine[0].subject
     assert "$0.5000 is spent" in mine[0].body or "$0.5000 is held" in mine[0].body
     assert letters(house.tenant.id) == [(50, True)]
+
+
+@proves("R-BUDGET-10", part="only to administrators")
+def test_who_is_no_administrator_any_more_gets_no_letter(
+    house: House, outbox: list[mail.EmailMessage]
+) -> None:
+    ceilings(house.tenant.id, daily="1", tranche="0")
+    stays = make_somebody(house.tenant, Role.ADMIN)
+    spend(open_purse(house.tenant.id), "0.50")
+    demoted = house.people.admin.person
+    add_member(house.tenant.id, demoted, Role.AUDITOR)
+    add_member(house.people.other_tenant.id, demoted, Role.ADMIN)
+    remove_member(house.tenant.id, demoted, Role.ADMIN, by=None, reason="a new post")
+    assert send_letters_of(house.tenant.id) == 1
+    assert [one.to for one in outbox] == [[stays.person.email]]
+    with tenant(house.tenant.id):
+        assert AlertMail.objects.get(person_id=demoted.id).error == "nobody to read it"
+        AlertMail.objects.update(next_at=NOON - timedelta(days=400))
+    assert send_letters_of(house.tenant.id) == 0
 
 
 @proves("R-BUDGET-10", part="retry")

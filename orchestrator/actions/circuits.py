@@ -1,8 +1,9 @@
 """The house's circuits, as rows that all workers share (R-BUDGET-13). The rules are core/circuits.py.
 
 Each move is one conditional statement under the database's clock, so that of many workers one gets the probe,
-and a report from before a change of state changes nothing. A commit reads the rows that are in trouble with
-everything else it reads; a call is written down only where it failed, or where failures were known before it.
+and a report from before a change of state changes nothing. A commit reads the rows that are in trouble, or
+ever changed, with everything else it reads; a call is written down only where it failed, or where failures
+were known before it.
 """
 
 from collections.abc import Mapping
@@ -38,7 +39,7 @@ ON CONFLICT (id) DO UPDATE SET
   state = CASE WHEN {OPENS} THEN 'open' ELSE 'closed' END, changes = c.changes + {OPENS}::int,
   until = CASE WHEN {OPENS} THEN {OPENED} END,
   since = CASE WHEN {OPENS} THEN clock_timestamp() ELSE c.since END
-WHERE c.state = 'closed' OR (c.state = 'half_open' AND c.changes = %(changes)s)
+WHERE c.state <> 'open' AND c.changes = %(changes)s
 RETURNING state"""  # noqa: S608 - our own words
 TRIP = f"""
 INSERT INTO orchestrator_circuitrow AS c
@@ -64,9 +65,12 @@ RELEASE = """
 UPDATE orchestrator_circuitrow SET state = 'open', until = clock_timestamp(), changes = changes + 1
 WHERE id = %(id)s AND changes = %(changes)s AND state = 'half_open'
 RETURNING state"""
-LOOK = """
+# A row that ever changed is read for its number alone, which the calls let out now carry: as many rows as
+# tools and providers that ever opened, never one per call.
+TOLD = "(failures > 0 OR changes > 0)"
+LOOK = f"""
 SELECT kind, subject, state, failures, changes, until, reason, clock_timestamp()
-FROM orchestrator_circuitrow WHERE failures > 0 AND (tenant_id IS NULL OR tenant_id = %(tenant)s)"""
+FROM orchestrator_circuitrow WHERE {TOLD} AND (tenant_id IS NULL OR tenant_id = %(tenant)s)"""  # noqa: S608
 Known = Mapping[tuple[str, str], Circuit]
 
 
@@ -80,8 +84,8 @@ def setting_now() -> Setting:
 
 @dataclass(slots=True)
 class TenantCircuits:
-    """The circuits that one tenant's calls meet. `known` are those in trouble as the last commit read them;
-    None: not read yet."""
+    """The circuits that one tenant's calls meet. `known` are those in trouble or changed before, as the last
+    commit read them; None: not read yet."""
 
     tenant_id: UUID
     known: Known | None = None
@@ -94,7 +98,7 @@ class TenantCircuits:
             if found is None:
                 return Ticket(kind=kind, subject=subject)
             if found.state == "closed":
-                return Ticket(kind=kind, subject=subject, changes=found.changes, marked=True)
+                return _let_out(kind, subject, found)
             return self._probe(kind, subject, timeout_ms)
         except Error as error:
             log.warning("circuit.unreachable", error=type(error).__name__)
@@ -140,8 +144,7 @@ class TenantCircuits:
             cursor.execute(LOOK + " AND id = %(id)s", {"tenant": self.tenant_id, **values})
             row = cursor.fetchone()
         if row is None or row[2] == "closed":
-            changes = 0 if row is None else row[4]
-            return Ticket(kind=kind, subject=subject, changes=changes, marked=row is not None)
+            return _let_out(kind, subject, Circuit() if row is None else _circuit(row))
         return Blocked(wait_ms=max(1, wait_ms(_circuit(row), row[7])))
 
     def _write(self, statement: str, ticket: Ticket, reason: str = "") -> str:
@@ -169,6 +172,10 @@ class TenantCircuits:
 
     def _id(self, kind: str, subject: str) -> UUID:
         return circuit_id(self._owner(kind), kind, subject)
+
+
+def _let_out(kind: Kind, subject: str, closed: Circuit) -> Ticket:
+    return Ticket(kind=kind, subject=subject, changes=closed.changes, marked=closed.failures > 0)
 
 
 def _changed(subject: str, state: str, reason: str) -> None:

@@ -94,7 +94,7 @@ class Hand:
     snapshot_bytes: int = 0
     shelf: Shelf = field(default_factory=Shelf)
     permits: dict[str, Known] = field(default_factory=dict)
-    # Those in trouble, as the last commit read them; None before the first.
+    # Those in trouble or changed before, as the last commit read them; None before the first.
     circuits: Mapping[tuple[str, str], Circuit] | None = None
 
     @property

@@ -11,6 +11,7 @@ from uuid import UUID
 import orjson
 
 from budgets.book import BOOK, Book, read_book
+from orchestrator.actions.circuits import TOLD
 from orchestrator.actions.hand import Hand
 from orchestrator.core.circuits import Circuit, blocks
 from orchestrator.core.events import Headroom, Refusal
@@ -43,7 +44,7 @@ UNION ALL
 SELECT 'circuit', NULL, NULL, NULL, until, NULL, failures, changes, NULL, NULL, state,
        json_build_array(kind, subject, reason)::text
   FROM orchestrator_circuitrow
- WHERE failures > 0 AND (tenant_id IS NULL OR tenant_id = %(tenant)s)
+ WHERE {TOLD} AND (tenant_id IS NULL OR tenant_id = %(tenant)s)
 UNION ALL
 SELECT b.*, NULL FROM ({BOOK}) b"""  # noqa: S608 - a statement of budgets' own
 

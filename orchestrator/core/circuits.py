@@ -81,14 +81,14 @@ def probed(circuit: Circuit, at: datetime, lease: timedelta) -> Circuit | None:
 
 
 def failed(circuit: Circuit, changes: int, at: datetime, reason: str, setting: Setting) -> Circuit:
-    """After a failure of a call let out under `changes`. Where open already it adds nothing: the call went
-    out before."""
-    if circuit.state == "closed":
-        counted = circuit.evolve(failures=circuit.failures + 1, reason=reason)
-        return counted if counted.failures < setting.threshold else _opened(counted, at, setting)
-    if circuit.state == "half_open" and circuit.changes == changes:
-        return _opened(circuit.evolve(failures=circuit.failures + 1, reason=reason), at, setting)
-    return circuit
+    """After a failure of a call let out under `changes`. Of a call from before a change of state, and where
+    open, it adds nothing."""
+    if circuit.changes != changes or circuit.state == "open":
+        return circuit
+    counted = circuit.evolve(failures=circuit.failures + 1, reason=reason)
+    if circuit.state == "closed" and counted.failures < setting.threshold:
+        return counted
+    return _opened(counted, at, setting)
 
 
 def succeeded(circuit: Circuit, changes: int) -> Circuit:

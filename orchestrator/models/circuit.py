@@ -41,5 +41,7 @@ class CircuitRow(models.Model):
             ),
         ]
         indexes: ClassVar[list[models.Index]] = [
-            models.Index(fields=["tenant_id"], condition=Q(failures__gt=0), name="circuit_in_trouble")
+            models.Index(
+                fields=["tenant_id"], condition=Q(failures__gt=0) | Q(changes__gt=0), name="circuit_told"
+            )
         ]

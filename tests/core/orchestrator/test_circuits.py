@@ -1,5 +1,6 @@
 """The rules of a circuit: closed, open, half-open, and exactly one probe (R-BUDGET-13)."""
 
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from hypothesis import given
@@ -54,6 +55,17 @@ def test_an_open_circuit_lets_nothing_through_until_its_cooldown_is_over() -> No
     assert probed(opened, after(29.9), LEASE) is None
     assert not blocks(opened, after(30))
     assert (seen(opened, after(29)), seen(opened, after(30))) == ("open", "half_open")
+
+
+@proves("R-BUDGET-13", part="late failures open nothing")
+def test_failures_of_calls_from_before_a_reset_are_not_counted() -> None:
+    again = reset(broken())
+    for _ in range(5):
+        again = failed(again, 0, after(1), "timeout", SETTING)
+    assert (again.state, again.failures) == ("closed", 0)
+    for _ in range(3):
+        again = failed(again, again.changes, after(2), "timeout", SETTING)
+    assert again.state == "open"
 
 
 def test_a_good_probe_closes_and_a_bad_one_opens_for_a_whole_cooldown() -> None:
@@ -130,3 +142,70 @@ def test_whatever_happens_one_probe_is_out_at_most(moves: list[tuple[str, int, i
         assert (circuit.state == "closed") == (circuit.until is None)
         assert circuit.state != "closed" or circuit.failures < SETTING.threshold
         assert circuit.state == before.state or circuit.changes > before.changes
+
+
+@dataclass(slots=True)
+class Watcher:
+    """Knows a circuit by what was seen of it: which calls are out, and in which `epoch` each was let out. An
+    epoch ends where somebody resets, trips or probes, and where a report opened or closed the circuit."""
+
+    epoch: int = 0
+    state: str = "closed"
+    row: int = 0
+    calls: list[tuple[int, int]] = field(default_factory=list)
+
+    def turns(self, state: str) -> None:
+        """A new epoch, in which no failure is known."""
+        self.epoch, self.state, self.row = self.epoch + 1, state, 0
+
+    def hears(self, epoch: int, *, good: bool) -> None:
+        """A report of a call of `epoch`."""
+        if epoch != self.epoch:
+            return
+        self.row = 0 if good else self.row + 1
+        if self.state == "half_open":
+            self.turns("closed" if good else "open")
+        elif self.row == SETTING.threshold:
+            self.turns("open")
+
+
+REPORTS = st.lists(
+    st.tuples(
+        st.sampled_from(["call", "call", "call", "fail", "fail", "fail", "succeed", "trip", "reset"]),
+        st.integers(0, 1_000),
+    ),
+    max_size=60,
+)
+
+
+@proves("R-BUDGET-13", part="late failures open nothing, whatever the order")
+@given(REPORTS)
+def test_only_calls_of_the_present_epoch_move_a_circuit(moves: list[tuple[str, int]]) -> None:
+    """Calls go out one by one and report in any order, once each; between them people reset and trip."""
+    circuit, now, seen_by = Circuit(), NOON, Watcher()
+    for move, pick in moves:
+        now += timedelta(seconds=31)
+        if move == "call":
+            if circuit.state != "closed":
+                probe = probed(circuit, now, LEASE)
+                assert probe is not None
+                circuit = probe
+                seen_by.turns("half_open")
+            seen_by.calls.append((seen_by.epoch, circuit.changes))
+        elif move in ("fail", "succeed"):
+            if not seen_by.calls:
+                continue
+            epoch, changes = seen_by.calls.pop(pick % len(seen_by.calls))
+            if move == "fail":
+                circuit = failed(circuit, changes, now, "timeout", SETTING)
+            else:
+                circuit = succeeded(circuit, changes)
+            seen_by.hears(epoch, good=move == "succeed")
+        elif move == "trip":
+            circuit = tripped(circuit, now, "overrun", SETTING)
+            seen_by.turns("open")
+        else:
+            circuit = reset(circuit)
+            seen_by.turns("closed")
+        assert circuit.state == seen_by.state
+        assert circuit.state != "closed" or circuit.failures == seen_by.row

@@ -126,6 +126,44 @@ def test_an_administrator_closes_it_with_a_reason_that_is_kept(house: House) -> 
     assert entry.before["state"] == "open"
 
 
+def out(tenant_id: UUID, calls: int) -> list[Ticket]:
+    """As many calls, let out by workers that read anew."""
+    asked = [board(tenant_id).admit("tool", TOOL, timeout_ms=1_000) for _ in range(calls)]
+    return [ticket for ticket in asked if isinstance(ticket, Ticket)]
+
+
+@proves("R-BUDGET-13", part="late failures open nothing")
+def test_calls_let_out_before_a_change_open_nothing_after_it(
+    house: House, superuser: psycopg.Connection
+) -> None:
+    tickets = out(house.tenant.id, 12)
+    assert len(tickets) == 12
+    for ticket in tickets[:5]:
+        board(house.tenant.id).failed(ticket, "timeout")
+    assert (row_of(house.tenant.id).state, row_of(house.tenant.id).failures) == ("open", 3)
+    reset_circuit(house.tenant.id, row_of(house.tenant.id).id, by=fresh_id(), reason="it is back")
+    for ticket in tickets[5:]:
+        board(house.tenant.id).failed(ticket, "timeout")
+    assert (row_of(house.tenant.id).state, row_of(house.tenant.id).failures) == ("closed", 0)
+    after = out(house.tenant.id, 6)
+    for ticket in after[:3]:
+        board(house.tenant.id).failed(ticket, "timeout")
+    assert row_of(house.tenant.id).state == "open"
+    let_time_pass(superuser, house.tenant.id)
+    (probe,) = out(house.tenant.id, 3)
+    board(house.tenant.id).succeeded(probe)
+    for ticket in after[3:]:
+        board(house.tenant.id).failed(ticket, "timeout")
+    assert (row_of(house.tenant.id).state, row_of(house.tenant.id).failures) == ("closed", 0)
+
+
+def test_a_good_answer_of_a_side_in_health_is_not_written_down_again(house: House) -> None:
+    break_it(house.tenant.id)
+    reset_circuit(house.tenant.id, row_of(house.tenant.id).id, by=fresh_id(), reason="it is back")
+    (ticket,) = out(house.tenant.id, 1)
+    assert (ticket.changes, ticket.marked) == (row_of(house.tenant.id).changes, False)
+
+
 def test_a_tools_circuit_is_its_tenants_and_a_providers_is_everybodys(house: House) -> None:
     break_it(house.tenant.id)
     other = make_tenant()
@@ -222,6 +260,14 @@ def test_failures_of_runs_add_up_and_a_good_answer_ends_the_row(world: World, co
         CircuitRow.objects.update(state="closed", until=None, failures=1)
     world.drive(refund(world), fresh_worker())
     assert row_of(world.id).failures == 0
+
+
+def test_a_run_counts_failures_behind_a_circuit_that_was_closed_again(world: World, company: Company) -> None:
+    break_it(world.id)
+    reset_circuit(world.id, row_of(world.id).id, by=fresh_id(), reason="it is back")
+    company.faults("orders", "fail")
+    world.drive(refund(world))
+    assert row_of(world.id).failures > 0
 
 
 @proves("SPEED", part="healthy calls write no circuit")

@@ -25,22 +25,29 @@ class Letter:
 
 def subject(letter: Letter) -> str:
     """One line; a tenant's name has no line breaks of its own in it."""
-    window = WORDS.get(letter.alert.kind, letter.alert.kind)
+    alert = letter.alert
+    window = WORDS.get(alert.kind, alert.kind)
+    if _is_over(alert):
+        window = f"the {alert.kind.removeprefix('tenant_')} that ended on {_ends(letter)}"
     name = " ".join(letter.tenant.split())
-    return f"[Interlock] {name}: {letter.alert.threshold} % of the ceiling for {window} is taken"
+    return f"[Interlock] {name}: {alert.threshold} % of the ceiling for {window} is taken"
 
 
 def body(letter: Letter) -> str:
     """What is taken of what, what happens next, and where to look."""
     alert = letter.alert
-    ends = f"{alert.window_end.astimezone(letter.zone):%d %b %Y, %H:%M %Z}"
     lines = [
         f"{alert.threshold} % of the ceiling of ${_shown(alert.limit_usd)} is taken:",
         f"${_shown(alert.spent_usd)} is spent and ${_shown(alert.held_usd)} is held for runs under way.",
         "",
-        "At the ceiling new tasks are refused, and runs stop before their next call with what they have.",
-        f"The window turns on {ends}. An administrator can raise the ceiling before.",
     ]
+    if _is_over(alert):
+        lines.append("It ended before it came to that, so nothing is refused for it any more.")
+    else:
+        lines += [
+            "At the ceiling new tasks are refused, and runs stop before their next call with what they have.",
+            f"The window turns on {_ends(letter)}. An administrator can raise the ceiling before.",
+        ]
     if settings.INTERLOCK_CONSOLE_URL:
         lines += ["", f"{settings.INTERLOCK_CONSOLE_URL}/budgets"]
     return "\n".join(lines)
@@ -54,6 +61,15 @@ def send(letter: Letter) -> None:
     domain = settings.DEFAULT_FROM_EMAIL.rpartition("@")[2].strip("> ") or "interlock.invalid"
     headers = {"Message-ID": f"<{letter.id}@{domain}>", "Auto-Submitted": "auto-generated"}
     EmailMessage(subject(letter), body(letter), to=[letter.address], headers=headers).send()
+
+
+def _is_over(alert: Alert) -> bool:
+    """A corrected price, or a call across midnight, may fill a window after its end."""
+    return alert.at >= alert.window_end
+
+
+def _ends(letter: Letter) -> str:
+    return f"{letter.alert.window_end.astimezone(letter.zone):%d %b %Y, %H:%M %Z}"
 
 
 def _shown(amount: Decimal) -> str:

@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Final
 from uuid import UUID
 
-from budgets.core.alerting import FULL, LAST_PART, newly_reached
+from budgets.core.alerting import FULL, LAST_PART, newly_reached, reached
 from budgets.core.posting import LineState
 from budgets.core.tranche import Squaring
 from budgets.ledger import Cursor
@@ -72,9 +72,16 @@ def tell_squared(
 def tell_line(
     tenant_id: UUID, account: UUID, *, before: LineState, after: LineState, at: datetime, cursor: Cursor
 ) -> None:
-    """Write the alerts that a change of one window's line, or of its limit, calls for. Joins the
-    transaction."""
-    thresholds = newly_reached(before, after)
+    """Write the alerts that a change of one window's line calls for: far from any threshold no statement.
+    Joins the transaction."""
+    if newly_reached(before, after):
+        tell_standing(tenant_id, account, after, at, cursor)
+
+
+def tell_standing(tenant_id: UUID, account: UUID, after: LineState, at: datetime, cursor: Cursor) -> None:
+    """Write the alerts of every threshold that a window's line has reached; those told before stay as they
+    were. Joins the transaction."""
+    thresholds = reached(after)
     if not thresholds:
         return
     cursor.execute(

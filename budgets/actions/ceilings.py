@@ -8,7 +8,7 @@ from typing import Any, Final
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from budgets.actions.alerts import tell_line
+from budgets.actions.alerts import tell_standing
 from budgets.core.alerting import at_ceiling
 from budgets.core.ceilings import Ceilings, of_tier
 from budgets.core.errors import CeilingReached
@@ -16,7 +16,7 @@ from budgets.core.posting import COST, Cause, Draft, LineState
 from budgets.core.tranche import Windows
 from budgets.core.vector import ZERO, Vector
 from budgets.core.windows import Span, day_of, month_of
-from budgets.ledger import Cursor, Sheet
+from budgets.ledger import Cursor, Sheet, locked_lines
 from budgets.models import TenantCeiling
 from tenancy.actions import audit
 from tenancy.clock import database_now
@@ -35,6 +35,12 @@ SELECT a.kind, a.id, a.window_start, a.window_end, l."limit", l.used, l.reserved
 _NEWEST: Final = """
 SELECT per_run_usd, daily_usd, monthly_usd, tranche_usd FROM budgets_tenantceiling
  WHERE tenant_id = %(tenant)s ORDER BY set_at DESC, id DESC LIMIT 1"""
+_TO_COME: Final = """
+SELECT id, kind FROM budgets_account
+ WHERE tenant_id = %(tenant)s AND kind IN ('tenant_day', 'tenant_month') AND window_end > %(at)s"""
+_LIMIT: Final = """
+UPDATE budgets_line SET "limit" = %(limit)s
+ WHERE tenant_id = %(tenant)s AND account_id = %(account)s AND dimension = 'cost_usd'"""
 _TENANT: Final = "SELECT time_zone, tier FROM tenancy_tenant WHERE id = %(tenant)s"
 # A window never reaches into the one before, even when the tenant's time zone changed in between.
 _OPEN_WINDOW: Final = """
@@ -116,18 +122,13 @@ def set_ceilings(tenant_id: UUID, ceilings: Ceilings, *, by: UUID | None, reason
         tenant_id=tenant_id, set_by=by, reason=reason, set_at=at, **ceilings.model_dump()
     )
     ensure_tenant_windows(tenant_id, at, cursor)
-    standing = _standing(tenant_id, at, cursor)
-    for kind, limit in (("tenant_day", ceilings.daily_usd), ("tenant_month", ceilings.monthly_usd)):
-        line = _line(standing[kind])
-        tell_line(
-            tenant_id, standing[kind][1], before=line, after=replace(line, limit=limit), at=at, cursor=cursor
-        )
-        cursor.execute(
-            """UPDATE budgets_line l SET "limit" = %(limit)s FROM budgets_account a
-                WHERE a.id = l.account_id AND a.tenant_id = %(tenant)s AND a.kind = %(kind)s
-                  AND a.window_end > %(at)s""",
-            {"tenant": tenant_id, "kind": kind, "limit": limit, "at": at},
-        )
+    cursor.execute(_TO_COME, {"tenant": tenant_id, "at": at})
+    kinds: dict[UUID, str] = dict(cursor.fetchall())
+    limits = {"tenant_day": ceilings.daily_usd, "tenant_month": ceilings.monthly_usd}
+    for account, line in locked_lines(cursor, tenant_id, kinds).items():
+        limit = limits[kinds[account]]
+        cursor.execute(_LIMIT, {"tenant": tenant_id, "account": account, "limit": limit})
+        tell_standing(tenant_id, account, replace(line, limit=limit), at, cursor)
     audit(
         tenant_id,
         by,

@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Final
 from uuid import UUID
 
+from budgets.actions.alerts import tell_standing
 from budgets.actions.posting import book_squaring, held_book
 from budgets.core.errors import ReservationUnknown
 from budgets.core.posting import COST, Cause, Draft
@@ -37,9 +38,9 @@ def correct(
     """Add `delta` US$ (negative: give back) to what an effect cost, on the run and on the day and month it
     was drawn on.
 
-    Balances, headroom and blocks follow at once, on closed accounts too. Audited. The entries' digests.
-    Raises ReservationUnknown for an effect that never reserved money, LedgerMoved when the run changed
-    meanwhile.
+    Balances, headroom, blocks and alerts follow at once, on closed accounts too. Audited. The entries'
+    digests. Raises ReservationUnknown for an effect that never reserved money, LedgerMoved when the run
+    changed meanwhile.
     """
     cursor = raw_cursor()
     book = held_book(tenant_id, run_id, at, cursor)
@@ -63,6 +64,9 @@ def correct(
     fixed.entry(draft, run_id)
     fixed.entry(draft, home.day, month=home.month, tranche=home.id)
     _send(fixed, cursor)
+    windows = dict.fromkeys(accounts[1:])
+    for account, line in locked_lines(cursor, tenant_id, windows).items():
+        tell_standing(tenant_id, account, line, at, cursor)
     audit(
         tenant_id,
         by,

@@ -1,11 +1,16 @@
 """Accounts, effects and postings for tests."""
 
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
+from time import sleep
+from typing import Any
 from uuid import UUID
+
+import psycopg
 
 from budgets.actions import Posting, Reserve, Settle, close_run_account, open_run_account, post, set_ceilings
 from budgets.book import Book
@@ -98,3 +103,16 @@ def ceilings(
     stated = {name: Decimal(text) if text is not None else None for name, text in figures.items()}
     with inside(tenant_id):
         set_ceilings(tenant_id, Ceilings.model_validate(stated), by=by, reason="a test", at=at)
+
+
+def until_it_waits(watcher: "psycopg.Connection[Any]", holder: Cursor, other: "Future[Any]") -> None:
+    """Return once another connection waits for what the holder's transaction has locked, or has ended without
+    waiting."""
+    while not other.done():
+        row = watcher.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE %s = ANY(pg_blocking_pids(pid))",
+            [holder.connection.info.backend_pid],
+        ).fetchone()
+        if row is not None and row[0]:
+            return
+        sleep(0.01)

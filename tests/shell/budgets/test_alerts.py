@@ -1,26 +1,29 @@
 """Administrators are told once per threshold and window, whatever crashes (R-BUDGET-10)."""
 
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 from decimal import Decimal
 from uuid import UUID
 
+import psycopg
 import pytest
 from django.core import mail
 from django.db import connections
 from pytest_django.fixtures import Settings
 
-from budgets.actions import charge_tenant_check, tell_refused
-from budgets.actions.alerts import tell_squared
+from budgets.actions import charge_tenant_check, correct, ensure_tenant_windows, tell_refused
+from budgets.actions.alerts import tell_line, tell_squared
 from budgets.actions.letters import send_letters, send_letters_of
 from budgets.core.errors import CeilingReached
+from budgets.core.posting import LineState
 from budgets.models import Alert, AlertMail
 from budgets.queries.alerts import standing_alerts
 from tenancy.actions import add_member, remove_member
 from tenancy.context import tenant
 from tenancy.core.roles import Role
 from tests.conftest import House
-from tests.factories.budgets import NOON, Purse, ceilings, inside, open_purse
+from tests.factories.budgets import NOON, Purse, ceilings, inside, open_purse, until_it_waits
 from tests.factories.tenancy import make_somebody
 from tests.proves import proves
 
@@ -39,6 +42,21 @@ def spend(purse: Purse, amount: str) -> None:
     effect, posting = purse.reserve({"cost_usd": amount})
     assert posting.refused is None
     purse.settle(effect, {"cost_usd": amount})
+
+
+def dearer(purse: Purse, effect: str, delta: str, *, at: datetime = NOON) -> None:
+    """The price of an effect was wrong by this much."""
+    with inside(purse.tenant):
+        correct(
+            purse.tenant, purse.run, effect_id=effect, delta=Decimal(delta), price_version="2", by=None,
+            reason="a listed price was wrong", at=at,
+        )  # fmt: skip
+
+
+def day_of(tenant_id: UUID) -> UUID:
+    """The account of the tenant's day."""
+    with inside(tenant_id):
+        return ensure_tenant_windows(tenant_id, NOON).day
 
 
 def letters(tenant_id: UUID) -> list[tuple[int, bool]]:
@@ -150,6 +168,66 @@ def test_a_lowered_ceiling_tells_too(house: House) -> None:
     assert told(house.tenant.id) == []
     ceilings(house.tenant.id, daily="1", tranche="0")
     assert told(house.tenant.id) == [50, 80]
+
+
+@proves("R-BUDGET-10", part="a correction")
+def test_a_correction_tells_what_it_reaches(house: House) -> None:
+    ceilings(house.tenant.id, daily="1", tranche="0")
+    purse = open_purse(house.tenant.id)
+    effect, _ = purse.reserve({"cost_usd": "0.60"})
+    purse.settle(effect, {"cost_usd": "0.60"})
+    assert told(house.tenant.id) == [50]
+    dearer(purse, effect, "0.37")
+    assert told(house.tenant.id) == [50, 80, 95]
+    dearer(purse, effect, "0.02")
+    assert told(house.tenant.id) == [50, 80, 95]
+    with tenant(house.tenant.id):
+        assert Alert.objects.get(threshold=95).spent_usd == Decimal("0.97")
+
+
+def test_a_letter_about_a_day_that_is_over_does_not_say_today(
+    house: House, outbox: list[mail.EmailMessage]
+) -> None:
+    yesterday = NOON - timedelta(days=1)
+    ceilings(house.tenant.id, daily="1", tranche="0", at=yesterday)
+    purse = open_purse(house.tenant.id, at=yesterday)
+    effect, _ = purse.reserve({"cost_usd": "0.40"}, at=yesterday)
+    purse.settle(effect, {"cost_usd": "0.40"}, at=yesterday)
+    dearer(purse, effect, "0.10")
+    assert send_letters_of(house.tenant.id) == 1
+    assert "50 % of the ceiling for the day that ended on 21 Nov 2026, 00:00 UTC" in outbox[0].subject
+    assert "nothing is refused for it" in outbox[0].body
+
+
+def test_a_threshold_told_late_is_told_with_the_next(house: House) -> None:
+    ceilings(house.tenant.id, daily="1", tranche="0")
+    day, line = day_of(house.tenant.id), LineState(limit=Decimal(1), used=Decimal("0.81"))
+    after = replace(line, used=Decimal("0.96"))
+    with inside(house.tenant.id) as cursor:
+        tell_line(house.tenant.id, day, before=line, after=after, at=NOON, cursor=cursor)
+    assert told(house.tenant.id) == [50, 80, 95]
+
+
+@proves("R-BUDGET-10", part="a ceiling lowered while money is spent")
+def test_a_lowered_ceiling_is_judged_by_what_is_spent_meanwhile(
+    house: House, superuser: psycopg.Connection
+) -> None:
+    ceilings(house.tenant.id, daily="10", tranche="0")
+    purse = open_purse(house.tenant.id)
+
+    def lower() -> None:
+        try:
+            ceilings(house.tenant.id, daily="1", tranche="0")
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as pool:
+        with inside(house.tenant.id) as cursor:
+            purse.reserve({"cost_usd": "0.60"})
+            lowered = pool.submit(lower)
+            until_it_waits(superuser, cursor, lowered)
+        lowered.result()
+    assert told(house.tenant.id) == [50]
 
 
 @proves("R-BUDGET-10", part="by mail")

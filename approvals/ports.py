@@ -10,7 +10,8 @@ class Judged(NamedTuple):
     """Edited arguments after judgement: their normalised bytes, or None and why they are refused.
 
     `quorum` people must agree to them; `action_digest` is the action they make, `amount` what it moves
-    (None: it moves none, or it cannot be read).
+    (None: it moves none, or it cannot be read). `risk` is the class that agreeing takes where that is more
+    than the request's own, `field` the one that a refusal is about.
     """
 
     body: bytes | None
@@ -18,6 +19,8 @@ class Judged(NamedTuple):
     action_digest: str = ""
     refusal: str = ""
     amount: Decimal | None = None
+    risk: str = ""
+    field: str = ""
 
 
 class CheckEdit(Protocol):
@@ -53,7 +56,8 @@ class CheckExtension(Protocol):
     """Judges what somebody grants a run that asks for more budget. Called inside the tenant's transaction."""
 
     def __call__(self, tenant_id: UUID, run_id: UUID, packet: bytes, amounts: Mapping[str, Any], /) -> Judged:
-        """The judgement: the amounts as they are granted, and the US$ among them; nothing is raised."""
+        """The judgement: the amounts as they are granted, the US$ of all grants to the run if there are any
+        among them, and the risk class that granting them takes; nothing is raised."""
         ...
 
 

@@ -147,7 +147,7 @@ def _decide_pending(request: Request, standing: Standing, word: Word, at: dateti
         raise DecisionInvalid(detail=f"{word.kind.value} is no answer to a request for {request.kind}")
     agreed = _agreement(request, word)
     if word.kind in (DecisionKind.EDIT, DecisionKind.EXTEND):
-        _permitted(asked.moving(agreed.amount), decider)
+        _permitted(asked.moving(agreed.amount, agreed.risk), decider)
     decision = _record(request, standing, word, agreed.body, at)
     _tell(request)
     if word.kind in AGREEING and not enough(_votes(request), agreed.body, agreed.quorum):
@@ -186,7 +186,8 @@ def _extension(request: Request, word: Word) -> Judged:
     """The amounts of an extension as they are granted. Raises DecisionInvalid."""
     judged = check_extension(request.tenant_id, request.run_id, bytes(request.packet), word.amounts or {})
     if judged.body is None:
-        raise DecisionInvalid(detail=judged.refusal, pointer="/amounts")
+        pointer = f"/amounts/{judged.field}" if judged.field in (word.amounts or {}) else "/amounts"
+        raise DecisionInvalid(detail=judged.refusal, pointer=pointer)
     return judged
 
 

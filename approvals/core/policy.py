@@ -26,6 +26,11 @@ class Rule(StrEnum):
 
 
 _ORDER = tuple(Rule)
+# What the limits of an authority are held against where budget is granted (R-BUDGET-7).
+_GRANTED = {
+    Rule.RISK: " for side_effects and granted_side_effects",
+    Rule.AMOUNT: " for the cost_usd of all that a run is granted",
+}
 
 
 class Refusal(BaseModel):
@@ -48,9 +53,12 @@ class Asked(BaseModel):
     submitter: str
     submitter_owner: str
 
-    def moving(self, amount: Decimal | None) -> "Asked":
-        """The same request with another amount at stake: an edit's, or the money of an extension."""
-        return self.model_copy(update={"amount": amount, "has_amount": self.has_amount or amount is not None})
+    def moving(self, amount: Decimal | None, risk: str = "") -> "Asked":
+        """The same request with another amount at stake, an edit's or the money of an extension, and with
+        `risk` where that is the greater one."""
+        risk = max(self.risk, risk or self.risk, key=lambda one: _rank(one, len(RISKS)))
+        has_amount = self.has_amount or amount is not None
+        return self.model_copy(update={"amount": amount, "has_amount": has_amount, "risk": risk})
 
 
 class Decider(BaseModel):
@@ -88,15 +96,21 @@ def _limit(asked: Asked, authority: Authority) -> Refusal | None:
     if authority.queues and asked.queue not in authority.queues:
         return Refusal(rule=Rule.QUEUE, sentence=f"the queue {asked.queue} is not among yours")
     if authority.max_risk and _rank(asked.risk, len(RISKS)) > _rank(authority.max_risk, -1):
-        return Refusal(rule=Rule.RISK, sentence=f"your limit is the risk class {authority.max_risk}")
+        sentence = f"your limit{_of(asked, Rule.RISK)} is the risk class {authority.max_risk}"
+        return Refusal(rule=Rule.RISK, sentence=sentence)
     if not asked.has_amount or authority.max_amount is None:
         return None
     if asked.amount is None:
         sentence = "the amount cannot be read, and your authority has a limit"
         return Refusal(rule=Rule.AMOUNT_UNREADABLE, sentence=sentence)
     if asked.amount > authority.max_amount:
-        return Refusal(rule=Rule.AMOUNT, sentence=f"your limit is {authority.max_amount:f}")
+        sentence = f"your limit{_of(asked, Rule.AMOUNT)} is {authority.max_amount:f}"
+        return Refusal(rule=Rule.AMOUNT, sentence=sentence)
     return None
+
+
+def _of(asked: Asked, rule: Rule) -> str:
+    return _GRANTED[rule] if asked.kind == "budget" else ""
 
 
 def _rank(risk: str, unknown: int) -> int:

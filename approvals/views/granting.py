@@ -37,6 +37,11 @@ class Grant:
         return not self.unit
 
     @property
+    def doubled(self) -> bool:
+        """Whether at most as much again as the boundary gave can be given at once; money has its ceilings."""
+        return self.line.dimension != "cost_usd"
+
+    @property
     def short(self) -> Decimal | None:
         """What the next effect lacks; None where it lacks nothing of it."""
         needed = self.line.needed
@@ -45,7 +50,7 @@ class Grant:
 
 def grants(card: Card, said: Mapping[str, Any] | None) -> tuple[Grant, ...]:
     """Every limit that can be raised, the one that was reached first; filled in with what is asked for, or
-    with what was said."""
+    with what was said. A limit of 0 forbids, and is never raised (R-BUDGET-16)."""
     packet = card.packet
     if not isinstance(packet, BudgetPacket):
         return ()
@@ -55,6 +60,7 @@ def grants(card: Card, said: Mapping[str, Any] | None) -> tuple[Grant, ...]:
             first=line.dimension == packet.refused,
         )
         for line in packet.budget
+        if line.limit
     ]  # fmt: skip
     return tuple(sorted(found, key=lambda one: not one.first))
 

@@ -110,6 +110,59 @@ def test_nobody_gives_more_money_than_their_own_authority_reaches(world: World) 
     assert world.drive(run).terminal_code == "SUCCESS"
 
 
+@proves("R-BUDGET-7", part="what is forbidden stays so")
+@proves("R-BUDGET-16", part="no extension lifts a limit of 0")
+def test_what_the_boundary_forbids_nobody_gives(world: World) -> None:
+    _, request = frozen(world)
+    for more in ("1", "1000"):
+        given = {"model_turns": "5", "side_effects": more}
+        with pytest.raises(DecisionInvalid, match="side_effects is forbidden") as refused:
+            world.decide(request, world.people.approver, "extend", amounts=given)
+        assert refused.value.data["pointer"] == "/amounts/side_effects"
+
+
+@proves("R-BUDGET-7", part="only as much again")
+def test_nothing_is_given_beyond_as_much_again_as_the_boundary_gave(world: World) -> None:
+    run, request = frozen(world)
+    for name, most in (("model_turns", 20), ("tool_calls", 20)):
+        given = {"model_turns": "5", name: str(most + 1)}
+        match = f"{name}: at most as much again .* {most} calls"
+        with pytest.raises(DecisionInvalid, match=match) as refused:
+            world.decide(request, world.people.approver, "extend", amounts=given)
+        assert refused.value.data["pointer"] == f"/amounts/{name}"
+    world.decide(request, world.people.approver, "extend", amounts={"model_turns": "20", "tool_calls": "20"})
+    assert world.drive(run).terminal_code == "SUCCESS"
+
+
+@proves("R-BUDGET-7", part="changes by those who may decide on changes")
+def test_changes_are_given_only_by_those_whose_limit_reaches_a_change(world: World) -> None:
+    run, request = frozen(world)
+    reader, writer = (make_somebody(world.house.tenant, Role.REVIEWER) for _ in range(2))
+    with tenant(world.id):
+        Membership.objects.filter(person=reader.person).update(max_risk="read_only")
+        Membership.objects.filter(person=writer.person).update(max_risk="local_write")
+    given = {"model_turns": "5", "granted_side_effects": "1"}
+    with pytest.raises(NotYours, match="granted_side_effects is the risk class read_only"):
+        world.decide(request, reader, "extend", amounts=given)
+    world.decide(request, writer, "extend", amounts=given)
+    assert world.drive(run).terminal_code == "SUCCESS"
+
+
+@proves("R-BUDGET-7", part="all grants together within the reviewer's authority")
+def test_many_small_grants_of_money_reach_no_further_than_one(world: World) -> None:
+    run, first = frozen(world, cost_usd="0.0001")
+    little = make_somebody(world.house.tenant, Role.REVIEWER)
+    with tenant(world.id):
+        Membership.objects.filter(person=little.person).update(max_amount=Decimal("0.02"))
+    world.decide(first, little, "extend", amounts={"cost_usd": "0.014"})
+    assert world.drive(run).status == "awaiting_gate"
+    (second,) = world.open_requests(run)
+    with pytest.raises(NotYours, match="cost_usd"):
+        world.decide(second, little, "extend", amounts={"cost_usd": "0.014"})
+    world.decide(second, world.people.approver, "extend", amounts={"cost_usd": "0.5"})
+    assert world.drive(run).terminal_code == "SUCCESS"
+
+
 @proves("R-BUDGET-7", part="within the tenant's ceiling")
 def test_nobody_gives_a_run_more_than_the_tenants_ceiling(world: World) -> None:
     _, request = frozen(world, cost_usd="0.0001")

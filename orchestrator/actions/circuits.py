@@ -16,7 +16,16 @@ import structlog
 from django.conf import settings
 from django.db import Error, connection
 
-from orchestrator.core.circuits import Blocked, Circuit, Condition, Kind, Setting, Ticket, wait_ms
+from orchestrator.core.circuits import (
+    RELEASED_SECONDS,
+    Blocked,
+    Circuit,
+    Condition,
+    Kind,
+    Setting,
+    Ticket,
+    wait_ms,
+)
 from orchestrator.gateways.breaker import GRACE_MS
 from orchestrator.gateways.tally import CIRCUIT, TALLY
 from orchestrator.models import CircuitRow
@@ -62,7 +71,8 @@ UPDATE orchestrator_circuitrow SET state = 'closed', failures = 0, until = NULL,
 WHERE id = %(id)s AND changes = %(changes)s AND state <> 'open'
 RETURNING state"""
 RELEASE = """
-UPDATE orchestrator_circuitrow SET state = 'open', until = clock_timestamp(), changes = changes + 1
+UPDATE orchestrator_circuitrow SET state = 'open', changes = changes + 1,
+  until = clock_timestamp() + make_interval(secs => least(%(released)s, %(cooldown)s))
 WHERE id = %(id)s AND changes = %(changes)s AND state = 'half_open'
 RETURNING state"""
 # A row that ever changed is read for its number alone, which the calls let out now carry: as many rows as
@@ -115,7 +125,7 @@ class TenantCircuits:
             _changed(ticket.subject, "open", reason)
 
     def released(self, ticket: Ticket) -> None:
-        """The probe told nothing: the next call is the probe."""
+        """The probe told nothing: the next is let out soon."""
         self._write(RELEASE, ticket)
 
     def trip(self, kind: Kind, subject: str, reason: str) -> None:
@@ -154,6 +164,7 @@ class TenantCircuits:
             "id": self._id(ticket.kind, ticket.subject), "owner": self._owner(ticket.kind),
             "kind": ticket.kind, "subject": ticket.subject, "changes": ticket.changes, "reason": reason[:64],
             "threshold": self.setting.threshold, "cooldown": self.setting.cooldown_seconds,
+            "released": RELEASED_SECONDS,
         }  # fmt: skip
         try:
             with tenant(self.tenant_id):

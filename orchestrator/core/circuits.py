@@ -18,6 +18,11 @@ Condition = Literal["closed", "open", "half_open"]
 THRESHOLD = 5
 COOLDOWN_SECONDS = 30
 LONGEST_SUBJECT = 300
+# Silence this long says that the other side hangs, however short of time the run was: most calls are answered
+# in a few seconds, and an interactive run never has the whole 60 s of a profile left for one call.
+TELLING_MS = 20_000
+# A probe that told nothing may have met silence: the next waits a moment, or run after run would hang as one.
+RELEASED_SECONDS = 5
 
 
 class Setting(Value):
@@ -98,11 +103,25 @@ def succeeded(circuit: Circuit, changes: int) -> Circuit:
     return reset(circuit) if circuit.state == "half_open" else circuit.evolve(failures=0, reason="")
 
 
-def released(circuit: Circuit, changes: int, at: datetime) -> Circuit:
-    """After a probe that told nothing of the other side (it was cut short): the next call is the probe."""
+def released(circuit: Circuit, changes: int, at: datetime, setting: Setting) -> Circuit:
+    """After a probe that told nothing of the other side (it was cut short): the next is let out soon, after
+    RELEASED_SECONDS or the cooldown where that is shorter."""
     if circuit.state != "half_open" or circuit.changes != changes:
         return circuit
-    return circuit.evolve(state="open", until=at, changes=circuit.changes + 1)
+    until = at + timedelta(seconds=min(RELEASED_SECONDS, setting.cooldown_seconds))
+    return circuit.evolve(state="open", until=until, changes=circuit.changes + 1)
+
+
+def model_silence_tells(had_ms: int, own_ms: int) -> bool:
+    """Whether a model call that had `had_ms` and got no answer says that its provider hangs. `own_ms` is the
+    profile's timeout. A shorter call was the run's hurry, which must not shut a provider for everybody."""
+    return had_ms >= min(own_ms, TELLING_MS)
+
+
+def tool_silence_tells(had_ms: int, own_ms: int) -> bool:
+    """As `model_silence_tells`, for a tool: one that is known to take minutes gets a third of its own
+    timeout."""
+    return had_ms >= min(own_ms, max(TELLING_MS, own_ms // 3))
 
 
 def tripped(circuit: Circuit, at: datetime, reason: str, setting: Setting) -> Circuit:

@@ -120,7 +120,7 @@ class LocalCircuits:
         with self._lock:
             found = self._held.get((ticket.kind, ticket.subject))
             if found is not None:
-                after = rules.released(found, ticket.changes, self._now())
+                after = rules.released(found, ticket.changes, self._now(), self._setting)
                 self._held[ticket.kind, ticket.subject] = after
 
     def trip(self, kind: Kind, subject: str, reason: str) -> None:

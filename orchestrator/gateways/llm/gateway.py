@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import structlog
 
-from orchestrator.core.circuits import LONGEST_SUBJECT, Blocked
+from orchestrator.core.circuits import LONGEST_SUBJECT, Blocked, model_silence_tells
 from orchestrator.core.effects import CallModel
 from orchestrator.core.profile import ModelProfile
 from orchestrator.gateways.breaker import Admitted, Circuits, LocalCircuits
@@ -121,9 +121,8 @@ def _over(effect: CallModel, performed: Performed) -> dict[str, str]:
 
 
 def _healthy(call: ModelCall, error: str | None) -> bool | None:
-    """Whether the provider did its part. A timeout that came before the profile's own was the run's: runs in
-    a hurry must not shut a provider for everybody."""
-    if error == "timeout" and call.effect.timeout_ms < call.profile.timeout_ms:
+    """Whether the provider did its part; None where a timeout was the run's hurry."""
+    if error == "timeout" and not model_silence_tells(call.effect.timeout_ms, call.profile.timeout_ms):
         return None
     return error not in UNHEALTHY
 

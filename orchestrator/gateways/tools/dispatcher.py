@@ -12,7 +12,7 @@ import structlog
 from django.conf import settings
 from pydantic import BaseModel, ValidationError
 
-from orchestrator.core.circuits import Blocked
+from orchestrator.core.circuits import Blocked, tool_silence_tells
 from orchestrator.core.effects import CallTool
 from orchestrator.core.events import ToolAnswered, ToolFailed
 from orchestrator.core.tool import ToolSpec
@@ -249,9 +249,9 @@ def _error(performed: Performed) -> str:
 
 
 def _healthy(performed: Performed, effect: CallTool, spec: ToolSpec) -> bool | None:
-    """Whether the tool did its part. A timeout that came before the tool's own was the run's."""
+    """Whether the tool did its part; None where a timeout was the run's hurry."""
     error = _error(performed)
-    if error in ("timeout", "unreachable") and effect.timeout_ms < spec.timeout_ms:
+    if error in ("timeout", "unreachable") and not tool_silence_tells(effect.timeout_ms, spec.timeout_ms):
         return None
     return error not in UNHEALTHY
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,11 +12,13 @@ from orchestrator.core.circuits import (
     Setting,
     blocks,
     failed,
+    model_silence_tells,
     probed,
     released,
     reset,
     seen,
     succeeded,
+    tool_silence_tells,
     tripped,
     wait_ms,
 )
@@ -99,8 +102,30 @@ def test_answers_from_before_a_trip_do_not_close_it() -> None:
 def test_a_probe_that_told_nothing_makes_room_for_the_next() -> None:
     probe = probed(broken(), after(30), LEASE)
     assert probe is not None
-    free = released(probe, probe.changes, after(31))
-    assert probed(free, after(31), LEASE) is not None
+    free = released(probe, probe.changes, after(31), SETTING)
+    assert (free.state, blocks(free, after(35.9))) == ("open", True)
+    assert probed(free, after(36), LEASE) is not None
+    hasty = Setting(threshold=3, cooldown_seconds=2)
+    assert released(probe, probe.changes, after(31), hasty).until == after(33)
+
+
+@proves("R-BUDGET-13", part="silence that tells")
+@pytest.mark.parametrize(
+    ("had", "own", "of_a_model", "of_a_tool"),
+    [
+        (60_000, 60_000, True, True),
+        (20_000, 60_000, True, True),
+        (19_999, 60_000, False, False),
+        (10_000, 10_000, True, True),
+        (9_999, 10_000, False, False),
+        (60_000, 600_000, True, False),
+        (200_000, 600_000, True, True),
+    ],
+)
+def test_silence_tells_of_the_other_side_where_it_was_long_enough(
+    had: int, own: int, of_a_model: bool, of_a_tool: bool
+) -> None:
+    assert (model_silence_tells(had, own), tool_silence_tells(had, own)) == (of_a_model, of_a_tool)
 
 
 MOVES = st.lists(
@@ -131,7 +156,7 @@ def test_whatever_happens_one_probe_is_out_at_most(moves: list[tuple[str, int, i
         elif move == "succeed":
             circuit = succeeded(circuit, circuit.changes - back)
         elif move == "release":
-            circuit = released(circuit, circuit.changes - back, now)
+            circuit = released(circuit, circuit.changes - back, now, SETTING)
         elif move == "trip":
             circuit = tripped(circuit, now, "overrun", SETTING)
         else:

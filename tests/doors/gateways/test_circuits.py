@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from orchestrator.core import circuits as rules
 from orchestrator.core.circuits import Setting
 from orchestrator.gateways.breaker import LocalCircuits
 from orchestrator.gateways.effects_loop import EffectLoop
@@ -34,6 +35,28 @@ def test_a_timeout_that_was_the_runs_own_tells_nothing_of_the_tool(
     words = [use_tool(loop, tools, TOOL, ORDER, timeout_ms=50).event.error for _ in range(6)]
     assert set(words) <= {"timeout", "unreachable"}
     assert tools.circuits.blocked("tool", TOOL) == ()
+
+
+@proves("R-BUDGET-13", part="a provider that hangs")
+def test_a_provider_that_hangs_is_left_alone_by_runs_shorter_than_its_timeout(
+    loop: EffectLoop, openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What silence tells is shortened, so that the test need not wait for it."""
+    monkeypatch.setattr(rules, "TELLING_MS", 100)
+    openai_server.play(*[said("late").after(30)] * 3)
+    environment, profile = openai_at(openai_server.url)
+    gateway, body = ModelGateway(lambda: environment), prompt()
+    gateway.circuits = LocalCircuits(Setting(threshold=2))
+
+    def ask(timeout_ms: int) -> str:
+        effect = call_model(body, timeout_ms=timeout_ms)
+        started = gateway.start(loop, effect, body, profile, SALT, ScriptedPermit())
+        return str(getattr(read(started.result(20)).event, "error", "replied"))
+
+    assert profile.timeout_ms > 200
+    assert [ask(200) for _ in range(3)] == ["timeout", "timeout", "circuit_open"]
+    gateway.circuits = LocalCircuits(Setting(threshold=1))
+    assert [ask(50), gateway.circuits.blocked("model", subject_of(profile))] == ["timeout", ()]
 
 
 def test_a_call_turned_away_says_when_somebody_may_try(

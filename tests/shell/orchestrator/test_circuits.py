@@ -113,6 +113,22 @@ def test_a_prober_that_died_holds_the_circuit_no_longer_than_its_lease(
     assert row_of(house.tenant.id).state == "closed"
 
 
+@proves("R-BUDGET-13", part="a probe that told nothing")
+def test_after_a_probe_that_told_nothing_the_next_waits_a_moment(
+    house: House, superuser: psycopg.Connection
+) -> None:
+    break_it(house.tenant.id)
+    let_time_pass(superuser, house.tenant.id)
+    (probe,) = out(house.tenant.id, 1)
+    board(house.tenant.id).released(probe)
+    turned_away = board(house.tenant.id).admit("tool", TOOL, timeout_ms=1_000)
+    assert isinstance(turned_away, Blocked)
+    assert turned_away.wait_ms <= 5_000
+    let_time_pass(superuser, house.tenant.id)
+    (second,) = out(house.tenant.id, 1)
+    assert second.probe
+
+
 @proves("R-BUDGET-13", part="reset with reason")
 def test_an_administrator_closes_it_with_a_reason_that_is_kept(house: House) -> None:
     break_it(house.tenant.id)
@@ -213,7 +229,7 @@ def test_the_rows_move_as_the_rules_say(
             model = rules.succeeded(model, ticket.changes)
         elif move == "release":
             circuits.released(ticket)
-            model = rules.released(model, ticket.changes, now)
+            model = rules.released(model, ticket.changes, now, SETTING)
         elif move == "trip":
             circuits.trip("tool", subject, "overrun")
             model = rules.tripped(model, now, "overrun", SETTING)

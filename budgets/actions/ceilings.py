@@ -35,6 +35,8 @@ SELECT a.kind, a.id, a.window_start, a.window_end, l."limit", l.used, l.reserved
 _NEWEST: Final = """
 SELECT per_run_usd, daily_usd, monthly_usd, tranche_usd FROM budgets_tenantceiling
  WHERE tenant_id = %(tenant)s ORDER BY set_at DESC, id DESC LIMIT 1"""
+_HOLD_CEILINGS: Final = "SELECT pg_advisory_xact_lock(hashtextextended(%(key)s, 0))"
+_SAME_CEILINGS: Final = "SELECT pg_advisory_xact_lock_shared(hashtextextended(%(key)s, 0))"
 _TO_COME: Final = """
 SELECT id, kind FROM budgets_account
  WHERE tenant_id = %(tenant)s AND kind IN ('tenant_day', 'tenant_month') AND window_end > %(at)s"""
@@ -71,6 +73,8 @@ def ensure_tenant_windows(tenant_id: UUID, at: datetime, cursor: Cursor | None =
     cursor = cursor or raw_cursor()
     standing = _standing(tenant_id, at, cursor)
     if len(standing) < 2:
+        # Ceilings being set meanwhile either see the window opened here, or are those it is opened with.
+        cursor.execute(_SAME_CEILINGS, {"key": _key(tenant_id)})
         zone = ZoneInfo(_tenant(tenant_id, cursor)[0])
         ceilings = newest_ceilings(tenant_id, cursor)
         for kind, span, limit in (
@@ -117,6 +121,7 @@ def set_ceilings(tenant_id: UUID, ceilings: Ceilings, *, by: UUID | None, reason
     transaction.
     """
     cursor = raw_cursor()
+    cursor.execute(_HOLD_CEILINGS, {"key": _key(tenant_id)})
     before = newest_ceilings(tenant_id, cursor)
     TenantCeiling.objects.create(
         tenant_id=tenant_id, set_by=by, reason=reason, set_at=at, **ceilings.model_dump()
@@ -147,13 +152,17 @@ def change_ceilings(
     says. The same again changes nothing. Outermost verb: owns the transaction. Raises Stale."""
     with tenant(tenant_id):
         cursor = raw_cursor()
-        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"ceilings:{tenant_id}",))
+        cursor.execute(_HOLD_CEILINGS, {"key": _key(tenant_id)})
         before = newest_ceilings(tenant_id, cursor)
         if expected is not None and expected != before.tag:
             raise Stale
         if before != ceilings:
             set_ceilings(tenant_id, ceilings, by=by, reason=reason, at=database_now())
         return newest_ceilings(tenant_id, cursor)
+
+
+def _key(tenant_id: UUID) -> str:
+    return f"ceilings:{tenant_id}"
 
 
 def _shown(ceilings: Ceilings) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from tenancy.context import raw_cursor, tenant
 from tenancy.ids import fresh_id
 from tests.conftest import House
 from tests.core.budgets.figures import decimals
-from tests.factories.budgets import NOON, Purse, amounts, ceilings, inside, open_purse
+from tests.factories.budgets import NOON, Purse, amounts, ceilings, inside, open_purse, until_it_waits
 from tests.factories.tenancy import make_tenant
 from tests.proves import proves
 
@@ -171,6 +171,40 @@ def test_a_changed_time_zone_never_makes_two_days_of_one_moment(house: House) ->
             days[0].window_end,
             MIDNIGHT + timedelta(hours=5),
         ]
+
+
+@proves("R-BUDGET-9", part="ceilings set while a day is opened")
+@pytest.mark.parametrize("first", ["set", "opened"])
+def test_a_day_opened_while_its_ceilings_are_set_has_them(
+    house: House, superuser: psycopg.Connection, first: str
+) -> None:
+    late, early = MIDNIGHT - timedelta(seconds=1), MIDNIGHT + timedelta(seconds=1)
+    ceilings(house.tenant.id, daily="9", at=NOON)
+
+    def set_them() -> None:
+        ceilings(house.tenant.id, daily="5", at=late)
+
+    def open_it() -> None:
+        with inside(house.tenant.id):
+            ensure_tenant_windows(house.tenant.id, early)
+
+    one, other = (set_them, open_it) if first == "set" else (open_it, set_them)
+
+    def elsewhere() -> None:
+        try:
+            other()
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as pool:
+        with inside(house.tenant.id) as cursor:
+            one()
+            going = pool.submit(elsewhere)
+            until_it_waits(superuser, cursor, going)
+        going.result()
+    with inside(house.tenant.id):
+        assert ensure_tenant_windows(house.tenant.id, late).day_left == Decimal(5)
+        assert ensure_tenant_windows(house.tenant.id, early).day_left == Decimal(5)
 
 
 @proves("B8")

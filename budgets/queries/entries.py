@@ -12,7 +12,7 @@ from typing import Self
 from urllib.parse import urlencode
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from budgets.core.dimension import Dimension
 from budgets.core.entry import read_amounts
@@ -30,7 +30,7 @@ COLUMNS = (
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sought:
     """Which entries: of a day by its account, of a run, of a cause, of a dimension; `before` is the last one
-    seen."""
+    seen; one that is none is left out."""
 
     day: UUID | None = None
     run: UUID | None = None
@@ -143,6 +143,7 @@ def _found(sought: Sought, day: Window) -> "QuerySet[Entry]":
         found = found.filter(cause=sought.cause)
     if sought.dimension:
         found = found.filter(amounts__contains=f'"{sought.dimension}"')
-    if sought.before is not None:
-        found = found.filter(id__lt=sought.before)
-    return found.order_by("-id")
+    if sought.before is not None and (last := Entry.objects.filter(id=sought.before).first()) is not None:
+        found = found.filter(Q(at__lt=last.at) | Q(at=last.at, id__lt=last.id))
+    # An id is made in a process, whose clock may be ahead; the time is the database's.
+    return found.order_by("-at", "-id")

@@ -261,7 +261,8 @@ def ledger_of(run_id: UUID, since: datetime | None = None) -> Ledger:
     row = cursor.fetchone()
     count, used, reserved = row if row is not None else (0, Decimal(0), Decimal(0))
     entries = Entry.objects.filter(run_id=run_id, month_id=None)
-    newest = (entries if since is None else entries.filter(at__gte=since)).order_by("-id")[:ENTRIES]
+    # An id is made in a process, whose clock may be ahead; the time is the database's.
+    newest = (entries if since is None else entries.filter(at__gte=since)).order_by("-at", "-id")[:ENTRIES]
     balance_used, balance_reserved = used, reserved
     booked = []
     for entry in newest:

@@ -27,7 +27,7 @@ from approvals.core.lifecycle import DecisionKind
 from approvals.models import Request
 from budgets.core.forecast import Interval
 from orchestrator import library
-from orchestrator.actions.learning import expected_for, learn_from, lived_of
+from orchestrator.actions.learning import expected_for, learn_from, lived_of, subject_of_run
 from orchestrator.actions.seed import furnish
 from orchestrator.actions.submit import Submission, Submitter, submit_task
 from orchestrator.core.expecting import bounds
@@ -146,8 +146,8 @@ def _stopped(place: Place, slug: str) -> None:
     """Submit with one less than what is needed at the least; print what was spent of it."""
     goal = _goals(slug)[0]
     with tenant(place.tenant):
-        graph = Run.objects.filter(workflow=slug).latest("created_at").workflow_version.digest
-        first = max(expected_for(graph).rest.values(), key=lambda rest: rest["steps"][0])
+        subject = subject_of_run(Run.objects.filter(workflow=slug).latest("created_at"))
+        first = max(expected_for(subject).rest.values(), key=lambda rest: rest["steps"][0])
     for name in FEWEST:
         least = first[name][0]
         if least < 1:

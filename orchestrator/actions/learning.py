@@ -8,11 +8,12 @@ import orjson
 
 from orchestrator.core.effects import Amounts
 from orchestrator.core.expecting import key_of
-from orchestrator.core.learning import Lived, Passed, expected_of, with_run
+from orchestrator.core.learning import Lived, Passed, expected_of, subject_of, with_run
 from orchestrator.core.manifest import Expected
 from orchestrator.core.terminal import ENDINGS, TerminalClass, TerminalCode
-from orchestrator.models import Expectation, Intent, Run
+from orchestrator.models import Expectation, Intent, ManifestRow, Run
 from orchestrator.queries.crossing import tenant_of_run
+from orchestrator.runtime.recall import graph_of, pins_of
 from tenancy.clock import database_now
 from tenancy.context import raw_cursor, tenant
 from traces.models import Record
@@ -29,7 +30,7 @@ def learn_from(run_id: UUID) -> bool:
     if tenant_id is None:
         return False
     with tenant(tenant_id):
-        run = Run.objects.select_related("workflow_version").get(id=run_id)
+        run = Run.objects.get(id=run_id)
         code = TerminalCode(run.terminal_code) if run.terminal_code else None
         whole = code is not None and ENDINGS[code].terminal_class is TerminalClass.COMMIT
         if not whole or run.record_number > LONGEST:
@@ -39,15 +40,15 @@ def learn_from(run_id: UUID) -> bool:
 
 
 def _learn(tenant_id: UUID, run: Run) -> None:
-    graph = run.workflow_version.digest
+    subject = subject_of_run(run)
     # Two runs that end together are learnt from one after the other.
-    raw_cursor().execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"{tenant_id}:{graph}",))
-    row = Expectation.objects.filter(graph=graph).first()
+    raw_cursor().execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"{tenant_id}:{subject}",))
+    row = Expectation.objects.filter(graph=subject).first()
     known = tuple(Lived.model_validate(one) for one in row.lived) if row is not None else ()
     lived = with_run(known, lived_of(run))
     Expectation.objects.update_or_create(
         tenant_id=tenant_id,
-        graph=graph,
+        graph=subject,
         defaults={
             "workflow": run.workflow,
             "lived": [one.model_dump(mode="json") for one in lived],
@@ -57,9 +58,17 @@ def _learn(tenant_id: UUID, run: Run) -> None:
     )
 
 
-def expected_for(graph: str) -> Expected:
-    """What is expected of a run of this graph that is admitted now. Inside the tenant's context."""
-    found = Expectation.objects.filter(graph=graph).values_list("expected", flat=True).first()
+def subject_of_run(run: Run) -> str:
+    """Which runs this one teaches, from what it is pinned to. Inside the tenant's context."""
+    pinned = ManifestRow.objects.values_list("pins_digest", flat=True).get(id=run.id)
+    graph = graph_of(run.tenant_id, run.workflow_version_id)
+    return subject_of(graph, pins_of(run.tenant_id, pinned))
+
+
+def expected_for(subject: str) -> Expected:
+    """What is expected of a run of this subject (orchestrator/core/learning.py) that is admitted now. Inside
+    the tenant's context."""
+    found = Expectation.objects.filter(graph=subject).values_list("expected", flat=True).first()
     return Expected() if found is None else Expected.model_validate(found)
 
 

@@ -21,6 +21,7 @@ from orchestrator.core.compiler import compile_graph
 from orchestrator.core.errors import GoalInvalid, Stopped, TierTooHigh, WorkflowUnknown
 from orchestrator.core.goal import Goal
 from orchestrator.core.graph import CompiledGraph
+from orchestrator.core.learning import subject_of
 from orchestrator.core.machine import CORE_VERSION
 from orchestrator.core.manifest import Manifest
 from orchestrator.core.parsing import fits
@@ -108,7 +109,7 @@ def submit_task(tenant_id: UUID, submitter: Submitter, asked: Submission) -> Sub
             pins=pinned.pins,
             pins_digest=pinned.digest,
             limits=limits,
-            expected=expected_for(graph.digest),
+            expected=expected_for(subject_of(graph, pinned.pins)),
             workflow=version.slug,
             workflow_version=version.version,
             code_version=settings.INTERLOCK_VERSION,

@@ -6,10 +6,13 @@ from decimal import Decimal
 
 from budgets.core.dimension import Dimension
 from budgets.core.forecast import KEPT, LEAST, observed
+from orchestrator.core.asking import Asking
 from orchestrator.core.effects import Amounts
-from orchestrator.core.manifest import Expected
+from orchestrator.core.graph import CompiledGraph
+from orchestrator.core.manifest import Expected, Pins
 from orchestrator.core.spending import ZERO
 from orchestrator.core.value import Value
+from traces.core.canonical import canonical, digest
 
 # A manifest carries at most so many places, those that most runs came by.
 PLACES = 32
@@ -18,6 +21,17 @@ FORETOLD = (
     Dimension.INPUT_TOKENS, Dimension.OUTPUT_TOKENS, Dimension.TOTAL_TOKENS, Dimension.COST_USD,
     Dimension.WALL_CLOCK_SECONDS,
 )  # fmt: skip
+
+
+def subject_of(graph: CompiledGraph, pins: Pins) -> str:
+    """What runs must have in common to foretell each other: a digest over the graph, the registry of tools
+    and the models that play in it, each with its price. SHA-256, hexadecimal."""
+    roles = sorted({node.config.role for node in graph.nodes.values() if isinstance(node.config, Asking)})
+    usual = [pins.profile_for(role) for role in roles]
+    playing = {profile.name for profile in usual} | {profile.cheaper for profile in usual}
+    models = [profile.model_dump(mode="json") for profile in pins.profiles if profile.name in playing]
+    body = {"graph": graph.digest, "registry": pins.registry_digest, "roles": roles, "models": models}
+    return digest("expectation", canonical(body))
 
 
 class Passed(Value):

@@ -8,8 +8,9 @@ from tenancy.models import TenantOwned
 
 
 class Expectation(TenantOwned):
-    """The newest runs of one workflow version that came to a result, and the bounds they give. One row for
-    each graph: how the rest went is a matter of the graph."""
+    """The newest runs of one kind that came to a result, and the bounds they give. One row for each subject,
+    whose digest stands in `graph`: how the rest went is a matter of the graph, and of the tools, the models
+    and the prices it went with."""
 
     workflow = models.CharField(max_length=64)
     graph = models.CharField(max_length=64)

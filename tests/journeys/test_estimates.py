@@ -1,11 +1,16 @@
 """What came of earlier runs bounds the rest of the next; one that cannot finish is stopped (R-BUDGET-4)."""
 
+from decimal import Decimal
+
 import orjson
 import pytest
 
 from budgets.core.forecast import KEPT, LEAST
-from orchestrator.actions.learning import expected_for, learn_from
-from orchestrator.models import Expectation, ManifestRow, WorkflowVersion
+from orchestrator.actions import pinning
+from orchestrator.actions.learning import expected_for, learn_from, subject_of_run
+from orchestrator.core.profile import ModelProfile
+from orchestrator.gateways.llm.profiles import profiles_for
+from orchestrator.models import Expectation, ManifestRow, Run
 from tenancy.context import tenant
 from tenancy.core.roles import Role
 from tests.conftest import House
@@ -56,6 +61,29 @@ def test_what_is_learnt_later_changes_no_run_that_was_admitted(world: World) -> 
     world.sound(run)
 
 
+def dearer(scenario: str | None) -> tuple[ModelProfile, ...]:
+    """The models at twenty times their price."""
+    found = []
+    for profile in profiles_for(scenario):
+        assert profile.price is not None
+        rates = {"input": 20 * profile.price.input, "output": 20 * profile.price.output, "version": "dear-1"}
+        found.append(profile.evolve(price=profile.price.evolve(**rates)))
+    return tuple(found)
+
+
+@proves("R-BUDGET-4", part="the same models at the same price")
+def test_runs_at_a_dear_price_stop_none_at_a_cheap_one(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(pinning, "profiles_for", dearer)
+        lived(world, LEAST)
+        dear = world.submit("tool-loop", SUM)
+    with tenant(world.id):
+        known = expected_for(subject_of_run(Run.objects.get(id=dear)))
+    assert max(rest["cost_usd"][0] for rest in known.rest.values()) > Decimal("0.03")
+    cheap = world.submit("tool-loop", SUM, budget={"cost_usd": "0.03"})
+    assert world.drive(cheap).terminal_code == "SUCCESS"
+
+
 @proves("R-BUDGET-4", part="only results teach, each once")
 def test_only_runs_that_came_to_a_result_teach_and_each_once(world: World) -> None:
     stopped = world.submit("tool-loop", SUM, budget={"model_turns": 1})
@@ -67,9 +95,9 @@ def test_only_runs_that_came_to_a_result_teach_and_each_once(world: World) -> No
     assert learn_from(run)
     assert learn_from(run)
     with tenant(world.id):
-        graph = WorkflowVersion.objects.get(slug="tool-loop").digest
-        assert expected_for(graph).runs == 1
-        assert len(Expectation.objects.get(graph=graph).lived) == 1
+        subject = subject_of_run(Run.objects.get(id=run))
+        assert expected_for(subject).runs == 1
+        assert len(Expectation.objects.get(graph=subject).lived) == 1
     assert KEPT > 1
 
 

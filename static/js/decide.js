@@ -64,7 +64,11 @@ bind("Control+Enter", "Send what is being decided", () => {
   button?.click();
 }, { where: "This page", on: () => card() !== null });
 // Digits are letters of an amount too: while something is being typed, or a panel stands open, they choose nothing.
-const press = (value) => !bar()?.querySelector(".panel[open]") && !touched() && document.querySelector(`[data-card] [data-key="${value}"]`);
+// What is not on the screen is not decided by a key (in a narrow window the list stands without its card).
+const press = (value) => {
+  const button = document.querySelector(`[data-card] [data-key="${value}"]`);
+  return !bar()?.querySelector(".panel[open]") && !touched() && button?.checkVisibility() && button;
+};
 ["a", "e", "d"].forEach((key, at) => bind(String(at + 1), `The same as ${key}`, () => press(key).click(), { where: "This page", on: () => Boolean(press(key)) }));
 
 // A panel that opens takes the focus to its first field, and the other one closes.

@@ -175,3 +175,20 @@ def test_a_field_with_hidden_letters_shows_them(page_as: PageAs, desk: Desk, no_
     page.keyboard.press("Control+Enter")
     expect(page.locator(".field-marks .mark")).to_have_text("U+202E")
     expect(page.locator("[name='a:/note']")).to_have_value("pay \u202e052 to them")
+
+
+@proves("R-UI-4", part="nothing out of sight is decided")
+def test_no_digit_decides_a_card_that_a_narrow_window_does_not_show(page_as: PageAs, world: World) -> None:
+    request = at_the_mail(world)
+    page = page_as("reviewer", width=NARROW)
+    page.goto("/approvals")
+    expect(page.locator("article.decision")).to_be_hidden()
+    page.wait_for_timeout(ARMED_MS)
+    page.keyboard.type("13")
+    page.wait_for_timeout(ARMED_MS)
+    assert outcome(world.house, request) == ("pending", "")
+    page.set_viewport_size({"width": WIDE, "height": 800})
+    expect(page.locator("article.decision")).to_be_visible()
+    page.keyboard.type("1")
+    expect(page.locator("#notice, .notices, [role=status]").first).to_be_attached()
+    expect(page.get_by_text("Approved.").first).to_be_visible()

@@ -39,6 +39,7 @@ from budgets.core.tranche import (
     chunk_for,
     current,
     drawing,
+    has_spare,
     in_flight,
     squared,
     suffices,
@@ -149,17 +150,22 @@ def queue_post(
     cursor: Cursor,
     book: Book | None = None,
     batch: Batch | None = None,
+    rest: bool = False,
 ) -> PostHandle:
     """Send a posting; see the module's text. Raises what `post` raises, LedgerMoved only from `result()`.
 
     Its entries ride in `batch`, if one is given, which the caller sends before it asks for the result.
+    `rest`: the run will wait, and gives its tenant back what it held ahead.
 
     When the run's line refuses, some of the posting may be written: the caller rolls back to its savepoint.
     """
     plan = planned(settles, reserves)
-    if not plan.drafts:
+    if not plan.drafts and not rest:
         return PostHandle(run=run_id, plan=plan)
     book = book or held_book(tenant_id, run_id, at, cursor)
+    rest = rest and has_spare(book.tranches)
+    if not plan.drafts and not rest:
+        return PostHandle(run=run_id, plan=plan)
     if book.closed:
         raise AccountClosed(run=str(run_id))
     sheet = Sheet(tenant=tenant_id, run=run_id, at=at)
@@ -167,13 +173,16 @@ def queue_post(
         sheet.line(run_id, dimension, change.used, change.reserved, change.check)
     homes: dict[str, UUID | None] = {}
     squarings: list[Squaring] = []
-    if plan.money or plan.wanted:
+    if plan.money or plan.wanted or rest:
         homes = _origins(tenant_id, book, plan, cursor)
         drawn = drawing(plan, book.tranches, at, homes)
-        if suffices(drawn, book.tranches, at, over=book.windows is not None and book.windows.over):
+        over = book.windows is not None and book.windows.over
+        if not rest and suffices(drawn, book.tranches, at, over=over):
             _draw(sheet, drawn)
         else:
-            squarings, refused = _square(cursor, tenant_id, book=book, plan=plan, drawn=drawn, at=at)
+            squarings, refused = _square(
+                cursor, tenant_id, book=book, plan=plan, drawn=drawn, at=at, rest=rest
+            )
             if refused is not None:
                 return PostHandle(run=run_id, plan=plan, refused=refused)
     _write(sheet, plan, homes, _home(book, squarings, at))
@@ -262,7 +271,7 @@ def _origins(tenant_id: UUID, book: Book, plan: Plan, cursor: Cursor) -> dict[st
 
 
 def _square(
-    cursor: Cursor, tenant_id: UUID, *, book: Book, plan: Plan, drawn: Drawing, at: datetime
+    cursor: Cursor, tenant_id: UUID, *, book: Book, plan: Plan, drawn: Drawing, at: datetime, rest: bool
 ) -> tuple[list[Squaring], Refusal | None]:
     """Lock the lines of the chain and work out the tranches anew (rare)."""
     windows = book.windows
@@ -290,6 +299,7 @@ def _square(
         at=at,
         chunk=chunk_for(own.limit, newest_ceilings(tenant_id, cursor).tranche_usd),
         run_left=left,
+        rest=rest,
     )
     if refused is None and any(squaring.opens for squaring in squarings):
         _open(tenant_id, book.run, opened, at, cursor)

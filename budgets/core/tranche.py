@@ -167,13 +167,14 @@ def squared(
     at: datetime,
     chunk: Decimal,
     run_left: Decimal | None,
+    rest: bool = False,
 ) -> tuple[list[Squaring], Refusal | None]:
     """Set every tranche right with the tenant's lines; or the refusal of the day's or the month's line.
 
     `lines` are the locked US$ lines of all accounts named; `opened` is the empty tranche to open when the
     current day has none; `run_left` is what the run itself may still reserve after this plan (None: no
     limit). Near the ceiling a run gets what the line still has, but never less than it needs: then it is
-    refused.
+    refused. `rest`: nothing is kept beyond what is reserved, for others may want it meanwhile.
     """
     standing = dict(lines)
     done: list[Squaring] = []
@@ -196,11 +197,17 @@ def squared(
         spare = max(ZERO, chunk - drawn.wanted)
         spare = spare if run_left is None else min(spare, max(ZERO, run_left))
     else:
-        spare = max(ZERO, home.held - home.used - bears[1] - needed)
+        spare = ZERO if rest else max(ZERO, home.held - home.used - bears[1] - needed)
     fits = min((left for left in room.values() if left is not None), default=None)
     held = needed + spare if fits is None else max(needed, min(needed + spare, fits))
-    done.append(_square(home, bears, held, opens=now is None, closing=False))
+    squaring = _square(home, bears, held, opens=now is None, closing=False)
+    done.extend([] if squaring.idle else [squaring])
     return done, None
+
+
+def has_spare(tranches: Iterable[Tranche]) -> bool:
+    """Whether more is held of the tenant's lines than effects in flight may take."""
+    return any(tranche.held > tranche.reserved for tranche in tranches)
 
 
 def closed(tranches: Iterable[Tranche]) -> list[Squaring]:

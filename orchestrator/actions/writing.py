@@ -21,6 +21,7 @@ from orchestrator.core.events import Headroom, Refusal
 from orchestrator.core.machine import CORE_VERSION
 from orchestrator.core.state import State
 from orchestrator.core.step import Settlement, Walk
+from orchestrator.core.terminal import Status
 from orchestrator.gateways.clock import steady
 from orchestrator.gateways.permits import ASK_ALL, Known
 from orchestrator.gateways.tally import BREAKER, TALLY
@@ -114,9 +115,8 @@ class Script:
     def refused_by_tenant(self) -> list[Decimal]:
         """What the tenant's day or month could not bear in this commit, in US$."""
         said = (one.body for walked in self.walked for move in walked.moves for one in move.said)
-        return [
-            body.wanted for body in said if isinstance(body, ReservationRefused) and body.account != "run"
-        ]
+        refused = (body for body in said if isinstance(body, ReservationRefused))
+        return [b.wanted for b in refused if b.account.startswith("tenant") and b.dimension == "cost_usd"]
 
     def performed(self) -> tuple[CallModel | CallTool, ...]:
         """The effects that a worker performs and that are still wanted at the end of the commit."""
@@ -137,12 +137,13 @@ def write(script: Script, cursor: "psycopg.Cursor[Any]") -> "Draft":
         binds |= extend(hand.tenant, hand.run, amounts, by=by, at=at, cursor=cursor)
     if finish is not None:
         binds |= close(hand, at, finish, _settles(script))
-    for wanted in script.refused_by_tenant():
-        tell_refused(hand.tenant, wanted, at, cursor)
     batch = Batch(cursor)
     money = _money(script, effects, cursor, batch) if finish is None else None
     if money is not None and money.refused is not None:
         raise LineRefused(_refusal(money.refused))
+    # After the money: whoever squares holds the tenant's lines before an alert's row, too.
+    for wanted in script.refused_by_tenant():
+        tell_refused(hand.tenant, wanted, at, cursor)
     binds |= money.entries if money is not None else {}
     state, snapshot = _snapshot(script, binds)
     head = _records(script, binds, batch)
@@ -275,6 +276,7 @@ def _money(
         cursor=cursor,
         book=opened.book,
         batch=batch,
+        rest=not effects and script.state.status is not Status.IN_PROGRESS,
     )
 
 

@@ -24,13 +24,18 @@ from budgets.verify import verify_ledger, verify_windows
 from orchestrator.runtime.loop import Worker
 from tenancy.context import tenant
 from tests.conftest import House
-from tests.factories.world import World, fresh_worker, make_world
+from tests.doubles.company import Company
+from tests.factories.world import World, company_at, fresh_worker, make_world
 from tests.proves import proves
 
 SUM = "How much is (12 + 30) * 2?"
 TAKEN = """
 SELECT l.used + l.reserved FROM budgets_line l JOIN budgets_account a ON a.id = l.account_id
  WHERE a.kind = 'tenant_day' AND a.tenant_id = %s"""
+
+RESERVED = """
+SELECT sum(l.reserved) FROM budgets_line l JOIN budgets_account a ON a.id = l.account_id
+ WHERE a.kind IN ('tenant_day', 'tenant_month') AND a.tenant_id = %s"""
 
 
 @pytest.fixture
@@ -146,6 +151,45 @@ def test_a_run_stops_at_the_ceiling_and_the_next_goes_on_once_it_is_raised(world
     world.sound(late)
     ceiling(world, "0.50", "0")
     assert world.drive(world.submit("tool-loop", SUM)).terminal_code == "SUCCESS"
+
+
+@proves("R-BUDGET-10", part="only money fills a window")
+def test_a_run_that_is_stopped_for_calls_closes_nothing_to_others(world: World) -> None:
+    spender = world.submit("tool-loop", SUM)
+    assert world.drive(spender).terminal_code == "SUCCESS"
+    with tenant(world.id):
+        cost = next(line.used for name, line in usage(spender).items() if name == "cost_usd")
+    ceiling(world, str(cost * 100 / 96), "0")
+    inputs = {"order_id": "A-1001"}
+    short = world.submit("support-refund", "Refund it", inputs=inputs, budget={"external_calls": 1})
+    assert world.drive(short).terminal_code == "BUDGET_EXHAUSTED"
+    (refused,) = world.said(short, "reservation_refused")
+    assert refused["account"] == "estimate"
+    with tenant(world.id):
+        assert not Alert.objects.filter(threshold=100).exists()
+    world.submit("tool-loop", SUM)
+
+
+@proves("R-BUDGET-9", part="who waits holds nothing ahead")
+def test_runs_that_wait_for_people_leave_the_day_to_others(
+    world: World, company: Company, superuser: psycopg.Connection
+) -> None:
+    ceiling(world, "2.00")
+    inputs = {"service": "checkout"}
+    with company_at(company.url):
+        waiting = [world.submit("incident-triage", "Find out.", inputs=inputs) for _ in range(3)]
+        assert {world.drive(run).status for run in waiting} == {"awaiting_gate"}
+        row = superuser.execute(RESERVED, (world.id,)).fetchone()
+        assert row is not None
+        assert row[0] == 0
+        world.decide(world.open_requests(waiting[0])[0], world.people.approver)
+        assert world.drive(waiting[0]).terminal_code == "SUCCESS"
+    for run in waiting:
+        with tenant(world.id):
+            assert any(line.used for name, line in usage(run).items() if name == "cost_usd")
+        world.sound(run)
+    with tenant(world.id):
+        assert verify_windows() == []
 
 
 @proves("B4")

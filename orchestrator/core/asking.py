@@ -7,11 +7,11 @@ from decimal import Decimal
 
 from orchestrator.core.backoff import delay_ms
 from orchestrator.core.context import Prompt, compile_prompt
-from orchestrator.core.economy import crossed, profile_in_force
+from orchestrator.core.economy import crossed, profile_in_force, thrifty
 from orchestrator.core.effects import CallModel, SetTimer
 from orchestrator.core.events import ModelFailed, ModelReplied, Recovered
 from orchestrator.core.graph import Interrupt
-from orchestrator.core.pressure import fitted
+from orchestrator.core.pressure import Fitted, fitted
 from orchestrator.core.profile import ModelProfile, Role
 from orchestrator.core.safety import breach
 from orchestrator.core.spending import model_reserve
@@ -39,33 +39,10 @@ class Asking(Value):
 
 def ask(view: View, state: State, config: Asking, tools: tuple[ToolSpec, ...]) -> Step:
     """Ask now. The output limit is set so that the reservation cannot be exceeded (R-BUDGET-2)."""
-    state, passed = crossed(view.pins, state, config.role)
-    profile = profile_in_force(view.pins, state, config.role)
+    before, state = state, state.evolve(thrifty=thrifty(state))
+    profile, wanted, fit = _played(view, state, config, tools)
+    passed = crossed(view.pins, before, config.role, profile)
     attempt = state.counters.model_attempts + 1
-    wanted = min(profile.max_output_tokens, config.max_output_tokens or profile.max_output_tokens)
-    fresh = View(
-        graph=view.graph,
-        manifest=view.manifest,
-        node=view.node,
-        state=state,
-        headroom=view.headroom,
-        desk=view.desk,
-        at=view.at,
-        number=view.number,
-    )
-
-    def compiled(exchanges: tuple[str, ...]) -> Prompt:
-        return compile_prompt(
-            fresh,
-            role=config.role,
-            prompt=config.prompt,
-            tools=tools,
-            exchanges=exchanges,
-            max_output=wanted,
-        )
-
-    window = state.window(config.exchanges)
-    fit = fitted(state, profile, view.desk, window, max_output=wanted, compiled=compiled)
     if fit.halt is not None:
         return replace(fit.halt, said=(*passed, *fit.halt.said))
     prompt = fit.prompt
@@ -99,6 +76,52 @@ def ask(view: View, state: State, config: Asking, tools: tuple[ToolSpec, ...]) -
     )
     said = (*passed, *fit.said, say(Phase.ACTION_SELECTION, body))
     return Step(state=asked, said=said, effects=(effect,))
+
+
+def _played(
+    view: View, state: State, config: Asking, tools: tuple[ToolSpec, ...]
+) -> tuple[ModelProfile, int, Fitted]:
+    """Who is asked, for how many tokens of output at the most, and the prompt.
+
+    A prompt that is too long for the cheaper model is the usual one's: saving money ends no run.
+    """
+    usual, profile = view.pins.profile_for(config.role), profile_in_force(view.pins, state, config.role)
+    wanted, fit = _fit(view, state, config, tools, profile)
+    if fit.halt is not None and profile is not usual:
+        wider = _fit(view, state, config, tools, usual)
+        if wider[1].halt is None:
+            return usual, *wider
+    return profile, wanted, fit
+
+
+def _fit(
+    view: View, state: State, config: Asking, tools: tuple[ToolSpec, ...], profile: ModelProfile
+) -> tuple[int, Fitted]:
+    wanted = min(profile.max_output_tokens, config.max_output_tokens or profile.max_output_tokens)
+    fresh = View(
+        graph=view.graph,
+        manifest=view.manifest,
+        node=view.node,
+        state=state,
+        headroom=view.headroom,
+        desk=view.desk,
+        at=view.at,
+        number=view.number,
+    )
+
+    def compiled(exchanges: tuple[str, ...]) -> Prompt:
+        return compile_prompt(
+            fresh,
+            role=config.role,
+            profile=profile.name,
+            prompt=config.prompt,
+            tools=tools,
+            exchanges=exchanges,
+            max_output=wanted,
+        )
+
+    window = state.window(config.exchanges)
+    return wanted, fitted(state, profile, view.desk, window, max_output=wanted, compiled=compiled)
 
 
 def _output_limit(state: State, profile: ModelProfile, request: bytes, wanted: int) -> int:

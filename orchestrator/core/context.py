@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from orchestrator.core.boundary import Boundary
-from orchestrator.core.economy import notice, profile_in_force
+from orchestrator.core.economy import notice
 from orchestrator.core.inputs import inputs
 from orchestrator.core.naming import named_by
 from orchestrator.core.profile import Role
@@ -37,12 +37,14 @@ def compile_prompt(
     view: View,
     *,
     role: Role,
+    profile: str,
     prompt: str,
     tools: tuple[ToolSpec, ...],
     exchanges: tuple[str, ...],
     max_output: int,
 ) -> Prompt:
-    """Write the request for one model call. Raises ContentMissing where an exchange was not fetched."""
+    """Write the request for one call of the model `profile`. Raises ContentMissing where an exchange
+    was not fetched."""
     messages = [{"role": "user", "text": _situation(view)}]
     view.desk.require(exchanges)
     links = [view.desk.json(link) for link in exchanges]
@@ -58,7 +60,7 @@ def compile_prompt(
     request = {
         "v": 1,
         "role": role,
-        "profile": profile_in_force(view.pins, view.state, role).name,
+        "profile": profile,
         "system": _system(view, prompt, tools),
         "messages": messages,
         "tools": [

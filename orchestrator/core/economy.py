@@ -28,26 +28,27 @@ def thrifty(state: State) -> bool:
 
 def profile_in_force(pins: Pins, state: State, role: Role) -> ModelProfile:
     """Who plays `role` now: its profile, or beyond the threshold that profile's cheaper one, where it has
-    one that nothing speaks against."""
+    one that nothing speaks against. A prompt that does not fit its window goes to the usual one all the same
+    (orchestrator/core/asking.py)."""
     usual = pins.profile_for(role)
     if not thrifty(state) or usual.cheaper is None or usual.cheaper in state.flagged:
         return usual
     return next((profile for profile in pins.profiles if profile.name == usual.cheaper), usual)
 
 
-def crossed(pins: Pins, state: State, role: Role) -> tuple[State, tuple[Said, ...]]:
-    """The state with the threshold noted, and what is said of passing it, either way, once."""
+def crossed(pins: Pins, state: State, role: Role, profile: ModelProfile) -> tuple[Said, ...]:
+    """What is said of passing the threshold, either way, once: at the call that `profile` is asked for."""
     passed = thrifty(state)
     if passed == state.thrifty:
-        return state, ()
+        return ()
     body = CostThreshold(
         passed=passed,
         used=state.usage.get(COST, ZERO),
         limit=state.limits[COST],
         usual=pins.profile_for(role).name,
-        profile=profile_in_force(pins, state, role).name,
+        profile=profile.name,
     )
-    return state.evolve(thrifty=passed), (say(Phase.BUDGET_ASSIGNMENT, body),)
+    return (say(Phase.BUDGET_ASSIGNMENT, body),)
 
 
 def notice(state: State) -> str:

@@ -116,3 +116,24 @@ def test_a_cheaper_model_that_took_too_much_is_not_asked_again() -> None:
     run.state = run.state.evolve(flagged=("cheap",))
     turn(run, "850")
     assert asked(run).profile == "dear"
+
+
+@proves("R-BUDGET-5", part="a prompt too long for the cheaper model")
+def test_a_prompt_that_the_cheaper_model_cannot_hold_stays_with_the_usual_one() -> None:
+    run = priced(DEAR, CHEAP.evolve(context_tokens=200))
+    turn(run, "850")
+    assert run.state.outcome is None
+    assert asked(run).profile == prompt(run)["profile"] == "dear"
+    assert "80 % of this run's cost is spent" in prompt(run)["messages"][0]["text"]
+    (passed,) = run.said("cost_threshold")
+    assert (passed.usual, passed.profile, passed.passed) == ("dear", "dear", True)
+    run.reply(LOOKUP)
+    assert len(run.said("cost_threshold")) == 1
+
+
+def test_a_prompt_that_neither_model_can_hold_ends_the_run() -> None:
+    run = priced(DEAR, CHEAP.evolve(context_tokens=200))
+    narrow = tuple(one.evolve(context_tokens=200) for one in run.manifest.pins.profiles)
+    run.manifest = run.manifest.evolve(pins=run.manifest.pins.evolve(profiles=narrow))
+    turn(run, "850")
+    assert (run.state.outcome, run.state.reason) == (TerminalCode.BUDGET_EXHAUSTED, "context_window")

@@ -79,6 +79,8 @@ WRITING = {
     "507": "The store is full: no new work.",
 }
 MISSING = {"404": "There is no such thing here."}
+# Things named in the body may be missing, as those of a path may.
+NAMING = frozenset({"decide_approvals"})
 
 
 TAGGED: dict[str, tuple[OpenApiParameter, ...]] = {
@@ -144,7 +146,8 @@ def with_problems(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     for path, methods in result["paths"].items():
         for method, operation in methods.items():
             writes = method in {"post", "put", "patch"}
-            refusals = ALWAYS | (WRITING if writes else READING) | (MISSING if "{" in path else {})
+            names = "{" in path or operation["operationId"] in NAMING
+            refusals = ALWAYS | (WRITING if writes else READING) | (MISSING if names else {})
             for status, words in refusals.items():
                 operation["responses"].setdefault(status, {"description": words, "content": reference})
             operation["responses"] = dict(sorted(operation["responses"].items()))

@@ -5,8 +5,7 @@ from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -24,6 +23,7 @@ from tenancy.core.roles import Scope
 from tenancy.doors import caller
 from tenancy.models import Tenant
 from tenancy.permissions import requires
+from tenancy.shapes import asked
 from traces.core.canonical import plain
 
 DAYS = 30
@@ -132,6 +132,12 @@ class Budgets(APIView):
             return Response(_budgets(who, database_now()))
 
 
+class FiguresQuery(serializers.Serializer[Any]):
+    """Whose figures. Without: those of the first workflow by name."""
+
+    workflow = serializers.RegexField(r"^[a-z0-9][a-z0-9_-]{0,63}$", required=False)
+
+
 class Figures(APIView):
     """How a workflow's runs are spread."""
 
@@ -139,16 +145,15 @@ class Figures(APIView):
 
     @extend_schema(
         operation_id="get_figures",
-        parameters=[
-            OpenApiParameter("workflow", OpenApiTypes.STR, description="Without: the first by name.")
-        ],
+        parameters=[FiguresQuery],
         responses=FiguresField,
     )
     def get(self, request: Request) -> Response:
         """Steps, depth, tokens, cost and time at work against their caps, with drift."""
+        wanted = asked(FiguresQuery, request.query_params)
         with tenant(caller(request).tenant):
             known = list(workflows_run())
-            workflow = request.query_params.get("workflow", next(iter(known), ""))
+            workflow = wanted.get("workflow", next(iter(known), ""))
             found = spreads(workflow) if workflow in known else {}
         shown = [_spread(metric, spread) for metric, spread in found.items()]
         return Response({"workflow": workflow, "workflows": known, "spreads": shown})

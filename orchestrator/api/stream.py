@@ -31,9 +31,9 @@ from traces.live.feeds import Batch, sequence
 FEED = RunFeed()
 LAST_EVENT_ID = OpenApiParameter(
     "Last-Event-ID",
-    {"type": "string", "pattern": "^[0-9]{1,16}$"},
+    {"type": "string", "pattern": "^[0-9]{0,16}$"},
     OpenApiParameter.HEADER,
-    description="The id of the last event that was taken; it goes before `after`.",
+    description="The id of the last event that was taken; it goes before `after`; empty is none.",
 )
 # One event as the protocol frames it.
 SENT: Any = {

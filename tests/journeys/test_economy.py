@@ -2,6 +2,8 @@
 
 from decimal import Decimal
 
+from pytest_django import Settings
+
 from orchestrator import library
 from orchestrator.actions.publish import publish_boundary, publish_workflow
 from tenancy.context import tenant
@@ -17,7 +19,8 @@ COUNTED = (
 
 
 @proves("R-BUDGET-5", part="through a run, replay included")
-def test_most_of_the_cost_spent_the_cheaper_model_takes_over(house: House) -> None:
+def test_most_of_the_cost_spent_the_cheaper_model_takes_over(house: House, settings: Settings) -> None:
+    settings.INTERLOCK_SLICE_SECONDS = 600
     world = make_world(house)
     with tenant(world.id):
         wide = library.boundary("tool-loop-default").evolve(

@@ -17,7 +17,8 @@ from tests.proves import proves
 
 WORDS = {
     "/tools": "What runs may call", "/tools/calculator.evaluate": "Definition", "/workflows": "Under way",
-    "/workflows/tool-loop": "The same graph as a list", "/budgets": "Ledger of",
+    "/workflows/tool-loop": "The same graph as a list", "/budgets": "Where this month went",
+    "/budgets/ledger": "Ledger", "/budgets/figures": "Distributions",
     "/tenant/people": "Roles and limits", "/tenant/keys": "API keys", "/tenant/audit": "Audit log",
     "/system": "Emergency stops in force",
 }  # fmt: skip
@@ -97,4 +98,4 @@ def test_an_empty_tenant_sees_what_will_be_there(world: World) -> None:
     admin = at(make_somebody(world.people.other_tenant, Role.ADMIN))
     assert "No tool yet" in text(admin.get("/tools"))
     assert "No workflow yet" in text(admin.get("/workflows"))
-    assert "No entry" in text(admin.get("/budgets?cause=settle"))
+    assert "No entry" in text(admin.get("/budgets/ledger?cause=settle"))

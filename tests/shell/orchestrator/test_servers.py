@@ -116,9 +116,8 @@ def test_a_changed_definition_goes_back_into_quarantine_with_its_difference(
     )  # fmt: skip
     with tenant(connected.id):
         assert "shop.send_note" not in active_tools()
-        assert (
-            EmergencyStop.objects.filter(scope="tool", target="shop.send_note", lifted_at=None).count() == 1
-        )
+        stops = EmergencyStop.objects.filter(tenant_id=connected.id, scope="tool", target="shop.send_note")
+        assert stops.filter(lifted_at=None).count() == 1
         assert AuditEntry.objects.filter(verb="tool.quarantine").count() == 1
     made = admit(connected.id, "send_note", **CHANGES)
     assert (made.spec.version, made.enabled, made.stopped) == (2, True, None)

@@ -76,7 +76,7 @@ WORDS: Final[Mapping[str, Words]] = MappingProxyType(
         "privileged_action": Words(
             "Privileged action", "{subject} is {reason}: what it does stands outside this run",
             "It was not sent before a person approved it.",
-            "Approve it, or reject it and the run goes another way.",
+            "An approval lets it go; after a rejection the run goes another way.",
         ),
         "safety": Words(
             "Safety", "a safety rule was broken by the {subject}: {reason}",

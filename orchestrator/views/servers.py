@@ -296,11 +296,16 @@ def _list(
     with tenant(house):
         now, before = places_now(), places_before()
         initial = {"places": "\n".join(now.places), "version": now.version}
-        context = {
-            "servers": servers_now(), "places": now, "before": before, "may_admin": may_admin,
-            "secrets": secrets_of(house) if may_admin else [], "names": names_of([one.by for one in before]),
+        shown = {
             "server_form": server_form or ServerForm(), "secret_form": secret_form or SecretForm(),
             "places_form": places_form or PlacesForm(initial=initial),
+        }  # fmt: skip
+        for name, form in shown.items():
+            # Each asks for its reason: labels and links to errors must find their own.
+            form.auto_id = f"{name}_%s"
+        context = shown | {
+            "servers": servers_now(), "places": now, "before": before, "may_admin": may_admin,
+            "secrets": secrets_of(house) if may_admin else [], "names": names_of([one.by for one in before]),
         }  # fmt: skip
         return render(request, "tools/servers.html", context, status=status)
 

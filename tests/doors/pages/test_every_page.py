@@ -1,5 +1,6 @@
 """Every address of the console, none left out: who is not signed in, and what belongs to another tenant."""
 
+import re
 from collections.abc import Iterator
 from uuid import UUID
 
@@ -20,6 +21,7 @@ from tests.proves import proves
 
 # What a person without a session may reach: the shell's own preferences, which are cookies.
 OPEN = ("preferences",)
+ID = re.compile(r"""\sid=["']([^"']+)""")
 SMALL = {"<int:seq>": "1", "<int:number>": "1"}
 
 
@@ -105,3 +107,10 @@ def told(answer: object, things: dict[str, str]) -> str:
     for thing in things.values():
         source = source.replace(thing, "THING")
     return source
+
+
+@proves("R-UI-11", part="a label leads to its own field")
+@pytest.mark.parametrize("route", [route for route in EVERY if "<" not in route])
+def test_no_page_gives_two_things_one_id(world: World, route: str) -> None:
+    ids = ID.findall(at(world.people.admin).get(f"/{route}").content.decode())
+    assert sorted(name for name in set(ids) if ids.count(name) > 1) == []

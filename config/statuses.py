@@ -41,7 +41,6 @@ STATUS: dict[str, int] = {
     "decision-invalid": 422,
     # budgets
     "budget-error": 409,
-    "budget-exhausted": 409,
     "ceiling-reached": 429,
     "rate-reached": 429,
     "dimension-unknown": 422,

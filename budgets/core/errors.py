@@ -9,12 +9,6 @@ class BudgetError(InterlockError):
     code = "budget-error"
 
 
-class LimitReached(BudgetError):
-    """The {account} allows {limit} of {dimension}; {left} is left and {wanted} is wanted."""
-
-    code = "budget-exhausted"
-
-
 class CeilingReached(BudgetError):
     """The tenant's {window} cost ceiling of {limit} US$ is reached; it opens again in {retry_after}
     seconds."""

@@ -13,6 +13,7 @@ import psycopg
 import pytest
 from django.conf import settings
 from django.db import connections
+from hypothesis import settings as generated
 from pytest_django import DjangoDbBlocker
 
 from config.databases import database
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from tenancy.models import Tenant
     from tests.factories.tenancy import Cast
 
+# How long an example takes depends on who else is at the machine; pytest-timeout bounds a whole test.
+generated.register_profile("any machine", deadline=None)
+generated.load_profile("any machine")
 # Until the fixture `servers` says otherwise there is no database at all: not even that of a running house.
 connections.settings["default"].update(HOST="/nonexistent", NAME="none", OPTIONS={})
 connections.settings.pop("owner", None)

@@ -130,7 +130,7 @@ def test_ten_refunds_end_right_when_the_broker_forgets_everything(
 
     def flush() -> None:
         with Redis.from_url(valkey.url) as client:
-            lost.append(int(client.llen("interlock:runs")))
+            lost.append(sum(int(client.llen(f"interlock:{kind}")) for kind in ("runs", "turns")))
             client.flushall()
 
     with crew(settings):

@@ -47,8 +47,9 @@ def test_a_change_that_commits_after_a_later_one_is_not_missed(
     superuser.execute(TOUCH, ("the slow one", slow))
     with tenant(world.id):
         Run.objects.filter(id=quick).update(reason="the quick one")
+    # The slow one's submission may be told again here, while anybody else's older transaction is open.
     seen, after, _ = changed(world, after)
-    assert seen == {quick}
+    assert quick in seen
     superuser.execute("COMMIT")
     seen, after, _ = changed(world, after)
     assert slow in seen

@@ -102,6 +102,7 @@ class Performer:
             permit,
             circuits=circuits,
             remotes=TenantRemotes(hand.tenant),
+            tenant=hand.tenant,
             before_wait=connection.close,
         )
 
@@ -136,6 +137,8 @@ class Performer:
             spec,
             hand.salt,
             remotes=TenantRemotes(hand.tenant),
+            tenant=hand.tenant,
+            run=hand.run,
             before_wait=connection.close,
         )
         if found.observation is not None:

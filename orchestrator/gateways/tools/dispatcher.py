@@ -72,13 +72,15 @@ class ToolGateway:
         *,
         circuits: Circuits | None = None,
         remotes: Remotes | None = None,
+        tenant: UUID | None = None,
         before_wait: BeforeWait = nothing,
     ) -> "Future[Performed]":
         """Start one call; a future of its outcome (ToolAnswered or ToolFailed).
 
         `arguments` are the very bytes that were hashed and approved. A local tool's result is there at once;
         `before_wait` is called before anything that waits. `circuits` are the house's; without them the
-        gateway keeps its own. `remotes` knows the tools that are no code of ours.
+        gateway keeps its own. `remotes` knows the tools that are no code of ours; `tenant` is whose rows a
+        tool may ask for.
         """
         refused = ask(permit)
         if refused is not None:
@@ -92,7 +94,9 @@ class ToolGateway:
             declared, values = self._prepared(effect, arguments, spec, permit.run, remotes)
             context = None
             if declared.waits:
-                context = self._context(loop, effect, arguments, declared, mutating=spec.mutating)
+                context = self._context(
+                    loop, effect, arguments, declared, spec, tenant, permit.run, mutating=spec.mutating
+                )
             admitted = _admitted(circuits or self.circuits, effect)
         except CallFailed as failure:
             return self._ended(effect, salt, failure)
@@ -114,6 +118,8 @@ class ToolGateway:
         salt: bytes,
         *,
         remotes: Remotes | None = None,
+        tenant: UUID | None = None,
+        run: UUID | None = None,
         before_wait: BeforeWait = nothing,
     ) -> Found:
         """Whether a call that was sent did happen, asked of the tool's own look-up by its key; three tries.
@@ -124,7 +130,7 @@ class ToolGateway:
             if declared.look_up is None:
                 return Found(answered=False)
             values = _read_arguments(declared, arguments)
-            context = self._context(loop, effect, arguments, declared, mutating=False)
+            context = self._context(loop, effect, arguments, declared, spec, tenant, run, mutating=False)
         except CallFailed:
             return Found(answered=False)
         before_wait()
@@ -162,7 +168,16 @@ class ToolGateway:
         return declared, values
 
     def _context(
-        self, loop: EffectLoop, effect: CallTool, arguments: bytes, declared: AnyTool, *, mutating: bool
+        self,
+        loop: EffectLoop,
+        effect: CallTool,
+        arguments: bytes,
+        declared: AnyTool,
+        spec: ToolSpec,
+        tenant: UUID | None,
+        run: UUID | None,
+        *,
+        mutating: bool,
     ) -> ToolContext:
         """The origin is configured, never in the arguments. Raises CallFailed where it is missing."""
         address = (self._env(declared.service) if declared.service else "") or ""
@@ -171,7 +186,7 @@ class ToolGateway:
             raise CallFailed("unreachable", sent=False, detail=f"{declared.service} is no address".encode())
         return ToolContext(
             key=effect.key, arguments=arguments, env=self._env, origin=origin or "", loop=loop,
-            seconds=effect.timeout_ms / 1000, mutating=mutating,
+            seconds=effect.timeout_ms / 1000, mutating=mutating, spec=spec, tenant=tenant, run=run,
         )  # fmt: skip
 
     def _local(self, effect: CallTool, declared: AnyTool, values: BaseModel, salt: bytes) -> Performed:

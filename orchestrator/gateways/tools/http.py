@@ -8,11 +8,13 @@ from hashlib import sha256
 from math import isfinite
 from typing import Any, Generic, NoReturn, TypeVar
 from urllib.parse import quote, urlsplit
+from uuid import UUID
 
 import httpx2
 import orjson
 
 from orchestrator.core.errors import EgressRefused
+from orchestrator.core.tool import ToolSpec
 from orchestrator.gateways.effects_loop import Close, EffectLoop
 from orchestrator.gateways.tools.egress import TooMuch, guarded_client, operators_leave
 
@@ -90,8 +92,8 @@ class Watch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolContext:
-    """What a waiting tool may use: the call's key and exact argument bytes, its environment, and its one
-    service.
+    """What a waiting tool may use: the call's key and exact argument bytes, its environment, its one service,
+    the version it is called as, and the tenant and run that it is called for (None: nobody's).
     """
 
     key: str
@@ -102,6 +104,9 @@ class ToolContext:
     seconds: float
     mutating: bool
     watch: Watch = field(default_factory=Watch)
+    spec: ToolSpec | None = None
+    tenant: UUID | None = None
+    run: UUID | None = None
 
     async def get(self, path: str, *parts: str, query: Mapping[str, str] | None = None) -> Answer[Any]:
         """GET below the service's origin; each `{}` of `path` is one quoted part. Raises CallFailed."""

@@ -1,0 +1,35 @@
+"""What a shipped tool may ask of the tenant that it is called for: beside the loop, on a connection of its own
+that is given back at once.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeVar
+from uuid import UUID
+
+from django.db import Error, connection
+
+from orchestrator.gateways.tools.http import CallFailed, ToolContext
+from tenancy.context import tenant
+
+T = TypeVar("T")
+
+
+async def in_house(context: ToolContext, ask: Callable[[], T]) -> T:
+    """What `ask` answers inside the tenant's transaction. Raises CallFailed where there is no tenant, or the
+    database cannot be asked; other errors pass."""
+    if context.tenant is None:
+        raise CallFailed("refused", sent=False, detail=b"this tool is called for a tenant")
+    try:
+        return await asyncio.to_thread(_asked, context.tenant, ask)
+    except Error as error:
+        detail = type(error).__name__.encode()
+        raise CallFailed("unreachable", sent=False, transient=True, detail=detail) from error
+
+
+def _asked(tenant_id: UUID, ask: Callable[[], T]) -> T:
+    try:
+        with tenant(tenant_id):
+            return ask()
+    finally:
+        connection.close()

@@ -161,3 +161,105 @@ class Secret(TenantOwned):
                 fields=["tenant", "name"], condition=models.Q(revoked_at__isnull=True), name="secret_once"
             ),
         ]
+
+
+class Webhook(TenantOwned):
+    """An endpoint of the tenant's that is told of what happens (R-API-6). Where it is never changes.
+
+    `sealed` is the signing secret; after a rotation the one before signs too, until `before_until`.
+    `failing_since` is when the first try failed after the last that got through. Once `off_at` is set nothing
+    is sent; `told_at` is when its administrators were told of that.
+    """
+
+    name = models.CharField(max_length=80)
+    url = models.CharField(max_length=2_000)
+    origin = models.CharField(max_length=300)
+    events = ArrayField(models.CharField(max_length=32))
+    sealed = models.BinaryField()
+    sealed_before = models.BinaryField(null=True)
+    before_until = models.DateTimeField(null=True)
+    created_by = models.UUIDField(null=True)
+    created_at = models.DateTimeField()
+    failing_since = models.DateTimeField(null=True)
+    off_at = models.DateTimeField(null=True)
+    off_why = models.CharField(max_length=300, blank=True, default="")
+    tell_at = models.DateTimeField(null=True)
+    told_at = models.DateTimeField(null=True)
+    removed_at = models.DateTimeField(null=True)
+
+    class Meta(TenantOwned.Meta):
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            *TenantOwned.Meta.constraints,
+            models.UniqueConstraint(
+                fields=["tenant", "name"], condition=models.Q(removed_at=None), name="webhook_once"
+            ),
+        ]
+
+
+class WebhookMessage(TenantOwned):
+    """What happened, once, as the bytes that every endpoint gets. Append-only; its id is the message's."""
+
+    kind = models.CharField(max_length=32)
+    subject = models.CharField(max_length=100)
+    body = models.BinaryField()
+    at = models.DateTimeField()
+
+    class Meta(TenantOwned.Meta):
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            *TenantOwned.Meta.constraints,
+            models.UniqueConstraint(fields=["tenant", "kind", "subject"], name="webhook_message_once"),
+        ]
+
+
+class WebhookDelivery(TenantOwned):
+    """A message on its way to one endpoint. `tries` are those since it was written or replayed, `attempts`
+    all."""
+
+    webhook = models.ForeignKey(
+        Webhook, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False
+    )
+    message = models.ForeignKey(
+        WebhookMessage, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False
+    )
+    state = models.CharField(
+        max_length=10, choices=[(one, one) for one in ("waiting", "delivered", "failed")], default="waiting"
+    )
+    tries = models.PositiveSmallIntegerField(default=0)
+    attempts = models.PositiveIntegerField(default=0)
+    next_at = models.DateTimeField()
+    done_at = models.DateTimeField(null=True)
+    created_at = models.DateTimeField()
+
+    class Meta(TenantOwned.Meta):
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            *TenantOwned.Meta.constraints,
+            models.UniqueConstraint(fields=["tenant", "webhook", "message"], name="webhook_delivery_once"),
+            models.CheckConstraint(
+                condition=models.Q(state__in=["waiting", "delivered", "failed"]), name="webhook_state_known"
+            ),
+        ]
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["next_at"], condition=models.Q(state="waiting"), name="webhook_due"),
+            models.Index(fields=["tenant", "webhook", "-created_at"], name="webhook_log"),
+        ]
+
+
+class WebhookAttempt(TenantOwned):
+    """One try of a delivery and what came of it. Append-only. `status` is the answer's, or null: there was
+    none, and `error` says why; `said` is how the answer began."""
+
+    delivery = models.ForeignKey(
+        WebhookDelivery, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False
+    )
+    number = models.PositiveIntegerField()
+    at = models.DateTimeField()
+    milliseconds = models.PositiveIntegerField()
+    status = models.PositiveSmallIntegerField(null=True)
+    error = models.CharField(max_length=300, blank=True, default="")
+    said = models.CharField(max_length=300, blank=True, default="")
+
+    class Meta(TenantOwned.Meta):
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            *TenantOwned.Meta.constraints,
+            models.UniqueConstraint(fields=["tenant", "delivery", "number"], name="webhook_attempt_once"),
+        ]

@@ -21,6 +21,7 @@ CROSSING = {
     "due_runs": "uuid",
     "next_run": "uuid",
     "tenants_with_letters": "uuid",
+    "tenants_with_webhooks": "uuid",
     "renew_leases": "uuid",
     "erase_payloads": "bigint",
 }

@@ -10,11 +10,11 @@ from dataclasses import replace
 
 from orchestrator.core import afterwards, freezing, signals
 from orchestrator.core.desk import Desk
-from orchestrator.core.effects import CallModel, CallTool, Effect
+from orchestrator.core.effects import CallModel, CallTool
 from orchestrator.core.errors import Corrupt, Misfit
 from orchestrator.core.events import AnyEvent, GateDecided, GateExpired, Headroom, Started, TimerFired
 from orchestrator.core.expecting import ACCOUNT, key_of_turn, too_little
-from orchestrator.core.graph import CompiledGraph, Edge, Interrupt, Node
+from orchestrator.core.graph import CompiledGraph, Edge, Interrupt
 from orchestrator.core.guards import holds
 from orchestrator.core.interrupts import (
     WALL_CLOCK,
@@ -24,21 +24,19 @@ from orchestrator.core.interrupts import (
     overdue_said,
     refusal_said,
 )
-from orchestrator.core.invariants import check
 from orchestrator.core.manifest import Manifest
 from orchestrator.core.nodes import kind_of
 from orchestrator.core.rates import with_call
-from orchestrator.core.settling import settle, settles, wall_clock
+from orchestrator.core.recording import Recording
+from orchestrator.core.settling import settle, settles
 from orchestrator.core.spending import shortfall
 from orchestrator.core.state import Halting, State
-from orchestrator.core.step import NodeKind, Settlement, Step, Transition, View, Walk, interrupted, say
-from orchestrator.core.turning import turned
+from orchestrator.core.step import NodeKind, Step, Walk, interrupted, say
 from traces.core.chain import Said
 from traces.core.events import InterruptTaken
 from traces.core.phases import Phase
 
 CORE_VERSION = 2
-STAY = "."
 
 
 def advance(
@@ -51,31 +49,10 @@ def advance(
     return walker.finished()
 
 
-class _Walker:
-    """One walk in the making; nothing of it outlives `advance`.
+class _Walker(Recording):
+    """The answer to one event."""
 
-    `recorded` is the state after the last transition, `state` the one being worked on.
-    """
-
-    def __init__(
-        self,
-        graph: CompiledGraph,
-        manifest: Manifest,
-        state: State,
-        event: AnyEvent,
-        headroom: Headroom,
-        desk: Desk,
-    ) -> None:
-        self.graph = graph
-        self.manifest = manifest
-        self.headroom = headroom
-        self.desk = desk
-        self.at = event.at
-        self.initial = self.recorded = self.state = state
-        self.transitions: list[Transition] = []
-        self.effects: list[Effect] = []
-        self.settlements: list[Settlement] = []
-        self._entering = False
+    _entering = False
 
     # -- the event
     # -----------------------------------------------------------------------------------------------
@@ -289,112 +266,10 @@ class _Walker:
                 return edge
         raise Corrupt(rule=f"no edge of {state.position}.{outcome} holds")
 
-    # -- recording
-    # -----------------------------------------------------------------------------------------------
-
-    def _move(self, step: Step, guard: str | None, target: str, phase: Phase, said: tuple[Said, ...]) -> None:
-        state = step.state.evolve(position=target)
-        if target in self.graph.cycle_limits:
-            state = state.evolve(visits={**state.visits, target: state.visits.get(target, 0) + 1})
-        self._record(step.outcome or STAY, guard, phase, said, state, step.effects)
-
-    def _stay(self, state: State, said: tuple[Said, ...], effects: tuple[Effect, ...] = ()) -> None:
-        """Record that the run stays where it is, and why."""
-        phase = Phase(said[0].phase) if said else Phase.TRACE_LOGGING
-        self._record(STAY, None, phase, said, state, effects)
-
-    def _wait(self, step: Step, said: tuple[Said, ...], *, entering: bool) -> None:
-        """A node waits. What it asked on being entered belongs to the transition that led to it."""
-        if not entering:
-            self._stay(step.state, said + step.said, step.effects)
-            return
-        last = self.transitions.pop()
-        self._replace(last, step.state, said + step.said, step.effects)
-
-    def _record(
-        self,
-        outcome: str,
-        guard: str | None,
-        phase: Phase,
-        said: tuple[Said, ...],
-        state: State,
-        effects: tuple[Effect, ...],
-    ) -> None:
-        before = self.recorded
-        self.recorded = self.state = state.evolve(version=before.version + 1)
-        self.transitions.append(
-            Transition(
-                number=self.state.version,
-                source=before.position,
-                outcome=outcome,
-                guard=guard,
-                target=self.state.position,
-                phase=int(phase),
-                said=said,
-                before=before,
-                after=self.state,
-                effects=tuple(effect.id for effect in effects),
-            )
-        )
-
-    def _replace(
-        self, last: Transition, state: State, said: tuple[Said, ...], effects: tuple[Effect, ...] = ()
-    ) -> None:
-        """Put the last transition anew with a later state and more said."""
-        self.recorded = self.state = state.evolve(version=last.number)
-        self.transitions.append(
-            Transition(
-                number=last.number,
-                source=last.source,
-                outcome=last.outcome,
-                guard=last.guard,
-                target=self.state.position,
-                phase=last.phase,
-                said=last.said + said,
-                before=last.before,
-                after=self.state,
-                effects=last.effects + tuple(effect.id for effect in effects),
-            )
-        )
-
-    def finished(self) -> Walk:
-        """Set status and clock, check the invariants, hand the walk over."""
-        if not self.transitions:
-            return Walk(transitions=(), state=self.initial, effects=())
-        state, said = turned(self.initial, self.state, self.at)
-        clock = wall_clock(self.initial, state, self.at)
-        if clock is not None:
-            state, settlement = clock
-            self.settlements.append(settlement)
-        self._replace(self.transitions.pop(), state, said)
-        check(self.initial, self.state)
-        return Walk(
-            transitions=tuple(self.transitions),
-            state=self.state,
-            effects=tuple(self.effects),
-            settlements=tuple(self.settlements),
-            made=self.desk.made,
-        )
-
     # -- looking
-
-    def _node(self) -> Node:
-        return self.graph.nodes[self.state.position]
 
     def _kind(self) -> NodeKind:
         return kind_of(self._node().kind)
 
     def _overdue(self) -> Halting | None:
         return overdue(self._view(self.recorded.version))
-
-    def _view(self, number: int) -> View:
-        return View(
-            graph=self.graph,
-            manifest=self.manifest,
-            node=self._node(),
-            state=self.state,
-            headroom=self.headroom,
-            desk=self.desk,
-            at=self.at,
-            number=number,
-        )

@@ -1,7 +1,7 @@
 """Secrets of a tenant: sealed at rest, bound to one origin, named elsewhere by their name (R-SEC-4, P9).
 
 Nothing gives a secret back but `reveal`, which is asked at the moment of sending and by the origin it goes
-to.
+to; and `unsealed`, for secrets of ours that only sign and never leave the house.
 """
 
 import base64
@@ -39,7 +39,7 @@ def keep_secret(
             Secret.objects.filter(id=before.id).update(revoked_at=now, sealed=b"")
         made = Secret.objects.create(
             tenant_id=tenant_id, name=name, origin=origin, created_by=by, created_at=now,
-            sealed=_box().encrypt(_bound(tenant_id, origin, value)),
+            sealed=sealed(tenant_id, origin, value),
         )  # fmt: skip
         was = {"origin": before.origin} if before is not None else {}
         audit(
@@ -76,15 +76,25 @@ def reveal(tenant_id: UUID, name: str, origin: str) -> str:
             raise SecretUnusable(name=name, detail="there is none of this name")
         if held.origin != origin:
             raise SecretUnusable(name=name, detail=f"it is kept for {held.origin} alone")
-        try:
-            opened = _box().decrypt(bytes(held.sealed))
-        except InvalidToken:
-            raise SecretUnusable(name=name, detail="it was sealed under another key; keep it anew") from None
-        mark = _bound(tenant_id, origin, "")
-        if not opened.startswith(mark):
-            # A row copied between tenants or origins by hand opens nothing.
-            raise SecretUnusable(name=name, detail="it was sealed for another tenant or origin")
-        return opened[len(mark) :].decode()
+        return unsealed(tenant_id, origin, bytes(held.sealed), name=name)
+
+
+def sealed(tenant_id: UUID, place: str, value: str) -> bytes:
+    """A secret that opens for this tenant and place alone: an origin, or what else it belongs to."""
+    return _box().encrypt(_bound(tenant_id, place, value))
+
+
+def unsealed(tenant_id: UUID, place: str, box: bytes, *, name: str) -> str:
+    """What was sealed. Raises SecretUnusable, which says `name`."""
+    try:
+        opened = _box().decrypt(box)
+    except InvalidToken:
+        raise SecretUnusable(name=name, detail="it was sealed under another key; keep it anew") from None
+    mark = _bound(tenant_id, place, "")
+    if not opened.startswith(mark):
+        # A row copied between tenants or origins by hand opens nothing.
+        raise SecretUnusable(name=name, detail="it was sealed for another tenant or origin")
+    return opened[len(mark) :].decode()
 
 
 def _check(name: str, value: str, origin: str) -> None:

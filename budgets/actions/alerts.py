@@ -2,7 +2,7 @@
 
 An alert is a row with a unique key, written in the transaction that moves the line: it is there exactly once,
 whatever crashes. The letters to the administrators are rows of the same statement; `budgets.actions.letters`
-sends them.
+sends them. So is the message to the tenant's endpoints, which the orchestrator delivers (R-API-6).
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,13 +16,20 @@ from budgets.core.alerting import FULL, LAST_PART, newly_reached, reached
 from budgets.core.posting import LineState
 from budgets.core.tranche import Squaring
 from budgets.ledger import Cursor
+from tenancy.core.news import BUDGET_ALERT
 from tenancy.ids import fresh_id
+from tenancy.news import tell
+from traces.core.canonical import plain
 
-_LETTERS: Final = """
-INSERT INTO budgets_alertmail (id, tenant_id, alert_id, person_id, tries, next_at, error)
-SELECT gen_random_uuid(), %(tenant)s, raised.id, p.id, 0, %(at)s, ''
-  FROM raised, tenancy_membership m JOIN tenancy_person p ON p.id = m.person_id
- WHERE m.tenant_id = %(tenant)s AND m.role = 'admin' AND p.is_active"""
+_TOLD: Final = "id, kind, window_start, window_end, threshold, limit_usd, spent_usd, held_usd"
+# The letters of what is raised, and what the messages say of it.
+_LETTERS: Final = f"""
+, letters AS (
+  INSERT INTO budgets_alertmail (id, tenant_id, alert_id, person_id, tries, next_at, error)
+  SELECT gen_random_uuid(), %(tenant)s, raised.id, p.id, 0, %(at)s, ''
+    FROM raised, tenancy_membership m JOIN tenancy_person p ON p.id = m.person_id
+   WHERE m.tenant_id = %(tenant)s AND m.role = 'admin' AND p.is_active AND raised.fresh)
+SELECT {_TOLD} FROM raised WHERE fresh ORDER BY threshold, id"""  # noqa: S608 - our own texts
 _COLUMNS: Final = """(id, tenant_id, account_id, kind, window_start, window_end, threshold, limit_usd,
                       spent_usd, held_usd, wanted_usd, at)"""
 _CROSSED: Final = f"""
@@ -32,7 +39,8 @@ WITH raised AS (
          %(used)s::numeric, %(reserved)s::numeric, NULL, %(at)s
     FROM budgets_account a, unnest(%(ids)s::uuid[], %(thresholds)s::int[]) AS w(id, threshold)
    WHERE a.tenant_id = %(tenant)s AND a.id = %(account)s
-  ON CONFLICT (tenant_id, account_id, threshold) DO NOTHING RETURNING id)
+  ON CONFLICT (tenant_id, account_id, threshold) DO NOTHING
+  RETURNING {_TOLD}, true AS fresh)
 {_LETTERS}"""  # noqa: S608 - our own texts
 _REFUSED: Final = f"""
 WITH raised AS (
@@ -46,8 +54,8 @@ WITH raised AS (
      AND (l."limit" - l.used - l.reserved) * {LAST_PART} < l."limit"
   ON CONFLICT (tenant_id, account_id, threshold) DO UPDATE
      SET wanted_usd = least(known.wanted_usd, excluded.wanted_usd)
-  RETURNING known.id, known.xmax = 0 AS new)
-{_LETTERS} AND raised.new"""  # noqa: S608 - our own texts
+  RETURNING {_TOLD}, known.xmax = 0 AS fresh)
+{_LETTERS}"""  # noqa: S608 - our own texts
 
 
 def tell_squared(
@@ -92,9 +100,22 @@ def tell_standing(tenant_id: UUID, account: UUID, after: LineState, at: datetime
             "ids": [fresh_id() for _ in thresholds],
         },
     )  # fmt: skip
+    _tell_endpoints(tenant_id, at, cursor)
 
 
 def tell_refused(tenant_id: UUID, wanted: Decimal, at: datetime, cursor: Cursor) -> None:
     """Note that the tenant's day or month could not bear `wanted` US$: near its end that is its ceiling.
     Joins the transaction."""
     cursor.execute(_REFUSED, {"tenant": tenant_id, "wanted": wanted, "at": at})
+    _tell_endpoints(tenant_id, at, cursor)
+
+
+def _tell_endpoints(tenant_id: UUID, at: datetime, cursor: Cursor) -> None:
+    """A message for each alert that the statement before has raised."""
+    for alert, kind, start, end, threshold, limit, spent, held in cursor.fetchall():
+        data = {
+            "alert": str(alert), "tenant": str(tenant_id), "window": kind.removeprefix("tenant_"),
+            "window_start": start.isoformat(), "window_end": end.isoformat(), "threshold_percent": threshold,
+            "limit_usd": plain(limit), "spent_usd": plain(spent), "held_usd": plain(held),
+        }  # fmt: skip
+        tell(tenant_id, BUDGET_ALERT, f"alert:{alert}", data, at=at, cursor=cursor)

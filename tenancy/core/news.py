@@ -1,0 +1,25 @@
+"""What a tenant's endpoints can be told of, and what a message about it looks like (R-API-6).
+
+One kind a line, with its sentence: the page, the API and the document take their choices from here.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+
+import orjson
+
+BUDGET_ALERT: Final = "budget.alert"
+TEST: Final = "webhook.test"
+
+KINDS: Final[Mapping[str, str]] = {
+    BUDGET_ALERT: "A day's or month's spending reached 50, 80, 95 or 100 % of its ceiling",
+}
+"""What an endpoint may ask for. A test goes to the one endpoint it tries, whatever that asked for."""
+
+
+def message(kind: str, at: datetime, data: Mapping[str, Any]) -> bytes:
+    """The body: {type, timestamp, data}, as Standard Webhooks has it. `data` holds what JSON has; money and
+    ids as text."""
+    body = {"type": kind, "timestamp": at.isoformat(), "data": dict(data)}
+    return orjson.dumps(body, option=orjson.OPT_SORT_KEYS)

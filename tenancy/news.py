@@ -1,0 +1,45 @@
+"""Writing a message to the endpoints that asked for its kind, in the transaction of what it tells of
+(R-API-6): it is there exactly once, whatever crashes. The orchestrator's jobs send it.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+import psycopg
+
+from tenancy.core.news import message
+from tenancy.ids import fresh_id
+
+# An endpoint that is off has a delivery too: it waits until somebody turns it on again.
+_TOLD: Final = """
+WITH asking AS (
+  SELECT id FROM tenancy_webhook
+   WHERE tenant_id = %(tenant)s AND removed_at IS NULL AND %(kind)s = ANY(events)
+), written AS (
+  INSERT INTO tenancy_webhookmessage (id, tenant_id, kind, subject, body, at)
+  SELECT %(id)s, %(tenant)s, %(kind)s, %(subject)s, %(body)s, %(at)s WHERE EXISTS (SELECT FROM asking)
+  ON CONFLICT (tenant_id, kind, subject) DO NOTHING RETURNING id)
+INSERT INTO tenancy_webhookdelivery
+       (id, tenant_id, webhook_id, message_id, state, tries, attempts, next_at, created_at)
+SELECT gen_random_uuid(), %(tenant)s, asking.id, written.id, 'waiting', 0, 0, %(at)s, %(at)s
+  FROM written, asking"""
+
+
+def tell(
+    tenant_id: UUID,
+    kind: str,
+    subject: str,
+    data: Mapping[str, Any],
+    *,
+    at: datetime,
+    cursor: "psycopg.Cursor[Any]",
+) -> None:
+    """Write the message of what happened to `subject`, such as `alert:<id>`, once per kind and subject. Joins
+    the transaction; one statement."""
+    values = {
+        "tenant": tenant_id, "id": fresh_id(), "kind": kind, "subject": subject, "at": at,
+        "body": message(kind, at, data),
+    }  # fmt: skip
+    cursor.execute(_TOLD, values)

@@ -11,6 +11,7 @@ from orchestrator.models.catalogue import (
 )
 from orchestrator.models.circuit import CircuitRow
 from orchestrator.models.expectation import Expectation
+from orchestrator.models.outside import CorpusDocument, CorpusPassage, MailDraft, Outside
 from orchestrator.models.run import Dispatch, Intent, ManifestRow, Run, RunSignal, SignalReceipt
 from orchestrator.models.server import PrivatePlaces, ServerTool, ToolDefinition, ToolServer
 from orchestrator.models.stop import EmergencyStop
@@ -19,11 +20,15 @@ from orchestrator.models.task import Task
 __all__ = [
     "BoundaryVersion",
     "CircuitRow",
+    "CorpusDocument",
+    "CorpusPassage",
     "Dispatch",
     "EmergencyStop",
     "Expectation",
     "Intent",
+    "MailDraft",
     "ManifestRow",
+    "Outside",
     "PinSet",
     "PrivatePlaces",
     "PromptVersion",

@@ -69,6 +69,25 @@ def shown_arguments(
     )
 
 
+class Pair(NamedTuple):
+    """One place that was asked for and approved with different values; None: there was nothing."""
+
+    asked: Argument | None
+    approved: Argument | None
+
+    @property
+    def pointer(self) -> str:
+        """Where it is."""
+        return next(one.pointer for one in self if one is not None)
+
+
+def different(asked: Any, approved: Any) -> tuple[Pair, ...]:
+    """The places in which what was approved is not what was asked, in their order. Secrets show as marks."""
+    before, after = ({one.pointer: one for one in shown_arguments(each, ())} for each in (asked, approved))
+    pairs = (Pair(before.get(place), after.get(place)) for place in dict.fromkeys((*before, *after)))
+    return tuple(pair for pair in pairs if pair.asked != pair.approved)
+
+
 def secret_pointers(value: Any) -> tuple[str, ...]:
     """The places whose values must not be shown."""
     return tuple(argument.pointer for argument in shown_arguments(value, ()) if argument.fingerprint)

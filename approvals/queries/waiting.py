@@ -15,8 +15,10 @@ from uuid import UUID
 import orjson
 from django.db.models import Case, Exists, IntegerField, OuterRef, Q, QuerySet, Value, When
 
+from approvals.core.arguments import Pair, different
 from approvals.core.lifecycle import RequestStatus
 from approvals.core.policy import RISKS, Decider, Refusal, refusal
+from approvals.core.quorum import Vote, agreed
 from approvals.core.together import Alike, alone
 from approvals.models import Decision, Request
 from approvals.ports import RunWords, asking_runs
@@ -76,6 +78,8 @@ class Said:
     at: datetime
     owner: UUID
     reason: str = ""
+    arguments: bytes | None = None
+    """Those they agreed to, where they are not those of the packet."""
 
     @property
     def word(self) -> str:
@@ -114,8 +118,23 @@ class Row:
 
     @property
     def agreed(self) -> int:
-        """How many people said yes to it just as it is asked."""
-        return len({one.owner for one in self.said if one.kind == "approve"})
+        """How many people said yes: to what was approved in the end, before that to what is asked."""
+        final = self.ended_by.arguments if self.ended_by is not None else None
+        return agreed([Vote(str(one.owner), one.kind, one.arguments) for one in self.said], final)
+
+    @property
+    def elsewise(self) -> int:
+        """How many people said yes to other arguments, while it waits."""
+        return sum(one.kind == "edit" for one in self.said) if self.open else 0
+
+    @property
+    def edited(self) -> tuple[Pair, ...]:
+        """Where what was approved is not what was asked."""
+        ended = self.ended_by
+        if ended is None or ended.kind != "edit" or ended.arguments is None:
+            return ()
+        asked = orjson.loads(bytes(self.request.packet))["arguments"]
+        return different(orjson.loads(asked), orjson.loads(ended.arguments))
 
     @property
     def ended_by(self) -> Said | None:
@@ -172,7 +191,12 @@ def words_of(requests: Iterable[UUID]) -> dict[UUID, tuple[Said, ...]]:
     return {
         request: tuple(
             Said(
-                name=names.get(d.principal, "somebody"), kind=d.kind, at=d.at, owner=d.owner, reason=d.reason
+                name=names.get(d.principal, "somebody"),
+                kind=d.kind,
+                at=d.at,
+                owner=d.owner,
+                reason=d.reason,
+                arguments=None if d.arguments is None else bytes(d.arguments),
             )
             for d in said
         )

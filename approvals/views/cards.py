@@ -74,6 +74,12 @@ class Shown:
     reader: UUID | None = None
     manages: bool = False
 
+    @property
+    def agreed(self) -> UUID | None:
+        """The edit of somebody else that the word agreed to, by the id of their decision."""
+        wanted = str(self.said.get("agree", "")) if self.said is not None else ""
+        return next((one.decision.id for one, _ in self.agreeing if str(one.decision.id) == wanted), None)
+
 
 def request_of(request_id: UUID) -> Request:
     """The request. Inside the tenant's context. Raises RequestNotFound."""

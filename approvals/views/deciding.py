@@ -5,6 +5,8 @@ whole page without script, the card alone for a page that puts it in its place.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -19,7 +21,7 @@ from approvals.core.lifecycle import DecisionKind
 from approvals.core.policy import Rule
 from approvals.models import Request
 from approvals.queries.card import Card
-from approvals.views.cards import Notice, card_answer, previewed, shown_card, way_back, way_of
+from approvals.views.cards import Notice, Preview, card_answer, previewed, shown_card, way_back, way_of
 from approvals.views.words import FormFaulty, NotReviewed, NotSaid, agreed_edit, edit_of, row_id, word_of
 from tenancy.context import tenant
 from tenancy.core.errors import InterlockError
@@ -134,11 +136,25 @@ def _refused(request: PageRequest, request_id: UUID, error: InterlockError) -> H
         shown = shown_card(
             request.member, request_id, said=said, faults=_named(error),
             form_faults=error.read.faults if isinstance(error, FormFaulty) else _at_fields(error),
-            panel=PANELS.get(said.get("decision", ""), ""), **way_of(request),
+            **way_of(request),
         )  # fmt: skip
+        if shown.agreed is None:
+            panel, preview = PANELS.get(said.get("decision", ""), ""), _preview_again(shown.card, said)
+            shown = replace(shown, panel=panel, preview=preview)
     notice = _notice(error, shown.card)
     context = {"shown": shown, "notice": notice, "seq": seq}
     return card_answer(request, context, status=_status(error))
+
+
+def _preview_again(card: Card, said: Mapping[str, Any]) -> Preview | None:
+    """The difference that stood under the edit, with the field that is typed into; none where the values
+    themselves are at fault."""
+    if said.get("decision") != DecisionKind.EDIT or not card.decidable:
+        return None
+    try:
+        return previewed(card, edit_of(card, said))
+    except DecisionInvalid:
+        return None
 
 
 def _status(error: InterlockError) -> int:

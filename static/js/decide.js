@@ -116,7 +116,9 @@ document.addEventListener("interlock:changed", () => {
   const state = card()?.querySelector(".card-state");
   if (shut() && card().dataset.shut === undefined) {
     card().dataset.shut = "";
-    for (const one of card().querySelectorAll(".decide :is(button, input, textarea, select)")) one.disabled = true;
+    // What was typed stays to be read; what was not begun cannot be begun any more.
+    for (const one of card().querySelectorAll(".decide .panel:not([open])")) one.hidden = true;
+    for (const one of card().querySelectorAll(":is(.decide, .handle) :is(button, input, textarea, select)")) if (one.name !== "text" && one.value !== "comment") one.disabled = true;
     urge("This request was just settled by somebody else.");
   } else if (state && state.dataset.words !== card().dataset.words) {
     card().dataset.words = state.dataset.words;

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from approvals.core.arguments import Argument, secret_pointers, shown_arguments, to_type
+from approvals.core.arguments import Argument, different, secret_pointers, shown_arguments, to_type
 from approvals.core.packet import ArgumentOrigin
 from tests.proves import proves
 
@@ -91,3 +91,18 @@ def test_what_is_destructive_asks_for_its_target() -> None:
     assert asked("destructive", {"reason": "r"}) == ("tool's name", "t.t")
     assert asked("network", {"to": "a@b.example"}) is None
     assert asked("network", {"order_id": "A-1"}, has_amount=True) == ("target", "A-1")
+
+
+@proves("R-APPR-3", part="what was approved beside what was asked")
+def test_only_the_places_that_differ_stand_side_by_side() -> None:
+    asked = {"order_id": "A-1", "amount": "1", "note": "x", "password": KEY, "lines": [1, 2]}
+    approved = {"order_id": "A-1", "amount": 1, "password": f"{KEY}9", "lines": [1], "to": "b"}
+    found = {pair.pointer: pair for pair in different(asked, approved)}
+    assert list(found) == ["/amount", "/note", "/password", "/lines/1", "/to"]
+    amount = found["/amount"]
+    assert amount.asked is not None
+    assert amount.approved is not None
+    assert (amount.asked.kind, amount.approved.kind) == ("text", "integer")
+    assert (found["/note"].approved, found["/to"].asked) == (None, None)
+    assert KEY not in str(found["/password"])
+    assert different(asked, asked) == ()

@@ -73,6 +73,7 @@ STATUS: dict[str, int] = {
     "server-unreachable": 424,
     "name-taken": 409,
     "quarantined": 409,
+    "webhook-off": 409,
     # config
     "store-unavailable": 503,
 }

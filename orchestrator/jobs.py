@@ -6,6 +6,7 @@ from uuid import UUID
 from celery import shared_task
 from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
 
+from orchestrator.actions.delivering import deliver_due
 from orchestrator.actions.learning import learn_from
 from orchestrator.runtime.process import this_process
 
@@ -26,6 +27,17 @@ def take_turn() -> None:
 def learn(*, run_id: str) -> None:
     """Learn from a run that has ended."""
     learn_from(UUID(run_id))
+
+
+@shared_task(name="orchestrator.send_webhooks", ignore_result=True)
+def send_webhooks() -> None:
+    """Send the messages to endpoints that are due."""
+    deliver_due()
+
+
+BEAT: dict[str, dict[str, Any]] = {
+    "send-webhooks": {"task": "orchestrator.send_webhooks", "schedule": 5.0, "options": {"expires": 5}},
+}
 
 
 @worker_ready.connect

@@ -121,3 +121,9 @@ class Quarantined(OrchestratorError):
     """{name} is in quarantine; look at it on the page of the server {server} and admit it there."""
 
     code = "quarantined"
+
+
+class WebhookOff(OrchestratorError):
+    """The webhook {name} is off; turn it on first."""
+
+    code = "webhook-off"

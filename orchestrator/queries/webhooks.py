@@ -1,0 +1,116 @@
+"""A tenant's endpoints, their deliveries and the tries of each (R-API-6). In the tenant's context."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models import Count, QuerySet
+
+from orchestrator.gateways.webhooks import Sending
+from orchestrator.queries.servers import leave_for
+from tenancy.core.errors import NotFound
+from tenancy.models import Webhook, WebhookAttempt, WebhookDelivery
+from tenancy.secrets import unsealed
+
+SHOWN = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """An endpoint with how many of its deliveries wait and how many were given up."""
+
+    row: Webhook
+    waiting: int = 0
+    failed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Logged:
+    """A delivery with its tries, oldest first."""
+
+    row: WebhookDelivery
+    attempts: tuple[WebhookAttempt, ...]
+
+    @property
+    def lost(self) -> int:
+        """Tries of which nobody wrote down what came of them: the one who made them died, or is at it now."""
+        return self.row.attempts - len(self.attempts)
+
+
+def webhooks_now() -> list[Endpoint]:
+    """Every endpoint in use, by name."""
+    return endpoints(Webhook.objects.filter(removed_at=None).order_by("name", "id"))
+
+
+def endpoints(rows: Iterable[Webhook]) -> list[Endpoint]:
+    """The endpoints of these rows, in their order."""
+    known = list(rows)
+    found = (
+        WebhookDelivery.objects.filter(webhook_id__in=[row.id for row in known])
+        .exclude(state="delivered").values_list("webhook_id", "state").annotate(Count("id")).order_by()
+    )  # fmt: skip
+    counts = {(webhook, state): count for webhook, state, count in found}
+    return [
+        Endpoint(
+            row=row, waiting=counts.get((row.id, "waiting"), 0), failed=counts.get((row.id, "failed"), 0)
+        )
+        for row in known
+    ]
+
+
+def webhook_of(webhook_id: UUID | None) -> Webhook:
+    """An endpoint in use. Raises NotFound, also for another tenant's."""
+    found = Webhook.objects.filter(id=webhook_id, removed_at=None).first() if webhook_id else None
+    if found is None:
+        raise NotFound
+    return found
+
+
+def delivery_of(webhook: Webhook, delivery_id: UUID | None) -> WebhookDelivery:
+    """One of its deliveries, with its message. Raises NotFound."""
+    rows = WebhookDelivery.objects.select_related("message").filter(webhook=webhook)
+    found = rows.filter(id=delivery_id).first() if delivery_id else None
+    if found is None:
+        raise NotFound
+    return found
+
+
+def deliveries_of(webhook: Webhook) -> "QuerySet[WebhookDelivery]":
+    """All of them, with their messages."""
+    return WebhookDelivery.objects.select_related("message").filter(webhook=webhook)
+
+
+def logged(rows: Iterable[WebhookDelivery]) -> list[Logged]:
+    """These deliveries with their tries."""
+    known = list(rows)
+    tries: dict[UUID, list[WebhookAttempt]] = {}
+    for one in WebhookAttempt.objects.filter(delivery_id__in=[row.id for row in known]).order_by("number"):
+        tries.setdefault(one.delivery_id, []).append(one)
+    return [Logged(row=row, attempts=tuple(tries.get(row.id, ()))) for row in known]
+
+
+def sending_of(delivery: WebhookDelivery, at: datetime) -> Sending:
+    """A delivery as it is sent now: to what may be reached today, signed by the secrets in force. Raises
+    SecretUnusable."""
+    webhook, message = delivery.webhook, delivery.message
+    # The list of private places is today's: it may have been changed since the endpoint was saved.
+    return Sending(
+        id=str(message.id), url=webhook.url, body=bytes(message.body), at=at,
+        leave=leave_for(webhook.origin), secrets=secrets_of_webhook(webhook, at),
+    )  # fmt: skip
+
+
+def secrets_of_webhook(webhook: Webhook, at: datetime) -> tuple[str, ...]:
+    """The newest first; the one before it as long as it signs too."""
+    boxes = [bytes(webhook.sealed)]
+    if webhook.sealed_before and webhook.before_until is not None and webhook.before_until > at:
+        boxes.append(bytes(webhook.sealed_before))
+    return tuple(
+        unsealed(webhook.tenant_id, place_of_secret(webhook.id), box, name=webhook.name) for box in boxes
+    )
+
+
+def place_of_secret(webhook_id: UUID) -> str:
+    """What a signing secret is bound to: this endpoint and no other."""
+    return f"webhook:{webhook_id}"

@@ -1,0 +1,284 @@
+"""Endpoints are told of alerts: signed, once recorded, at least once delivered, and never at a private
+address that no admin has named (R-API-6, R-BUDGET-10, W3).
+"""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.core import mail
+from pytest_django.fixtures import Settings
+from standardwebhooks.webhooks import Webhook as Verifier
+from standardwebhooks.webhooks import WebhookVerificationError
+
+from orchestrator.actions.delivering import claim_of, deliver_due, deliver_of, note_try
+from orchestrator.actions.noticing import tell_off
+from orchestrator.actions.places import set_places
+from orchestrator.actions.webhooks import (
+    add_webhook,
+    remove_webhook,
+    replay_delivery,
+    rotate_secret,
+    try_webhook,
+    turn_on,
+)
+from orchestrator.core.errors import EgressRefused, NameTaken, WebhookOff
+from orchestrator.core.webhooks import OVERLAP, TRIES
+from orchestrator.gateways.webhooks import Sent
+from tenancy.clock import database_now
+from tenancy.context import raw_cursor, tenant
+from tenancy.core.errors import InvalidInput, NotFound, SecretUnusable
+from tenancy.core.news import BUDGET_ALERT
+from tenancy.models import AuditEntry, Webhook, WebhookDelivery, WebhookMessage
+from tenancy.news import tell
+from tests.conftest import House
+from tests.doubles.webhook_receiver import Receiver
+from tests.doubles.webhook_receiver import receiver as receiver
+from tests.factories.webhooks import as_it_is, connect_hook, half_spent, log_of, make_due
+from tests.proves import proves
+
+
+def verified(receiver: Receiver, secret: str, place: int = -1) -> Any:
+    """The body that the scheme's own library lets through."""
+    found = receiver.received[place]
+    return Verifier(secret).verify(found.body, found.headers)
+
+
+@proves("R-API-6", part="signed")
+@proves("R-BUDGET-10", part="webhook")
+def test_an_alert_reaches_the_endpoint_signed_by_its_secret(house: House, receiver: Receiver) -> None:
+    made = connect_hook(house.tenant.id, receiver)
+    half_spent(house.tenant.id)
+    assert deliver_due() >= 1
+    assert deliver_of(house.tenant.id) == 0
+    body = verified(receiver, made.clear)
+    assert body["type"] == BUDGET_ALERT
+    assert body["data"]["threshold_percent"] == 50
+    assert (body["data"]["window"], body["data"]["limit_usd"]) == ("day", "1")
+    with pytest.raises(WebhookVerificationError):
+        verified(receiver, "whsec_" + "QUJD" * 8)
+    (one,) = log_of(house.tenant.id, made.webhook)
+    assert (one.row.state, [(a.number, a.status) for a in one.attempts], one.lost) == (
+        "delivered", [(1, 204)], 0,
+    )  # fmt: skip
+
+
+@proves("R-API-6", part="retried with backoff under one id")
+def test_what_fails_is_sent_again_later_under_the_same_id(house: House, receiver: Receiver) -> None:
+    made = connect_hook(house.tenant.id, receiver)
+    half_spent(house.tenant.id)
+    receiver.answer(500)
+    receiver.answer(503, **{"retry-after": "600"})
+    waits = []
+    for _ in range(3):
+        make_due(house.tenant.id)
+        assert deliver_of(house.tenant.id) == 1
+        (one,) = log_of(house.tenant.id, made.webhook)
+        waits.append(one.row.next_at - one.attempts[-1].at)
+        assert deliver_of(house.tenant.id) == 0
+    assert timedelta(seconds=5) <= waits[0] < timedelta(minutes=1)
+    assert waits[1] >= timedelta(seconds=600)
+    assert len({found.headers["webhook-id"] for found in receiver.received}) == 1
+    assert len({found.body for found in receiver.received}) == 1
+    assert verified(receiver, made.clear)
+    assert [attempt.status for attempt in one.attempts] == [500, 503, 204]
+    assert one.attempts[0].said == "as it was told"
+    assert as_it_is(house.tenant.id, made.webhook).failing_since is None
+
+
+@proves("R-API-6", part="recorded exactly once")
+def test_a_message_is_written_once_and_falls_with_its_transaction(house: House, receiver: Receiver) -> None:
+    connect_hook(house.tenant.id, receiver)
+
+    def told(*, dies: bool = False) -> None:
+        with tenant(house.tenant.id):
+            tell(house.tenant.id, BUDGET_ALERT, "alert:1", {"n": 1}, at=database_now(), cursor=raw_cursor())
+            if dies:
+                raise MemoryError
+
+    with pytest.raises(MemoryError):
+        told(dies=True)
+    for _ in range(2):
+        told()
+    with tenant(house.tenant.id):
+        assert (WebhookMessage.objects.count(), WebhookDelivery.objects.count()) == (1, 1)
+
+
+@proves("R-API-6", part="delivered at least once")
+def test_what_a_dead_sender_had_in_hand_is_sent_again(house: House, receiver: Receiver) -> None:
+    made = connect_hook(house.tenant.id, receiver)
+    half_spent(house.tenant.id)
+    (lost,) = claim_of(house.tenant.id)
+    assert claim_of(house.tenant.id) == []
+    make_due(house.tenant.id)
+    assert deliver_of(house.tenant.id) == 1
+    (one,) = log_of(house.tenant.id, made.webhook)
+    assert (one.row.state, one.lost) == ("delivered", 1)
+    note_try(lost, Sent(status=500))
+    (one,) = log_of(house.tenant.id, made.webhook)
+    assert (one.row.state, [a.number for a in one.attempts]) == ("delivered", [1, 2])
+
+
+@proves("W3", part="a redirect is not followed")
+def test_a_redirect_is_a_failure_and_leads_nowhere(house: House, receiver: Receiver) -> None:
+    made = connect_hook(house.tenant.id, receiver)
+    receiver.answer(307, location=f"http://{receiver.place}/elsewhere")
+    try_webhook(house.tenant.id, made.webhook.id, by=None)
+    assert [found.path for found in receiver.received] == ["/hook"]
+    (one,) = log_of(house.tenant.id, made.webhook)
+    assert (one.row.state, one.attempts[0].status) == ("waiting", 307)
+
+
+@proves("W3", part="a private address, at save and at connect")
+def test_a_private_address_is_refused_when_saved_and_when_connected(house: House, receiver: Receiver) -> None:
+    with pytest.raises(EgressRefused):
+        add_webhook(house.tenant.id, name="books", url=receiver.url, events=(BUDGET_ALERT,), by=None)
+    secure = receiver.url.replace("http:", "https:")
+    with pytest.raises(EgressRefused, match="not public"):
+        add_webhook(house.tenant.id, name="books", url=secure, events=(BUDGET_ALERT,), by=None)
+    made = connect_hook(house.tenant.id, receiver)
+    set_places(house.tenant.id, (), expected=None, by=None, reason="No more.")
+    try_webhook(house.tenant.id, made.webhook.id, by=None)
+    assert receiver.received == []
+    (one,) = log_of(house.tenant.id, made.webhook)
+    assert one.row.state == "waiting"
+    assert one.attempts[0].error.startswith("not sent: ")
+
+
+def exhausted(house: House, webhook: Webhook, *, failing_for: timedelta) -> None:
+    """Every try but one is used up."""
+    with tenant(house.tenant.id):
+        Webhook.objects.filter(id=webhook.id).update(failing_since=database_now() - failing_for)
+        WebhookDelivery.objects.update(tries=TRIES - 1)
+
+
+@proves("R-API-6", part="turned off after long failure, with notice")
+def test_an_endpoint_that_fails_for_days_is_turned_off_and_its_admins_are_told(
+    house: House, receiver: Receiver, settings: Settings
+) -> None:
+    settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
+    mail.outbox = []
+    made = connect_hook(house.tenant.id, receiver)
+    half_spent(house.tenant.id)
+    exhausted(house, made.webhook, failing_for=timedelta(days=4))
+    receiver.answer(500)
+    assert deliver_of(house.tenant.id) == 1
+    off = as_it_is(house.tenant.id, made.webhook)
+    assert off.off_at is not None
+    assert off.off_why == "Nothing has got through for 4 days; at last: it answered 500"
+    with tenant(house.tenant.id):
+        assert AuditEntry.objects.filter(verb="webhook.off").count() == 1
+    assert (tell_off(house.tenant.id), tell_off(house.tenant.id)) == (1, 0)
+    assert [one.to for one in mail.outbox] == [[house.people.admin.person.email]]
+    assert "books" in mail.outbox[0].subject
+    with pytest.raises(WebhookOff):
+        try_webhook(house.tenant.id, made.webhook.id, by=None)
+
+
+@proves("R-API-6", part="nothing is lost while it is off")
+def test_what_happens_while_it_is_off_waits_until_it_is_on_again(house: House, receiver: Receiver) -> None:
+    made = connect_hook(house.tenant.id, receiver)
+    receiver.answer(410)
+    try_webhook(house.tenant.id, made.webhook.id, by=None)
+    assert as_it_is(house.tenant.id, made.webhook).off_why == "It answered 410: it is gone for good."
+    half_spent(house.tenant.id)
+    assert deliver_of(house.tenant.id) == 0
+    turn_on(house.tenant.id, made.webhook.id, by=None)
+    assert deliver_of(house.tenant.id) == 1
+    assert verified(receiver, made.clear)["type"] == BUDGET_ALERT
+
+
+def test_one_message_that_failed_to_the_end_turns_nothing_off_while_others_get_through(
+    house: House, receiver: Receiver
+) -> None:
+    made = connect_hook(house.tenant.id, receiver)
+    half_spent(house.tenant.id)
+    exhausted(house, made.webhook, failing_for=timedelta(hours=1))
+    receiver.answer(400)
+    deliver_of(house.tenant.id)
+    (one,) = log_of(house.tenant.id, made.webhook)
+    assert (one.row.state, as_it_is(house.tenant.id, made.webhook).off_at) == ("failed", None)
+
+
+@proves("R-API-6", part="replayable")
+def test_a_delivery_is_replayed_under_its_own_id_and_the_log_keeps_both(
+    house: House, receiver: Receiver
+) -> None:
+    made = connect_hook(house.tenant.id, receiver)
+    half_spent(house.tenant.id)
+    deliver_of(house.tenant.id)
+    (one,) = log_of(house.tenant.id, made.webhook)
+    replay_delivery(house.tenant.id, made.webhook.id, one.row.id, by=None)
+    assert [found.headers["webhook-id"] for found in receiver.received] == [str(one.row.message_id)] * 2
+    (one,) = log_of(house.tenant.id, made.webhook)
+    assert [(a.number, a.status) for a in one.attempts] == [(1, 204), (2, 204)]
+
+
+@proves("R-API-6", part="secret rotated")
+def test_a_rotated_secret_signs_beside_the_old_one_for_a_day(house: House, receiver: Receiver) -> None:
+    made = connect_hook(house.tenant.id, receiver)
+    new = rotate_secret(house.tenant.id, made.webhook.id, by=None)
+    try_webhook(house.tenant.id, made.webhook.id, by=None)
+    assert verified(receiver, made.clear) == verified(receiver, new.clear)
+    with tenant(house.tenant.id):
+        Webhook.objects.filter(id=made.webhook.id).update(before_until=database_now() - OVERLAP)
+    try_webhook(house.tenant.id, made.webhook.id, by=None)
+    assert verified(receiver, new.clear)
+    with pytest.raises(WebhookVerificationError):
+        verified(receiver, made.clear)
+
+
+@proves("R-SEC-4", part="signing secrets of webhooks")
+def test_a_signing_secret_lies_sealed_and_opens_for_its_own_endpoint_alone(
+    house: House, receiver: Receiver
+) -> None:
+    made = connect_hook(house.tenant.id, receiver)
+    other = add_webhook(house.tenant.id, name="two", url=receiver.url, events=(BUDGET_ALERT,), by=None)
+    with tenant(house.tenant.id):
+        row = Webhook.objects.get(id=made.webhook.id)
+        assert made.clear.encode() not in bytes(row.sealed)
+        Webhook.objects.filter(id=other.webhook.id).update(sealed=row.sealed)
+    try_webhook(house.tenant.id, other.webhook.id, by=None)
+    (one,) = log_of(house.tenant.id, other.webhook)
+    assert receiver.received == []
+    assert SecretUnusable.__doc__ is not None
+    assert "cannot be used" in one.attempts[0].error
+    remove_webhook(house.tenant.id, made.webhook.id, by=None)
+    with tenant(house.tenant.id):
+        assert bytes(Webhook.objects.get(id=made.webhook.id).sealed) == b""
+
+
+def test_a_removed_endpoint_is_told_nothing_and_its_log_stays(house: House, receiver: Receiver) -> None:
+    made = connect_hook(house.tenant.id, receiver)
+    half_spent(house.tenant.id)
+    remove_webhook(house.tenant.id, made.webhook.id, by=None)
+    make_due(house.tenant.id)
+    assert deliver_of(house.tenant.id) == 0
+    assert [one.row.state for one in log_of(house.tenant.id, made.webhook)] == ["failed"]
+    with pytest.raises(NotFound):
+        rotate_secret(house.tenant.id, made.webhook.id, by=None)
+
+
+def test_an_endpoint_asks_for_known_events_under_a_name_of_its_own(house: House, receiver: Receiver) -> None:
+    connect_hook(house.tenant.id, receiver)
+    with pytest.raises(NameTaken):
+        add_webhook(house.tenant.id, name="books", url=receiver.url, events=(BUDGET_ALERT,), by=None)
+    for name, url, events in (
+        ("", receiver.url, (BUDGET_ALERT,)), ("a", receiver.url, ()), ("a", receiver.url, ("no.such",)),
+        ("a", "ftp://hooks.example", (BUDGET_ALERT,)),
+    ):  # fmt: skip
+        with pytest.raises(InvalidInput):
+            add_webhook(house.tenant.id, name=name, url=url, events=events, by=None)
+
+
+@proves("R-SEC-1", part="another tenant's endpoint")
+def test_another_tenant_has_no_such_endpoint_and_is_told_nothing(house: House, receiver: Receiver) -> None:
+    made = connect_hook(house.tenant.id, receiver)
+    elsewhere = house.people.other_tenant.id
+    half_spent(elsewhere)
+    deliver_of(elsewhere)
+    assert receiver.received == []
+    for verb in (rotate_secret, turn_on, remove_webhook, try_webhook):
+        with pytest.raises(NotFound):
+            verb(elsewhere, made.webhook.id, by=None)
+    assert as_it_is(house.tenant.id, made.webhook).removed_at is None

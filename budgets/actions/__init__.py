@@ -10,7 +10,7 @@ from budgets.actions.ceilings import (
     newest_ceilings,
     set_ceilings,
 )
-from budgets.actions.correcting import correct
+from budgets.actions.correcting import book_correction, correct
 from budgets.actions.posting import PostHandle, Posting, post, queue_post
 from budgets.actions.prices import declare_price
 from budgets.actions.rates import change_rates, newest_rates
@@ -22,6 +22,7 @@ __all__ = [
     "Refusal",
     "Reserve",
     "Settle",
+    "book_correction",
     "change_ceilings",
     "change_rates",
     "charge_tenant_check",

@@ -7,6 +7,7 @@ from typing import Final
 from uuid import UUID
 
 from budgets.actions.alerts import tell_standing
+from budgets.actions.ceilings import ensure_tenant_windows
 from budgets.actions.posting import book_squaring, held_book
 from budgets.core.errors import ReservationUnknown
 from budgets.core.posting import COST, Cause, Draft
@@ -15,13 +16,14 @@ from budgets.core.vector import ZERO, Vector
 from budgets.ledger import Cursor, Sheet, locked_lines
 from tenancy.actions import audit
 from tenancy.context import raw_cursor
+from tenancy.ids import fresh_id
 from traces.core.canonical import plain
 
 _DRAWN_ON: Final = """
-SELECT t.id, t.day_id, t.month_id, t.starts_at, t.ends_at FROM budgets_tranche t
- WHERE t.tenant_id = %(tenant)s AND t.run_account_id = %(run)s
-   AND t.id = (SELECT e.tranche_id FROM budgets_entry e
-                WHERE e.tenant_id = %(tenant)s AND e.effect_id = %(effect)s AND e.cause = 'reserve')"""
+SELECT t.id, t.day_id, t.month_id, t.starts_at, t.ends_at
+  FROM budgets_entry e
+  LEFT JOIN budgets_tranche t ON t.tenant_id = e.tenant_id AND t.id = e.tranche_id
+ WHERE e.tenant_id = %(tenant)s AND e.run_id = %(run)s AND e.effect_id = %(effect)s AND e.cause = 'reserve'"""
 
 
 def correct(
@@ -35,16 +37,36 @@ def correct(
     reason: str,
     at: datetime,
 ) -> Mapping[str, str]:
-    """Add `delta` US$ (negative: give back) to what an effect cost, on the run and on the day and month it
-    was drawn on.
+    """`book_correction` with its audit line. The entries' digests. Joins the transaction."""
+    entries = book_correction(
+        tenant_id, run_id, effect_id=effect_id, delta=delta, price_version=price_version, at=at
+    )
+    audit(
+        tenant_id,
+        by,
+        verb="correct_cost",
+        object=f"effect:{effect_id}",
+        before={},
+        after={"delta_usd": plain(delta), "price_version": price_version},
+        reason=reason,
+    )
+    return entries
 
-    Balances, headroom, blocks and alerts follow at once, on closed accounts too. Audited. The entries'
-    digests. Raises ReservationUnknown for an effect that never reserved money, LedgerMoved when the run
-    changed meanwhile.
+
+def book_correction(
+    tenant_id: UUID, run_id: UUID, *, effect_id: str, delta: Decimal, price_version: str, at: datetime
+) -> Mapping[str, str]:
+    """Add `delta` US$ (negative: give back) to what an effect cost, on the run and on the day and month it
+    was drawn on; for one that held no money, because its price was nothing, on those of `at`.
+
+    Balances, headroom, blocks and alerts follow at once, on closed accounts too. The caller audits it, tells
+    a run under way, and holds its row. The entries' digests. Raises ReservationUnknown for an effect that the
+    run never had, LedgerMoved when the run changed meanwhile.
     """
     cursor = raw_cursor()
     book = held_book(tenant_id, run_id, at, cursor)
-    home = _drawn_on(tenant_id, run_id, effect_id, cursor)
+    drawn_on = _drawn_on(tenant_id, run_id, effect_id, cursor)
+    home = drawn_on or _today(tenant_id, at, cursor)
     amount = Vector.of({COST: delta})
     sheet = Sheet(tenant=tenant_id, run=run_id, at=at)
     accounts = [run_id, home.day, home.month]
@@ -62,20 +84,11 @@ def correct(
     for account in accounts[:3]:
         fixed.line(account, COST, delta, ZERO)
     fixed.entry(draft, run_id)
-    fixed.entry(draft, home.day, month=home.month, tranche=home.id)
+    fixed.entry(draft, home.day, month=home.month, tranche=None if drawn_on is None else home.id)
     _send(fixed, cursor)
     windows = dict.fromkeys(accounts[1:])
     for account, line in locked_lines(cursor, tenant_id, windows).items():
         tell_standing(tenant_id, account, line, at, cursor)
-    audit(
-        tenant_id,
-        by,
-        verb="correct_cost",
-        object=f"effect:{effect_id}",
-        before={},
-        after={"delta_usd": plain(delta), "price_version": price_version},
-        reason=reason,
-    )
     return {**sheet.digests, **fixed.digests}
 
 
@@ -83,9 +96,19 @@ def _send(sheet: Sheet, cursor: Cursor) -> None:
     sheet.send(cursor).landed()
 
 
-def _drawn_on(tenant_id: UUID, run_id: UUID, effect_id: str, cursor: Cursor) -> Tranche:
+def _drawn_on(tenant_id: UUID, run_id: UUID, effect_id: str, cursor: Cursor) -> Tranche | None:
     cursor.execute(_DRAWN_ON, {"tenant": tenant_id, "run": run_id, "effect": effect_id})
     row = cursor.fetchone()
     if row is None:
         raise ReservationUnknown(effect=effect_id)
+    if row[0] is None:
+        return None
     return Tranche(id=row[0], day=row[1], month=row[2], starts_at=row[3], ends_at=row[4])
+
+
+def _today(tenant_id: UUID, at: datetime, cursor: Cursor) -> Tranche:
+    windows = ensure_tenant_windows(tenant_id, at, cursor)
+    return Tranche(
+        id=fresh_id(), day=windows.day, month=windows.month, starts_at=windows.starts_at,
+        ends_at=windows.ends_at,
+    )  # fmt: skip

@@ -13,6 +13,7 @@ from orchestrator.core.events import (
     AnyEvent,
     BudgetExtended,
     CancelAsked,
+    CostCorrected,
     GateDecided,
     GateExpired,
     LateAnswer,
@@ -99,6 +100,14 @@ def _extend(hand: Hand, signal: SignalRow, at: datetime, bodies: Bodies) -> AnyE
     return BudgetExtended(at=at, amounts=amounts, by=_by(signal))
 
 
+def _corrected(hand: Hand, signal: SignalRow, at: datetime, bodies: Bodies) -> AnyEvent:
+    said = signal.payload
+    return CostCorrected(
+        at=at, effect=said["effect"], delta=Decimal(said["delta"]), price_version=said["price_version"],
+        by=_by(signal), reason=said["reason"],
+    )  # fmt: skip
+
+
 def _tighten(hand: Hand, signal: SignalRow, at: datetime, bodies: Bodies) -> AnyEvent:
     said = signal.payload
     return PolicyTightened(
@@ -123,6 +132,7 @@ _TRANSLATORS: dict[str, Translator] = {
     "pause": _pause,
     "resume": _resume,
     "extend": _extend,
+    "corrected": _corrected,
     "tighten": _tighten,
     "late": _late,
 }

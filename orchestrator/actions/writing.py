@@ -19,6 +19,7 @@ from orchestrator.actions.requesting import open_requests
 from orchestrator.core.effects import AskApproval, AskPerson, CallModel, CallTool, Effect, Finish
 from orchestrator.core.events import Headroom, Refusal
 from orchestrator.core.machine import CORE_VERSION
+from orchestrator.core.pricing import price_of_effect
 from orchestrator.core.state import State
 from orchestrator.core.step import Settlement, Walk
 from orchestrator.core.terminal import Status
@@ -262,9 +263,8 @@ def _money(
     batch: Batch,
 ) -> PostHandle:
     hand, opened = script.hand, script.opened
-    version = hand.manifest.pins.price_book
     reserves = tuple(
-        Reserve(effect_id=e.id, amounts=e.reserve, price_version=version if "cost_usd" in e.reserve else "")
+        Reserve(effect_id=e.id, amounts=e.reserve, price_version=price_of_effect(hand.manifest.pins, e))
         for e in effects
     )
     return queue_post(
@@ -281,14 +281,13 @@ def _money(
 
 
 def _settles(script: Script) -> tuple[Settle, ...]:
-    version = script.hand.manifest.pins.price_book
     return tuple(
         Settle(
             effect_id=s.effect,
             reserved=s.reserved,
             actual=s.actual,
             unknown=s.unknown,
-            price_version=version if "cost_usd" in s.actual else "",
+            price_version=s.price_version,
         )
         for s in script.settlements
     )

@@ -135,6 +135,18 @@ class BudgetExtended(Happening):
     by: str
 
 
+class CostCorrected(Happening):
+    """What an effect had cost was made good in the ledger (R-BUDGET-15): `delta` US$ more, or less where it
+    is negative."""
+
+    kind: Literal["cost_corrected"] = "cost_corrected"
+    effect: str
+    delta: Decimal
+    price_version: str
+    by: str
+    reason: str
+
+
 class PolicyTightened(Happening):
     """A tool was disabled or raised in risk; it holds from the next call on (R-TOOL-4)."""
 
@@ -203,6 +215,7 @@ Event = Annotated[
     | QuestionAnswered
     | TimerFired
     | BudgetExtended
+    | CostCorrected
     | PolicyTightened
     | Paused
     | Resumed
@@ -223,6 +236,7 @@ AnyEvent = (
     | QuestionAnswered
     | TimerFired
     | BudgetExtended
+    | CostCorrected
     | PolicyTightened
     | Paused
     | Resumed

@@ -7,6 +7,7 @@ from typing import TypeGuard
 from orchestrator.core.effects import Amounts
 from orchestrator.core.events import AnyEvent, ModelFailed, ModelReplied, Recovered, ToolAnswered, ToolFailed
 from orchestrator.core.manifest import Manifest
+from orchestrator.core.pricing import price_of_pending
 from orchestrator.core.profile import ModelProfile
 from orchestrator.core.spending import ONE, ZERO, add, model_actual
 from orchestrator.core.state import Pending, State
@@ -42,7 +43,10 @@ def settle(manifest: Manifest, state: State, event: Outcome) -> tuple[State, Set
     if over:
         next_state = next_state.evolve(flagged=tuple(dict.fromkeys((*state.flagged, pending.profile))))
         said += (say(Phase.BUDGET_ASSIGNMENT, _flagged(pending, over)),)
-    settlement = Settlement(effect=event.effect, reserved=pending.reserve, actual=actual, unknown=unknown)
+    settlement = Settlement(
+        effect=event.effect, reserved=pending.reserve, actual=actual, unknown=unknown,
+        price_version=price_of_pending(manifest.pins, state, pending),
+    )  # fmt: skip
     return next_state, settlement, said
 
 

@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from functools import singledispatch
 from typing import Any
 
+from budgets.core.dimension import Dimension
 from orchestrator.core.events import (
     AnyEvent,
     BudgetExtended,
     CancelAsked,
+    CostCorrected,
     GateDecided,
     GateExpired,
     LateAnswer,
@@ -26,6 +28,8 @@ from orchestrator.core.step import say
 from traces.core import events as trace
 from traces.core.chain import Said
 from traces.core.phases import Phase
+
+COST = Dimension.COST_USD.value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +101,16 @@ def _(event: BudgetExtended, state: State) -> Heard:
     return Heard(
         state=state.evolve(limits=add(state.limits, known)), said=(say(Phase.BUDGET_ASSIGNMENT, body),)
     )
+
+
+@_mark.register
+def _(event: CostCorrected, state: State) -> Heard:
+    corrected = add(state.usage, {COST: event.delta})
+    body = trace.CostCorrected(
+        effect=event.effect, delta=event.delta, price_version=event.price_version, by=event.by,
+        reason=event.reason,
+    )  # fmt: skip
+    return Heard(state=state.evolve(usage=corrected), said=(say(Phase.BUDGET_ASSIGNMENT, body),))
 
 
 @_mark.register

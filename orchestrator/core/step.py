@@ -160,12 +160,13 @@ class Transition:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settlement:
     """What an effect really took, against what was held for it; `unknown` where nobody can say (a lost
-    reply)."""
+    reply). `price_version` is that of the price it was charged at."""
 
     effect: str
     reserved: Amounts
     actual: Amounts
     unknown: bool = False
+    price_version: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

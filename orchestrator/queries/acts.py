@@ -10,7 +10,10 @@ from orchestrator.models import Run, RunSignal, SignalReceipt
 from orchestrator.queries.listing import names_of
 
 MOST: Final = 200
-WORDS: Final = {"cancel": "asked to cancel", "pause": "asked to pause", "resume": "asked to resume"}
+WORDS: Final = {
+    "cancel": "asked to cancel", "pause": "asked to pause", "resume": "asked to resume",
+    "corrected": "corrected what a call had cost",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

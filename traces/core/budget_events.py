@@ -6,6 +6,18 @@ from typing import Literal
 from traces.core.body import Body
 
 
+class CostCorrected(Body):
+    """What an effect had cost was made good in the ledger under another price (R-BUDGET-15). `delta`: US$,
+    less than zero where it had been too dear."""
+
+    kind: Literal["cost_corrected"] = "cost_corrected"
+    effect: str
+    delta: Decimal
+    price_version: str
+    by: str
+    reason: str = ""
+
+
 class CostThreshold(Body):
     """The share of its cost from which a run is thrifty was passed, or by an extension left again
     (R-BUDGET-5). `usual` plays the role before it, `profile` from now on: the same where there is no cheaper

@@ -11,6 +11,7 @@ from pydantic import Field, TypeAdapter
 
 from traces.core.body import Amounts as Amounts
 from traces.core.body import Body as Body
+from traces.core.budget_events import CostCorrected as CostCorrected
 from traces.core.budget_events import CostThreshold as CostThreshold
 from traces.core.call_events import BreakerTripped as BreakerTripped
 from traces.core.call_events import BudgetExtended as BudgetExtended
@@ -318,7 +319,7 @@ AnyBody = (
     | BudgetSettled | BudgetExtended | BreakerTripped | ApprovalRequested | ApprovalDecided
     | ApprovalExpired | ApprovalWithdrawn | GrantConsumed | GrantVoided | QuestionAnswered | OutputDrafted
     | OutputVerified | ResultFinalized | CompletionChecked | EventsNearCap | LateOutcome | Reconciled
-    | PayloadErased | DecisionRefused | MemoryPromoted | CostThreshold
+    | PayloadErased | DecisionRefused | MemoryPromoted | CostThreshold | CostCorrected
 )  # fmt: skip
 EventBody = Annotated[AnyBody, Field(discriminator="kind")]
 BODY: TypeAdapter[AnyBody] = TypeAdapter(EventBody)

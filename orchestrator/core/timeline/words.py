@@ -88,6 +88,9 @@ KINDS: Mapping[str, Kind] = {
     ),
     "budget_settled": Kind("Settled", V.MONEY, M.NOTE),
     "budget_extended": Kind("Budget extended", V.MONEY, M.NOTE, ("reason",), alone=True),
+    "cost_corrected": Kind(
+        "Cost corrected", V.MONEY, M.NOTE, ("delta", "price_version", "reason"), alone=True
+    ),
     "cost_threshold": Kind("80 % of the cost", V.MONEY, M.NOTE, ("passed", "profile"), alone=True),
     "breaker_tripped": Kind(
         "Breaker tripped", V.RUN, M.PROBLEM, ("breaker", "reason", "subject", "limit", "actual"), alone=True

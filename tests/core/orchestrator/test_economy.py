@@ -7,7 +7,7 @@ import orjson
 
 from budgets.core.pricing import ModelPrice
 from orchestrator.core.effects import CallModel
-from orchestrator.core.events import BudgetExtended
+from orchestrator.core.events import BudgetExtended, CostCorrected
 from orchestrator.core.profile import ModelProfile
 from orchestrator.core.terminal import TerminalCode
 from tests.core.orchestrator.loops import BOUNDARY, GRAPH, LIMITS, TOOLS
@@ -109,6 +109,30 @@ def test_an_extension_brings_the_usual_model_back() -> None:
     run.answer({"total": "20.00"})
     assert asked(run).profile == "dear"
     assert [body.passed for body in run.said("cost_threshold")] == [True, False]
+
+
+@proves("R-BUDGET-15", part="a run under way follows a correction")
+def test_a_correction_brings_the_usual_model_back_and_can_end_what_it_shows_to_be_spent() -> None:
+    run = priced(DEAR, CHEAP)
+    turn(run, "850")
+    fixed = CostCorrected(
+        at=run.now,
+        effect="1" * 32,
+        delta=Decimal("-800"),
+        price_version="2",
+        by="somebody",
+        reason="too dear",
+    )
+    run.feed(fixed)
+    run.reply(LOOKUP)
+    run.answer({"total": "20.00"})
+    assert asked(run).profile == "dear"
+    (said,) = run.said("cost_corrected")
+    assert (said.delta, said.price_version, said.by) == (Decimal("-800"), "2", "somebody")
+    run.feed(fixed.evolve(delta=Decimal(2_000)))
+    run.reply(LOOKUP)
+    run.answer({"total": "20.00"})
+    assert (run.state.outcome, run.state.reason) == (TerminalCode.BUDGET_EXHAUSTED, "cost_usd")
 
 
 def test_a_cheaper_model_that_took_too_much_is_not_asked_again() -> None:

@@ -1,0 +1,48 @@
+"""Which version of which price an effect is charged at: what its ledger entries name (R-BUDGET-15)."""
+
+from orchestrator.core.effects import CallModel, CallTool
+from orchestrator.core.manifest import Pins
+from orchestrator.core.state import Pending, State
+from orchestrator.core.tool import ToolSpec
+
+LONGEST = 100
+
+
+def price_of_effect(pins: Pins, effect: CallModel | CallTool) -> str:
+    """The price version of an effect that is about to be asked for; "" where no money is held for it."""
+    if "cost_usd" not in effect.reserve:
+        return ""
+    if isinstance(effect, CallModel):
+        return price_of_profile(pins, effect.profile)
+    return price_of_tool(pins.by_name[effect.tool])
+
+
+def price_of_pending(pins: Pins, state: State, pending: Pending) -> str:
+    """The price version of an effect in flight; "" where no money is held for it."""
+    if "cost_usd" not in pending.reserve:
+        return ""
+    if pending.kind == "call_model":
+        return price_of_profile(pins, pending.profile)
+    spec = _called(pins, state, pending)
+    return "" if spec is None else price_of_tool(spec)
+
+
+def price_of_profile(pins: Pins, name: str) -> str:
+    """The version of a pinned model's price."""
+    found = next((profile for profile in pins.profiles if profile.name == name), None)
+    return "" if found is None or found.price is None else found.price.version[:LONGEST]
+
+
+def price_of_tool(spec: ToolSpec) -> str:
+    """A tool's price is a part of its version."""
+    return f"{spec.name}@{spec.version}"
+
+
+def _called(pins: Pins, state: State, pending: Pending) -> ToolSpec | None:
+    """The tool that is called: for a reading back, the reader."""
+    call = next((call for call in (*state.batch, *state.queue) if call.id == pending.call), None)
+    spec = None if call is None else pins.by_name.get(call.tool)
+    if spec is None or pending.purpose != "read_back":
+        return spec
+    reader = None if spec.verifier is None else spec.verifier.read_back
+    return None if reader is None else pins.by_name.get(reader.tool)

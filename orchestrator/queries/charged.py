@@ -1,0 +1,139 @@
+"""The calls that were charged at one version of a price, and what they would have cost at another
+(R-BUDGET-15). Inside the tenant's context."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final
+from uuid import UUID
+
+import orjson
+
+from budgets.core.pricing import ModelPrice, actual_cost
+from budgets.core.vector import ZERO
+from orchestrator.core.manifest import Pins
+from orchestrator.core.pricing import price_of_tool
+from orchestrator.models import ManifestRow, PinSet
+from orchestrator.runtime.recall import pins_of
+from tenancy.context import raw_cursor
+from traces.models import Event
+
+# What was booked for each effect so far, its corrections included.
+_BOOKED: Final = """
+SELECT e.effect_id, i.kind, i.tool, i.profile, sum(e.cost), sum(e.tokens_in), sum(e.tokens_out),
+       bool_or(e.cause = 'settle'), bool_or(e.unknown)
+  FROM (SELECT n.effect_id, n.cause, n.unknown,
+               coalesce((n.amounts::jsonb #>> '{used,cost_usd}')::numeric, 0) AS cost,
+               coalesce((n.amounts::jsonb #>> '{used,input_tokens}')::numeric, 0) AS tokens_in,
+               coalesce((n.amounts::jsonb #>> '{used,output_tokens}')::numeric, 0) AS tokens_out
+          FROM budgets_entry n
+         WHERE n.tenant_id = %(tenant)s AND n.run_id = %(run)s AND n.month_id IS NULL
+           AND n.effect_id IS NOT NULL AND n.cause IN ('settle', 'overrun', 'correction')) e
+  JOIN LATERAL (
+       SELECT o.kind, o.tool, convert_from(o.body, 'UTF8')::jsonb ->> 'profile' AS profile
+         FROM orchestrator_intent o
+        WHERE o.tenant_id = %(tenant)s AND o.effect = e.effect_id ORDER BY o.fence DESC LIMIT 1) i ON true
+ GROUP BY e.effect_id, i.kind, i.tool, i.profile
+ ORDER BY e.effect_id"""
+# Outcomes of calls that never reached their tool: nobody charges for them.
+UNSENT: Final = frozenset({"refused", "refused_by_wall", "rate_limited", "circuit_open", "unreachable"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wrong:
+    """A price that was wrong: of a model by provider, name and version, or of a tool in one of its versions
+    (`tool@3`)."""
+
+    provider: str = ""
+    model: str = ""
+    tool: str = ""
+    version: str
+
+    def profiles(self, pins: Pins) -> frozenset[str]:
+        """The pinned profiles that were charged at it."""
+        return frozenset(
+            profile.name
+            for profile in pins.profiles
+            if self.model and profile.price is not None and profile.price.version == self.version
+            and (profile.provider, profile.model) == (self.provider, self.model)
+        )  # fmt: skip
+
+    def tools(self, pins: Pins) -> frozenset[str]:
+        """The pinned tools that were charged at it: the one, or none."""
+        spec = pins.by_name.get(self.tool)
+        return (
+            frozenset({self.tool})
+            if spec is not None and price_of_tool(spec) == self.version
+            else frozenset()
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Right:
+    """What is true instead: a model's price, or what one call of the tool costs in US$."""
+
+    version: str
+    model: ModelPrice | None = None
+    a_call: Decimal = ZERO
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Charged:
+    """One call: US$ booked for it so far, and what it costs in truth."""
+
+    effect: str
+    booked: Decimal
+    true: Decimal
+
+    @property
+    def delta(self) -> Decimal:
+        """What is to be added; less than zero where too much was booked."""
+        return self.true - self.booked
+
+
+def runs_pinned_to(wrong: Wrong) -> Sequence[UUID]:
+    """The runs that were admitted under that price, in the order of their ids."""
+    found = [
+        row.digest for row in PinSet.objects.order_by("id").iterator(chunk_size=20) if _names(row, wrong)
+    ]
+    return list(ManifestRow.objects.filter(pins_digest__in=found).order_by("id").values_list("id", flat=True))
+
+
+def _names(row: PinSet, wrong: Wrong) -> bool:
+    pins = Pins.model_validate_json(bytes(row.body))
+    return bool(wrong.profiles(pins) or wrong.tools(pins))
+
+
+def charged(tenant_id: UUID, run_id: UUID, wrong: Wrong, right: Right) -> list[Charged]:
+    """The settled calls of a run that were charged at the wrong price and are not at the right one yet."""
+    return [call for call in _calls(tenant_id, run_id, wrong, right) if call.delta]
+
+
+def _calls(tenant_id: UUID, run_id: UUID, wrong: Wrong, right: Right) -> Iterator[Charged]:
+    pinned = ManifestRow.objects.values_list("pins_digest", flat=True).get(id=run_id)
+    pins = pins_of(tenant_id, pinned)
+    profiles, tools = wrong.profiles(pins), wrong.tools(pins)
+    cursor = raw_cursor()
+    cursor.execute(_BOOKED, {"tenant": tenant_id, "run": run_id})
+    rows = cursor.fetchall()
+    said = _said(run_id, "model_replied" if profiles else "call_observed")
+    for effect, kind, tool, profile, cost, tokens_in, tokens_out, settled, unknown in rows:
+        if not settled:
+            continue
+        body = said.get(effect)
+        if kind == "call_model" and profile in profiles:
+            usage = {"input_tokens": tokens_in, "output_tokens": tokens_out}
+            if body is not None and not unknown:
+                usage = {name: Decimal(amount) for name, amount in body["usage"].items()}
+            true = actual_cost(right.model, usage) if tokens_in or tokens_out else cost
+            yield Charged(effect=effect, booked=cost, true=true)
+        elif kind == "call_tool" and tool in tools:
+            sent = body is None or body["status"] not in UNSENT
+            yield Charged(effect=effect, booked=cost, true=right.a_call if sent else cost)
+
+
+def _said(run_id: UUID, kind: str) -> Mapping[str, Mapping[str, Any]]:
+    """What the run's events of one kind say, by effect, the newest of each."""
+    bodies = Event.objects.filter(run_id=run_id, kind=kind).order_by("seq").values_list("body", flat=True)
+    read = (orjson.loads(bytes(body)) for body in bodies)
+    return {said["effect"]: said for said in read}

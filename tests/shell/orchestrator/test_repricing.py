@@ -1,0 +1,142 @@
+"""A price that was wrong is made good in the ledger: for runs that ended, and for runs under way
+(R-BUDGET-15)."""
+
+from decimal import Decimal
+from uuid import UUID
+
+import pytest
+from pytest_django import Settings
+
+from budgets.actions import declare_price
+from budgets.core.posting import Cause
+from budgets.core.pricing import ModelPrice
+from budgets.queries import ledger, tenant_spending, usage
+from orchestrator.actions.repricing import Correction, preview, reprice
+from orchestrator.actions.signalling import pause, resume
+from orchestrator.actions.tools import change_tool
+from orchestrator.core.tool_change import asked_change
+from orchestrator.queries.charged import Wrong
+from orchestrator.queries.runs import state_now
+from orchestrator.runtime.loop import FaultPoint
+from orchestrator.runtime.proving import prove_ledger
+from tenancy.clock import database_now
+from tenancy.context import tenant
+from tenancy.core.errors import InvalidInput
+from tenancy.models import AuditEntry
+from tests.conftest import House
+from tests.doubles.openai_server import OpenAIServer, calls, said
+from tests.doubles.openai_server import usage as reported
+from tests.factories.foreign import called, foreign, onwards
+from tests.factories.world import World, make_world
+from tests.proves import proves
+
+SUM = "How much is (12 + 30) * 2?"
+DEAR = ModelPrice(
+    provider="openai", model="default", input=Decimal("0.00001"), output=Decimal("0.0001"), source="tenant",
+    version="",
+)  # fmt: skip
+TRUE = DEAR.evolve(input=Decimal("0.000001"), output=Decimal("0.00001"))
+FIRST = Wrong(provider="openai", model="default", version="tenant 1")
+
+
+def declare(world: World, price: ModelPrice) -> None:
+    """The tenant's own price from now on."""
+    with tenant(world.id):
+        declare_price(world.id, price, by=None, reason="the contract", at=database_now())
+
+
+def spent(world: World, run: UUID) -> tuple[Decimal, Decimal, Decimal]:
+    """US$ used by the run's line, by its own count, and by the tenant's day."""
+    with tenant(world.id):
+        line = next(line.used for name, line in usage(run).items() if name == "cost_usd")
+        return line, state_now(run).usage["cost_usd"], tenant_spending(database_now())["tenant_day"]
+
+
+def corrected(found: Correction) -> tuple[int, Decimal]:
+    """How many calls, by how much."""
+    return found.calls, found.delta
+
+
+def pausing_after(world: World, run: UUID, commits: int) -> FaultPoint:
+    """A worker that is told to pause once it has committed so often."""
+    seen: list[str] = []
+
+    def fault(point: str) -> None:
+        seen.append(point)
+        if seen.count("committed") == commits and point == "committed":
+            pause(world.id, run, by=world.people.admin.principal.id, reason="the price is wrong")
+
+    return fault
+
+
+@proves("R-BUDGET-15", part="correction by price")
+def test_every_call_at_a_wrong_price_is_corrected_once_and_the_preview_says_how(
+    house: House, settings: Settings
+) -> None:
+    with foreign(settings, OpenAIServer(said("Done.", usage=reported(100, 10)))):
+        world = make_world(house)
+        declare(world, DEAR)
+        run = world.submit("tool-loop", "Say that it is done.")
+        assert onwards(world, run).terminal_code == "SUCCESS"
+    with pytest.raises(InvalidInput):
+        preview(world.id, FIRST)
+    declare(world, TRUE)
+    assert spent(world, run) == (Decimal("0.002"),) * 3
+    asked = preview(world.id, FIRST)
+    assert (corrected(asked), asked.applied, spent(world, run)[0]) == (
+        (1, Decimal("-0.0018")), False, Decimal("0.002"),
+    )  # fmt: skip
+    by = world.people.admin.principal.id
+    done = reprice(world.id, FIRST, by=by, reason="ten times too dear")
+    assert (done.runs, done.applied) == (asked.runs, True)
+    assert (spent(world, run)[0], spent(world, run)[2]) == (Decimal("0.0002"),) * 2
+    assert corrected(reprice(world.id, FIRST, by=by, reason="again")) == (0, Decimal(0))
+    with tenant(world.id):
+        entries = [
+            entry for entry in ledger(run) if entry.cause == Cause.CORRECTION and not entry.tenant_line
+        ]
+        assert [entry.price_version for entry in entries] == ["tenant 2"]
+        line = AuditEntry.objects.get(verb="correct_price")
+        assert (line.principal, line.object, line.after["delta_usd"]) == (by, f"run:{run}", "-0.0018")
+    assert prove_ledger(world.id).faults == []
+    world.sound(run)
+
+
+@proves("R-BUDGET-15", part="a run under way follows")
+def test_a_run_under_way_counts_on_from_what_it_cost_in_truth(house: House, settings: Settings) -> None:
+    model = OpenAIServer(
+        calls(called("calculator.evaluate", expression="6 * 7"), usage=reported(100, 10)),
+        said("42", usage=reported(100, 10)),
+    )
+    with foreign(settings, model):
+        world = make_world(house)
+        declare(world, DEAR)
+        run = world.submit("tool-loop", SUM)
+        world.worker.fault = pausing_after(world, run, 2)
+        assert world.drive(run).status == "paused"
+        declare(world, TRUE)
+        done = reprice(world.id, FIRST, by=world.people.admin.principal.id, reason="ten times too dear")
+        assert corrected(done) == (1, Decimal("-0.0018"))
+        assert spent(world, run)[:2] == (Decimal("0.0002"), Decimal("0.002"))
+        resume(world.id, run, by=world.people.admin.principal.id, reason="")
+        assert onwards(world, run).terminal_code == "SUCCESS"
+    # The second call is still charged at the price that the run is pinned to.
+    assert spent(world, run) == (Decimal("0.0022"),) * 3
+    (event,) = world.said(run, "cost_corrected")
+    assert (event["delta"], event["price_version"]) == ("-0.0018", "tenant 2")
+    assert prove_ledger(world.id).faults == []
+    world.sound(run)
+
+
+@proves("R-BUDGET-15", part="a tool's price")
+def test_a_tools_price_is_corrected_where_it_cost_nothing_by_mistake(house: House) -> None:
+    world = make_world(house)
+    run = world.submit("tool-loop", SUM)
+    assert world.drive(run).status == "completed"
+    before = spent(world, run)[0]
+    change_tool(world.id, "calculator.evaluate", asked_change({"price_usd": "0.2"}), by=None, reason="")
+    wrong = Wrong(tool="calculator.evaluate", version="calculator.evaluate@1")
+    done = reprice(world.id, wrong, by=None, reason="it is not free")
+    assert corrected(done) == (2, Decimal("0.4"))
+    assert spent(world, run)[0] == before + Decimal("0.4") == spent(world, run)[2]
+    assert prove_ledger(world.id).faults == []

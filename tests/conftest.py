@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 from django.conf import settings
+from django.contrib.auth.hashers import Argon2PasswordHasher
 from django.db import connections
 from hypothesis import settings as generated
 from pytest_django import DjangoDbBlocker
@@ -72,6 +73,36 @@ def effects() -> Iterator[None]:
     world = sys.modules.get("tests.factories.world")
     if world is not None:
         world.LOOP.stop()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def passwords_are_hashed_quickly() -> Iterator[None]:
+    """Argon2 all the same, and as strong as a test's password has to be."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Argon2PasswordHasher, "time_cost", 1)
+        patch.setattr(Argon2PasswordHasher, "memory_cost", 1024)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def static_files_are_listed_once() -> Iterator[None]:
+    """Every test client loads the middleware anew, which looks at each static file; they do not change."""
+    from servestatic.middleware import ServeStaticMiddleware  # type: ignore[import-untyped] # noqa: PLC0415 - needs settings
+
+    listed: dict[tuple[Any, ...], tuple[dict[str, Any], list[Any]]] = {}
+    look = ServeStaticMiddleware.add_files_from_finders
+
+    def remember(self: ServeStaticMiddleware) -> None:
+        asked = (self.static_prefix, self.autorefresh, self.max_age, tuple(settings.STATICFILES_DIRS))
+        if asked not in listed:
+            look(self)
+            listed[asked] = (dict(self.files), list(self.directories))
+        files, folders = listed[asked]
+        self.files, self.directories = dict(files), list(folders)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ServeStaticMiddleware, "add_files_from_finders", remember)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,6 @@ import orjson
 from approvals.actions import Word, decide
 from approvals.core.lifecycle import DecisionKind
 from approvals.models import Request
-from orchestrator.actions.seed import furnish
 from orchestrator.actions.submit import Submission, Submitter, submit_task
 from orchestrator.core.goal import Goal
 from orchestrator.gateways.effects_loop import EffectLoop
@@ -24,6 +23,7 @@ from orchestrator.runtime.loop import Worker
 from orchestrator.runtime.process import make_worker
 from tenancy.context import tenant
 from tests.conftest import House
+from tests.factories.furniture import furnish_like_the_verb
 from tests.factories.tenancy import Cast, Somebody
 from traces.core.chain import Head
 from traces.models import Event
@@ -154,5 +154,5 @@ class World:
 
 def make_world(house: House) -> World:
     """Furnish the house."""
-    furnish(house.tenant.id)
+    furnish_like_the_verb(house.tenant.id)
     return World(house=house)

@@ -87,7 +87,8 @@ def _spoil(value: Any, data: st.DataObject) -> None:
         key = data.draw(st.sampled_from(sorted(value) if isinstance(value, dict) else range(len(value))))
         inner = value[key]
         if not isinstance(inner, dict | list) or not inner or data.draw(st.booleans()):
-            value[key] = data.draw(HOSTILE)
+            # A copy: what is put in may itself be spoilt next.
+            value[key] = deepcopy(data.draw(HOSTILE))
             return
         value = inner
 

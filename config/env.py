@@ -97,6 +97,13 @@ class Environment(BaseSettings):
     worst_case_usd_per_mtok: Decimal = Field(
         Decimal(20), ge=0, validation_alias="INTERLOCK_WORST_CASE_USD_PER_MTOK"
     )
+    worst_case_usd_per_call: Decimal = Field(
+        Decimal("0.01"),
+        ge=0,
+        le=10_000,
+        decimal_places=9,
+        validation_alias="INTERLOCK_WORST_CASE_USD_PER_CALL",
+    )
     openai_base_url: str | None = Field(None, validation_alias="OPENAI_BASE_URL")
     openai_api_key: SecretStr | None = Field(None, validation_alias="OPENAI_API_KEY")
     anthropic_api_key: SecretStr | None = Field(None, validation_alias="ANTHROPIC_API_KEY")

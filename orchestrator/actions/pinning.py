@@ -1,12 +1,15 @@
 """Pinning: the exact versions a run will use from start to end (R-GRAPH-12)."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
+from django.conf import settings
 from django.db import IntegrityError, transaction
 
 from budgets.core.errors import PriceUnknown
+from budgets.core.vector import ZERO
 from budgets.prices import own_price
 from orchestrator.core.boundary import Boundary
 from orchestrator.core.errors import GoalInvalid, NoModel
@@ -39,7 +42,7 @@ def pin(tenant_id: UUID, graph: CompiledGraph, boundary_slug: str | None, at: da
         )
     registry = RegistryVersion.objects.order_by("-version").first()
     active: dict[str, str] = dict(registry.tools) if registry is not None else {}
-    tools = tuple(_tools(active))
+    tools, unpriced = _priced_tools(_tools(active))
     profiles = _priced(tenant_id, profiles_for(graph.spec.scenario), at)
     if not profiles:
         raise NoModel(slug=graph.spec.slug)
@@ -53,6 +56,7 @@ def pin(tenant_id: UUID, graph: CompiledGraph, boundary_slug: str | None, at: da
         profiles=profiles,
         prompts={slug: bytes(row.body).decode() for slug, row in prompts.items()},
         prompt_versions={slug: row.version for slug, row in prompts.items()},
+        unpriced=unpriced,
         price_book=";".join(sorted({p.price.version for p in profiles if p.price is not None}))[:100],
     )
     body = canonical_model(pins)
@@ -73,6 +77,26 @@ def _priced(tenant_id: UUID, profiles: tuple[ModelProfile, ...], at: datetime) -
     if found and found[0].price is None:
         raise PriceUnknown(provider=found[0].provider, model=found[0].model)
     return tuple(profile for profile in found if profile.price is not None)
+
+
+def _priced_tools(tools: Sequence[ToolSpec]) -> tuple[tuple[ToolSpec, ...], tuple[str, ...]]:
+    """The tools at their prices, and the names of those whose price nobody has stated: these are charged at
+    the declared worst case, or left out by policy, with those that could not be read back without them
+    (R-BUDGET-15)."""
+    unpriced = tuple(tool.name for tool in tools if tool.price_usd is None)
+    policy = settings.INTERLOCK_UNKNOWN_PRICE
+    if not unpriced or policy == "free":
+        return tuple(tool.evolve(price_usd=tool.price_usd or ZERO) for tool in tools), ()
+    if policy == "refuse":
+        known = tuple(tool for tool in tools if not {tool.name, _reader_of(tool)} & set(unpriced))
+        return known, unpriced
+    worst = settings.INTERLOCK_WORST_CASE_USD_PER_CALL
+    return tuple(tool.evolve(price_usd=worst) if tool.price_usd is None else tool for tool in tools), unpriced
+
+
+def _reader_of(tool: ToolSpec) -> str:
+    reader = None if tool.verifier is None else tool.verifier.read_back
+    return "" if reader is None else reader.tool
 
 
 def _newest(model: type[BoundaryVersion], slug: str) -> BoundaryVersion | None:

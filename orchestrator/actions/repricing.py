@@ -9,11 +9,12 @@ from typing import Final
 from uuid import UUID
 
 from budgets.actions import book_correction
+from budgets.core.errors import PriceUnknown
 from budgets.core.vector import ZERO
 from budgets.prices import price_for
 from orchestrator.actions.signalling import leave_signal
 from orchestrator.core.errors import RunNotFound
-from orchestrator.core.pricing import price_of_tool
+from orchestrator.core.pricing import price_of_version
 from orchestrator.core.terminal import TERMINAL_STATUSES, Status
 from orchestrator.models import Run
 from orchestrator.queries.charged import Charged, Right, Wrong, charged, runs_pinned_to
@@ -63,7 +64,9 @@ def right_for(tenant_id: UUID, wrong: Wrong) -> Right:
     tool that is none, PriceUnknown, InvalidInput where the wrong price is the one in force."""
     if wrong.tool:
         spec = tool_now(tenant_id, wrong.tool).spec
-        right = Right(version=price_of_tool(spec), a_call=spec.price_usd)
+        if spec.price_usd is None:
+            raise PriceUnknown(provider="the tools", model=spec.name)
+        right = Right(version=price_of_version(spec), a_call=spec.price_usd)
     else:
         price = price_for(tenant_id, wrong.provider, wrong.model, database_now())
         right = Right(version=price.version, model=price)

@@ -201,7 +201,8 @@ def _tool(tool: ToolNow) -> dict[str, Any]:
         "name": spec.name, "version": spec.version, "description": spec.description,
         "risk_class": spec.risk.value, "reversibility": spec.reversibility.value,
         "approval_policy": spec.approval, "needs_approval": spec.needs_gate, "enabled": tool.enabled,
-        "stopped": tool.stopped is not None, "scopes": list(spec.scopes), "price_usd": plain(spec.price_usd),
+        "stopped": tool.stopped is not None, "scopes": list(spec.scopes),
+        "price_usd": None if spec.price_usd is None else plain(spec.price_usd),
         "limits": {name: getattr(spec, name) for name in IN_LIMITS},
         "input_schema": spec.input_schema, "output_schema": spec.output_schema,
     }  # fmt: skip

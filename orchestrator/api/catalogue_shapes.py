@@ -64,7 +64,8 @@ class LimitsBody(Exact):
 
 
 class ToolRow(serializers.Serializer[Any]):
-    """A tool as it stands. `enabled`: runs admitted now have it; `stopped`: it takes no call at all."""
+    """A tool as it stands. `enabled`: runs admitted now have it; `stopped`: it takes no call at all.
+    `price_usd` null: what a call costs is not known."""
 
     name = serializers.CharField()
     version = serializers.IntegerField()
@@ -76,7 +77,7 @@ class ToolRow(serializers.Serializer[Any]):
     enabled = serializers.BooleanField()
     stopped = serializers.BooleanField()
     scopes = serializers.ListField(child=serializers.CharField())
-    price_usd = serializers.CharField()
+    price_usd = serializers.CharField(allow_null=True)
     limits = LimitsField()
     input_schema = serializers.DictField(child=serializers.JSONField(allow_null=True))
     output_schema = serializers.DictField(child=serializers.JSONField(allow_null=True))

@@ -66,6 +66,10 @@ class Chain:
         """Is it a tool of the pinned registry that this workflow names?"""
         spec = self.view.pins.by_name.get(self.call.tool)
         if spec is None or not named_by(self.view.graph.spec.tools, self.call.tool):
+            if self.call.tool in self.view.pins.unpriced:
+                self._note("registered", "deny", "price_unknown")
+                detail = f"nobody has said what a call of {self.call.tool} costs, and policy refuses that"
+                return self._end("unregistered", detail)
             self._note("registered", "deny", "not_in_registry")
             return self._end("unregistered", f"there is no tool called {self.call.tool[:80]!r}")
         self.spec = spec

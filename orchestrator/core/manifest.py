@@ -13,7 +13,11 @@ from orchestrator.core.value import Hex, Value
 
 
 class Pins(Value):
-    """The versions in force, content-addressed and shared by all runs admitted under them."""
+    """The versions in force, content-addressed and shared by all runs admitted under them.
+
+    `unpriced` are tools whose price nobody has stated: pinned at the declared worst case, or left out of
+    `tools` where policy refuses them (R-BUDGET-15).
+    """
 
     boundary: Boundary
     boundary_digest: Hex
@@ -24,6 +28,7 @@ class Pins(Value):
     prompts: dict[str, str]
     prompt_versions: dict[str, int]
     price_book: str
+    unpriced: tuple[str, ...] = ()
 
     @cached_property
     def by_name(self) -> dict[str, ToolSpec]:

@@ -6,6 +6,7 @@ from orchestrator.core.state import Pending, State
 from orchestrator.core.tool import ToolSpec
 
 LONGEST = 100
+WORST = " worst case"
 
 
 def price_of_effect(pins: Pins, effect: CallModel | CallTool) -> str:
@@ -14,7 +15,7 @@ def price_of_effect(pins: Pins, effect: CallModel | CallTool) -> str:
         return ""
     if isinstance(effect, CallModel):
         return price_of_profile(pins, effect.profile)
-    return price_of_tool(pins.by_name[effect.tool])
+    return price_of_tool(pins, pins.by_name[effect.tool])
 
 
 def price_of_pending(pins: Pins, state: State, pending: Pending) -> str:
@@ -24,7 +25,7 @@ def price_of_pending(pins: Pins, state: State, pending: Pending) -> str:
     if pending.kind == "call_model":
         return price_of_profile(pins, pending.profile)
     spec = _called(pins, state, pending)
-    return "" if spec is None else price_of_tool(spec)
+    return "" if spec is None else price_of_tool(pins, spec)
 
 
 def price_of_profile(pins: Pins, name: str) -> str:
@@ -33,8 +34,13 @@ def price_of_profile(pins: Pins, name: str) -> str:
     return "" if found is None or found.price is None else found.price.version[:LONGEST]
 
 
-def price_of_tool(spec: ToolSpec) -> str:
-    """A tool's price is a part of its version."""
+def price_of_tool(pins: Pins, spec: ToolSpec) -> str:
+    """A tool's price is a part of its version; what was charged where none is stated says so."""
+    return price_of_version(spec) + (WORST if spec.name in pins.unpriced else "")
+
+
+def price_of_version(spec: ToolSpec) -> str:
+    """How the price that a tool's version states is called."""
     return f"{spec.name}@{spec.version}"
 
 

@@ -126,6 +126,7 @@ class Remote(Value):
 class ToolSpec(Value):
     """A tool version. Times are milliseconds, prices US$ per call; pointers are RFC 6901.
 
+    `price_usd` None: nobody has said what a call costs, which is not nothing (R-BUDGET-15).
     `facts` maps the name of a small closed value of the committed fact to a pointer into the result.
     `lookup` says that the tool's gateway can find an effect by its key after a crash; `conclusive` that
     not finding it proves that it did not happen.
@@ -148,7 +149,7 @@ class ToolSpec(Value):
     honours_keys: bool = False
     lookup: bool = False
     conclusive: bool = False
-    price_usd: Decimal = Decimal(0)
+    price_usd: Decimal | None = Decimal(0)
     rate_per_minute: int = Field(default=20, ge=1)
     max_result_chars: int = Field(default=20_000, ge=100)
     verifier: Verifier | None = None

@@ -23,7 +23,7 @@ class Admission(Value):
     """How a tool may be used. `recovery` says what is done with a call of which nobody knows what became:
     repeated because it only reads, repeated under its key, looked up, or put before a person (`none`).
 
-    `sensitive` None: every argument is.
+    `sensitive` None: every argument is. `price_usd` None: what a call costs is not known.
     """
 
     risk: Risk
@@ -36,7 +36,7 @@ class Admission(Value):
     scopes: tuple[Scope, ...] = ()
     sensitive: tuple[str, ...] | None = Field(default=None, max_length=64)
     verifier: Verifier | None = None
-    price_usd: Decimal = Field(default=Decimal(0), ge=0, le=10_000, decimal_places=9)
+    price_usd: Decimal | None = Field(default=None, ge=0, le=10_000, decimal_places=9)
     rate_per_minute: int = Field(default=20, ge=1, le=100_000)
     timeout_ms: int = Field(default=15_000, ge=1, le=600_000)
     max_retries: int = Field(default=2, ge=0, le=10)

@@ -63,7 +63,7 @@ class Wrong:
         spec = pins.by_name.get(self.tool)
         return (
             frozenset({self.tool})
-            if spec is not None and price_of_tool(spec) == self.version
+            if spec is not None and price_of_tool(pins, spec) == self.version
             else frozenset()
         )
 

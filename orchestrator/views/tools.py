@@ -55,7 +55,8 @@ class ToolForm(forms.Form):
         choices=[(scope.value, scope.value) for scope in Scope],
     )  # fmt: skip
     price_usd = forms.DecimalField(
-        label="Price a call, US$", min_value=0, max_value=10_000, decimal_places=9, max_digits=14,
+        label="Price a call, US$", required=False, help_text="Empty: as it is.",
+        min_value=0, max_value=10_000, decimal_places=9, max_digits=14,
         widget=forms.TextInput(attrs={"inputmode": "decimal"}),
     )  # fmt: skip
     rate_per_minute = forms.IntegerField(label="Calls a minute and run", min_value=1, max_value=100_000)

@@ -1,10 +1,23 @@
 """What of approvals can be followed: the tenant's requests (R-API-5)."""
 
+from collections.abc import Callable
+from uuid import UUID
+
 from approvals.api.requests import row
 from approvals.queries.changes import changed_requests
 from traces.live.feeds import StateFeed, StateFragments
 
+ViewOf = Callable[[object, UUID], str]
 
-def inbox_feed(fragments: StateFragments | None = None) -> StateFeed:
-    """The tenant's requests, each as it stands after a change."""
-    return StateFeed("requests", changed_requests, row, fragments)
+
+class InboxFeed(StateFeed):
+    """The tenant's requests, each as it stands after a change; a page follows them as its reader sees
+    them."""
+
+    def __init__(self, fragments: StateFragments, view_of: ViewOf) -> None:
+        super().__init__("requests", changed_requests, row, fragments)
+        self._view_of = view_of
+
+    def view(self, given: object, reader: UUID) -> str:
+        """The tab that the reader's page shows. Raises ValueError."""
+        return self._view_of(given, reader)

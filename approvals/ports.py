@@ -1,6 +1,6 @@
 """What upper floors lend to approvals: the judgement of edited arguments (R-APPR-3), and runs by name."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID
@@ -114,6 +114,10 @@ class AskingRuns(Protocol):
         """The ids of a workflow's runs, as a query to filter by."""
         ...
 
+    def workflows(self) -> Sequence[str]:
+        """The workflows there are, by name."""
+        ...
+
 
 class NoRuns:
     """Stands in until somebody lends the runs: they have no names, and nothing can be edited by a form."""
@@ -127,6 +131,10 @@ class NoRuns:
         return {}
 
     def of_workflow(self, slug: str) -> Any:
+        """None."""
+        return ()
+
+    def workflows(self) -> Sequence[str]:
         """None."""
         return ()
 

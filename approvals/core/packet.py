@@ -118,10 +118,20 @@ class BudgetPacket(Packet):
     refused: str
 
 
+class OriginPacket(Packet):
+    """A request whose values nobody trusted stands for: `stated_first` says so in sentences, the worst first,
+    and `policy` names the rule that asks (R-TOOL-17)."""
+
+    stated_first: tuple[str, ...]
+    policy: str
+
+
 def read_packet(body: bytes) -> Packet:
     """The packet as it was frozen, of the kind it is."""
     if b'"kind":"budget"' in body:
         return BudgetPacket.model_validate_json(body)
+    if b'"stated_first":' in body:
+        return OriginPacket.model_validate_json(body)
     return Packet.model_validate_json(body)
 
 

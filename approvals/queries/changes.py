@@ -1,10 +1,13 @@
 """Which requests of the tenant changed since a cursor: the rows of every inbox that follows. In the tenant's
 context."""
 
+from collections.abc import Collection
 from typing import NamedTuple
+from uuid import UUID
 
 from approvals.models import Request
-from tenancy.marks import changes
+from tenancy.context import raw_cursor
+from tenancy.marks import WRITTEN, changes, mark_of
 
 # What is said or done and does not settle a request leaves its row as it is: it counts by itself.
 CANDIDATES = """
@@ -36,3 +39,22 @@ def changed_requests(after: str) -> ChangedRequests:
     found = changes(CANDIDATES, after)
     rows = Request.objects.in_bulk(found.ids)
     return ChangedRequests(tuple(rows[key] for key in found.ids if key in rows), found.seq, found.more)
+
+
+# Words and remarks have rows of their own: a request's row is written when it is made and when it is settled.
+ROWS = f"""
+SELECT id FROM approvals_request
+ WHERE id = ANY(%(ids)s) AND {WRITTEN.replace("%", "%%")} >= %(xid)s"""  # noqa: S608 - our own words
+
+
+def written_since(ids: Collection[UUID], after: str) -> set[UUID]:
+    """Which of these requests were made or settled after a cursor, and not only spoken about.
+
+    Raises ValueError for a cursor that is none of ours.
+    """
+    mark = mark_of(after)
+    if mark is None or not ids:
+        return set(ids)
+    cursor = raw_cursor()
+    cursor.execute(ROWS, {"ids": list(ids), "xid": mark.xid})
+    return {row[0] for row in cursor.fetchall()}

@@ -4,7 +4,7 @@ All inside the tenant's context. A page is 50 rows, found by the key of the row 
 """
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import reduce
@@ -212,9 +212,25 @@ def line_of(request: Request) -> str:
     return text if len(text) <= LINE else f"{text[:LINE]} … ({len(text) - LINE} more characters)"
 
 
+def belonging(tab: Tab, decider: Decider, filters: Filters, ids: Collection[UUID]) -> set[UUID]:
+    """Which of these requests are in a tab, narrowed, as one person sees it."""
+    found = _narrowed(_of_tab(tab, decider, ()), filters).order_by().filter(id__in=list(ids))
+    return set(found.values_list("id", flat=True))
+
+
+def workflows_that_ask() -> list[str]:
+    """The workflows whose runs have asked, by name."""
+    return list(asking_runs().workflows())
+
+
 def count(tab: Tab, decider: Decider) -> int:
     """How many are in a tab; what is beyond a thousand is not counted."""
     return _of_tab(tab, decider, ()).order_by()[: CAP + 1].count()
+
+
+def counts_of(decider: Decider) -> dict[Tab, int]:
+    """How many are in each tab that is counted."""
+    return {tab: count(tab, decider) for tab in TABS if tab != "decided"}
 
 
 def waiting_for(decider: Decider) -> QuerySet[Request]:

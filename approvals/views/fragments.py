@@ -1,21 +1,52 @@
 """What the inbox's page applies to follow it, drawn by the templates that drew the page (R-APPR-9)."""
 
+from typing import Any
 from uuid import UUID
 
 from django.template.loader import render_to_string
 
-from approvals.queries.changes import changed_requests
-from approvals.queries.waiting import rows_of
+from approvals.core.policy import Decider
+from approvals.models import Request
+from approvals.queries.changes import ChangedRequests, changed_requests, written_since
+from approvals.queries.waiting import belonging, counts_of, rows_of
+from approvals.views.following import Followed, followed, reader_of
+from approvals.views.inbox import list_address
 from tenancy.context import tenant
 from traces.live.feeds import Fragments
 
 
-def inbox_fragments(tenant_id: UUID, after: str, scopes: tuple[str, ...], view: str = "") -> Fragments:
-    """What changed in the inbox after a cursor: each request's row as it stands, new ones under `arrivals`,
-    and the state of an open card. Nothing depends on the viewer. Opens the tenant's transaction.
+def inbox_fragments(tenant_id: UUID, after: str, scopes: tuple[str, ...], view: str) -> Fragments:
+    """What changed in the inbox after a cursor: each request's row and the state of an open card as they
+    stand; what came into the tab that is shown, narrowed as it is, and what has left it again; how many are
+    in each tab. Opens the tenant's transaction.
     """
+    shown = followed(view)
     with tenant(tenant_id):
         found = changed_requests(after)
-        rows = rows_of(found.requests, None)
-        html = render_to_string("approvals/fragments.html", {"rows": rows}) if rows else ""
+        if not found.requests:
+            return Fragments(after, found.seq, "", found.more)
+        decider = reader_of(tenant_id, shown.reader)
+        context: dict[str, Any] = {"rows": rows_of(found.requests, None)}
+        if decider is not None:
+            context |= _list_of(shown, decider, found, after)
+            context["counts"] = {} if found.more else counts_of(decider)
+        html = render_to_string("approvals/fragments.html", context)
     return Fragments(after, found.seq, html, found.more)
+
+
+def _list_of(shown: Followed, decider: Decider, found: ChangedRequests, after: str) -> dict[str, Any]:
+    """The requests that came into the list, and those that are in it no more.
+
+    What was said about an older request brings it to no page: its place in the list is where it was.
+    """
+    if shown.tab is None:
+        return {}
+    ids = [request.id for request in found.requests]
+    there = belonging(shown.tab, decider, shown.filters, ids)
+    fresh = written_since(there, after)
+    entering: list[Request] = [request for request in found.requests if request.id in fresh]
+    return {
+        "entering": rows_of(entering, decider),
+        "left": [one for one in ids if one not in there],
+        "list_url": list_address(shown.tab, shown.filters),
+    }

@@ -17,13 +17,15 @@ from approvals.queries.waiting import (
     Inbox,
     Row,
     Tab,
-    count,
+    counts_of,
     decided_lately,
     filters_of,
     inbox_page,
     tools_that_ask,
+    workflows_that_ask,
 )
 from approvals.views.cards import Shown, shown_card
+from approvals.views.following import KEPT, view_text
 from approvals.views.words import row_id
 from tenancy.context import tenant
 from tenancy.core.roles import Scope
@@ -47,9 +49,11 @@ def inbox(request: PageRequest) -> HttpResponse:
         chosen = _chosen(request, found, done)
         context = {
             **_around(member, tab, filters, found, done),
-            "shown": _card(member, chosen, found, back=_address(tab, filters, done), done=done),
+            "shown": _card(member, chosen, found, back=list_address(tab, filters, done), done=done),
             "seq": seq,
+            "view": KEPT if request.GET.get("cursor") else view_text(tab, filters),
             "tools": tools_that_ask(),
+            "workflows": workflows_that_ask(),
             "chosen": chosen,
             "lately": None if found.rows else decided_lately(),
             "landed": bool(done),
@@ -60,26 +64,18 @@ def inbox(request: PageRequest) -> HttpResponse:
 
 
 def _around(member: Member, tab: Tab, filters: Filters, found: Inbox, done: Sequence[UUID]) -> dict[str, Any]:
-    decider = decider_of(member)
+    counts = counts_of(decider_of(member))
     return {
         "inbox": found,
         "tab": tab,
-        "tabs": [
-            (
-                name,
-                NAMES[name],
-                _address(name, filters, ()),
-                count(name, decider) if name != "decided" else None,
-            )
-            for name in TABS
-        ],
+        "tabs": [(name, NAMES[name], list_address(name, filters), counts.get(name)) for name in TABS],
         "filters": filters,
         "risks": RISKS,
         "without": [
-            (name, value, _address(tab, filters, (), but=name)) for name, value in filters.given.items()
+            (name, value, list_address(tab, filters, but=name)) for name, value in filters.given.items()
         ],
-        "list_url": _address(tab, filters, done),
-        "more": _address(tab, filters, done, cursor=found.next) if found.next else "",
+        "list_url": list_address(tab, filters, done),
+        "more": list_address(tab, filters, done, cursor=found.next) if found.next else "",
         "may_decide": Scope.DECIDE in member.scopes,
     }
 
@@ -121,7 +117,9 @@ def _following(rows: Sequence[Row], chosen: UUID, done: Sequence[UUID]) -> UUID 
     return waiting[0] if waiting else None
 
 
-def _address(tab: str, filters: Filters, done: Sequence[UUID], *, but: str = "", cursor: str = "") -> str:
+def list_address(
+    tab: str, filters: Filters, done: Sequence[UUID] = (), *, but: str = "", cursor: str = ""
+) -> str:
     """A list's address; it always has a query, so that more can be added to it."""
     query = [("tab", tab), *((name, value) for name, value in filters.given.items() if name != but)]
     query += [("done", str(one)) for one in done]

@@ -1,13 +1,13 @@
 """The runs that ask people something, as the inbox calls them: the answer to approvals' question
 (approvals/ports.py)."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
 from approvals.ports import CallShape, RunWords
 from orchestrator.core.manifest import Pins
-from orchestrator.models import ManifestRow, PinSet, Run
+from orchestrator.models import ManifestRow, PinSet, Run, WorkflowVersion
 
 
 class AskingRuns:
@@ -30,3 +30,8 @@ class AskingRuns:
     def of_workflow(self, slug: str) -> Any:
         """The ids of a workflow's runs."""
         return Run.objects.filter(workflow=slug).values("id")
+
+    def workflows(self) -> Sequence[str]:
+        """The workflows that were ever published here."""
+        slugs = WorkflowVersion.objects.order_by("slug").values_list("slug", flat=True)
+        return list(slugs.distinct())

@@ -99,12 +99,16 @@ function apply(html) {
   for (const element of elements) {
     const { append, prepend, say: text } = element.dataset, target = byId(append ?? prepend ?? element.id);
     tell("", 0, text);
-    for (const { rows } of waiting.values()) {
+    for (const [id, { rows }] of waiting) {
       const place = rows.findIndex((row) => row.id && row.id === element.id);
-      if (place >= 0) rows[place] = element;
+      // What has left the list before anybody saw it waits no more.
+      if (place >= 0) rows.splice(place, 1, ...("gone" in element.dataset ? [] : [element]));
+      if (!rows.length) waiting.delete(id);
+      if (element.id) for (const row of rows) if (row !== element) row.querySelector?.(`#${CSS.escape(element.id)}`)?.replaceWith(element.cloneNode(true));
     }
-    if (target) (append ?? prepend) === undefined ? replace(target, element) : add(element, target, prepend !== undefined);
+    if (target && !("gone" in element.dataset)) (append ?? prepend) === undefined ? replace(target, element) : add(element, target, prepend !== undefined);
   }
+  offer();
   changed();
 }
 
@@ -162,7 +166,7 @@ class Link {
     this.polling = setTimeout(() => this.pull(), 3000);
     try {
       const headers = this.etag ? { "If-None-Match": this.etag } : {};
-      const answer = await fetch(`${this.poll}?after=${from}&view=${this.view}`, { headers, redirect: "manual" }), html = await answer.text();
+      const answer = await fetch(`${this.poll}?after=${from}&view=${encodeURIComponent(this.view)}`, { headers, redirect: "manual" }), html = await answer.text();
       if (!this.polling || this.cursor !== from) return;
       const code = answer.type === "opaqueredirect" ? 4401 : 4000 + answer.status;
       if (ENDS[code]) return this.closed(code);

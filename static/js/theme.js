@@ -20,11 +20,12 @@ for (const menu of document.querySelectorAll("details[data-menu]")) {
 document.addEventListener("click", (event) => {
   for (const menu of document.querySelectorAll("details[data-menu][open]")) if (!menu.contains(event.target)) menu.open = false;
 });
-const mark = document.querySelector("link[rel=icon]");
-const count = document.getElementById("nav-pending");
-if (mark && count) {
-  const show = () => mark.setAttribute("href", count.hidden ? first : mark.dataset.waiting);
-  const first = mark.getAttribute("href");
-  new MutationObserver(show).observe(count, { attributes: true, childList: true, subtree: true });
-  show();
+// The browser's tab says what waits for this person: a number before the title, a dot on the icon.
+const mark = document.querySelector("link[rel=icon]"), plain = mark?.getAttribute("href"), title = document.title.replace(/^\(\d+\) /, "");
+function tell() {
+  const count = document.getElementById("nav-pending"), text = count?.hidden === false && `(${count.lastChild.data.trim()}) ${title}`;
+  mark?.setAttribute("href", text ? mark.dataset.waiting : plain);
+  if (count && document.title !== (text || title)) document.title = text || title;
 }
+document.addEventListener("interlock:changed", tell);
+tell();

@@ -194,12 +194,21 @@ def test_without_script_a_reviewer_signs_in_reads_and_decides(page_as: PageAs, w
 
 @proves("R-UI-4", part="the list follows")
 def test_a_new_request_comes_without_moving_what_is_there(page_as: PageAs, desk: Desk) -> None:
-    desk.ask()
+    old = desk.ask(quorum=2)
     page = opened(page_as("reviewer"))
     expect(page.locator("#pill")).to_have_attribute("data-pill", "live")
-    new = desk.ask(risk="network")
+    expect(page).to_have_title("(1) Approvals – Interlock")
+    desk.say(old, desk.house.people.admin)
+    expect(page.locator(f"#card-agreed-{old.id}")).to_have_text("1 of 2 agreed")
+    expect(page.locator("#live-new")).to_have_count(0)
+    new, gone = desk.ask(risk="network"), desk.ask(risk="network")
+    expect(page.get_by_role("button", name="2 new requests")).to_be_visible()
+    expect(page.locator("#count-mine, #nav-pending")).to_contain_text(["3", "3"])
+    expect(page).to_have_title("(3) Approvals – Interlock")
+    desk.say(gone, desk.house.people.admin, "reject", reason="no")
     page.get_by_role("button", name="1 new request").click()
-    expect(page.locator(f"#arrivals #item-{new.id}")).to_be_visible()
+    expect(page.locator("#arrivals > li")).to_have_id(f"item-{new.id}")
+    expect(page).to_have_title("(2) Approvals – Interlock")
 
 
 @proves("R-APPR-9", part="claim and put aside from the keyboard, live for others")

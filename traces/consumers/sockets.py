@@ -91,7 +91,7 @@ class Socket:
         if not self.hub.seat(presence.principal):
             raise Close(RESTART if self.hub.closing else TOO_MANY)
         try:
-            hello = await self._hello(receive)
+            hello = await self._hello(receive, presence)
             if hello is None:
                 return
             if hello.html and not (presence.is_person and self.feed.pages):
@@ -104,24 +104,24 @@ class Socket:
         finally:
             self.hub.unseat(presence.principal)
 
-    async def _hello(self, receive: Receive) -> Hello | None:
+    async def _hello(self, receive: Receive, presence: Presence) -> Hello | None:
         """The client's first message; None when it went away. Raises Close."""
         try:
             async with asyncio.timeout(self.hub.limits.hello):
                 message = await receive()
         except TimeoutError:
             raise Close(BAD_MESSAGE) from None
-        return None if message["type"] == "websocket.disconnect" else self.read(message)
+        return None if message["type"] == "websocket.disconnect" else self.read(message, presence)
 
-    def read(self, message: Message) -> Hello:
+    def read(self, message: Message, presence: Presence) -> Hello:
         """What a client said. Raises Close for what is no message of ours."""
         try:
             said = orjson.loads(message.get("text") or message.get("bytes") or b"")
             after, html = said.get("after"), said.get("html", False)
-            view = said.get("view") or self.feed.views[0]
             zone = said.get("zone") or "UTC"
-            if not isinstance(html, bool) or view not in self.feed.views or not known(zone):
-                raise ValueError("html is true or false, view a part of the page, zone a time zone")
+            if not isinstance(html, bool) or not known(zone):
+                raise ValueError("html is true or false, zone a time zone")
+            view = self.feed.view(said.get("view"), presence.principal)
             return Hello(self.feed.cursor(after), html, view, zone)
         except (ValueError, AttributeError, TypeError):
             raise Close(BAD_MESSAGE) from None
@@ -215,7 +215,7 @@ class _Viewing:
             window = minute
             if left < 0:
                 raise Close(TOO_MANY)
-            self.viewer.move(self.door.read(message).after)
+            self.viewer.move(self.door.read(message, self.presence).after)
             self.hub.nudge(*self._where)
 
     async def _beat(self) -> None:

@@ -71,6 +71,13 @@ class Feed(Protocol):
         """The cursor a client gave; None and "" are the beginning. Raises ValueError for what is none."""
         ...
 
+    def view(self, given: object, reader: UUID) -> str:
+        """The part of the page that a principal asks for, as `render` takes it: whoever gets the same is
+        served by one drawing. Raises ValueError for what is none."""
+        if (given or self.views[0]) not in self.views:
+            raise ValueError("the view is no part of the page")
+        return str(given or self.views[0])
+
     def group(self, tenant_id: UUID, subject: UUID) -> str:
         """The channel group whose hints say that there may be news."""
         ...

@@ -18,13 +18,11 @@ def poll(request: PageRequest, feed: Feed, subject: UUID) -> HttpResponse:
 
     Raises BadRequest for a cursor or a view that is none, NotFound for what the tenant does not have.
     """
-    view = request.GET.get("view") or feed.views[0]
     try:
+        view = feed.view(request.GET.get("view"), request.member.principal)
         after = feed.cursor(request.GET.get("after"))
     except ValueError:
         raise BadRequest from None
-    if view not in feed.views:
-        raise BadRequest
     tenant_id = request.member.tenant.id
     if not feed.pages or not feed.find(tenant_id, subject):
         raise NotFound

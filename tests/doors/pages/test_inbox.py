@@ -7,13 +7,17 @@ from typing import Any
 
 import pytest
 
+from approvals.actions.handling import Wish, handle
+from approvals.core.handling import Handle
 from approvals.core.policy import refusal
 from approvals.models import Request
 from approvals.queries.people import asked_of, decider_of
 from approvals.queries.waiting import mine
+from approvals.views.following import followed, view_of
 from approvals.views.fragments import inbox_fragments
 from tenancy.context import tenant
 from tenancy.core.roles import Role, Scope
+from tenancy.marks import mark_now
 from tenancy.models import Membership
 from tenancy.queries import standing_of
 from tests.conftest import House
@@ -22,7 +26,9 @@ from tests.factories.approvals import ASKED, Desk
 from tests.factories.tenancy import Somebody, make_somebody
 from tests.factories.world import World
 from tests.proves import proves
+from traces.live.feeds import Fragments
 
+READ = (Scope.READ.value,)
 HOSTILE = "<script>alert(1)</script>\u202e\u200b" + "a" * 3_000
 ANSWER = {"type": "object", "properties": {"order": {"type": "string"}}, "required": ["order"]}
 
@@ -199,18 +205,102 @@ def test_who_is_not_signed_in_is_sent_to_sign_in(house: House) -> None:
 
 @proves("R-APPR-9", part="live rows")
 def test_a_follower_sees_a_new_request_and_who_decided_it(desk: Desk) -> None:
-    scopes = (Scope.READ.value,)
-    start = inbox_fragments(desk.id, "", scopes)
+    who = desk.house.people.second_approver
+    start = news(desk, who, "")
     request = desk.ask()
-    new = inbox_fragments(desk.id, str(start.seq), scopes)
+    new = news(desk, who, str(start.seq))
     assert 'data-append="arrivals"' in new.html
     assert f'id="item-{request.id}"' in new.html
     desk.say(request, desk.house.people.approver)
-    after = inbox_fragments(desk.id, str(new.seq), scopes)
+    after = news(desk, who, str(new.seq))
     assert f'id="request-{request.id}"' in after.html
     assert "the reviewer</bdi></b> said yes" in after.html
     assert f'id="card-state-{request.id}" class="card-state" data-settled' in after.html
     assert "arrivals" not in after.html
+    assert f'<li id="item-{request.id}" data-gone>' in after.html
+
+
+def news(desk: Desk, who: Somebody, after: str, view: str = "tab=mine") -> Fragments:
+    """What comes to the inbox that somebody has open."""
+    return inbox_fragments(desk.id, after, READ, view_of(view, who.principal.id))
+
+
+def came(found: Fragments) -> list[str]:
+    """The requests that are said to be new."""
+    part = found.html.partition('data-append="arrivals"')[2].partition("</ul>")[0]
+    return re.findall(r'id="item-([0-9a-f-]{36})"', part)
+
+
+def now_at(desk: Desk) -> str:
+    """Where a page stands that is opened now."""
+    with tenant(desk.id):
+        return str(mark_now())
+
+
+@proves("R-APPR-9", part="only what belongs to the open list counts as new")
+def test_only_what_fits_the_tab_and_the_filters_is_new(desk: Desk) -> None:
+    people, start = desk.house.people, now_at(desk)
+    worst, network = desk.ask(), desk.ask(risk="network")
+    question = desk.ask(kind="clarification", answer_schema=ANSWER)
+    views: dict[str, list[Request]] = {
+        "tab=mine": [worst, network], "tab=mine&risk=network": [network], "tab=mine&tool=mail.send": [],
+        "tab=mine&workflow=none": [], "tab=open": [worst, network, question], "tab=snoozed": [],
+        "tab=decided": [], "kept": [],
+    }  # fmt: skip
+    for view, fits in views.items():
+        assert sorted(came(news(desk, people.approver, start, view))) == sorted(ids(*fits)), view
+    assert came(news(desk, people.auditor, start)) == []
+    assert came(news(desk, people.submitter, start)) == ids(question)
+
+
+@proves("R-APPR-9", part="what is said to an older request makes it no new one")
+def test_a_remark_a_claim_or_a_vote_is_no_new_request(desk: Desk) -> None:
+    people = desk.house.people
+    old = desk.ask(quorum=2)
+    start = now_at(desk)
+    handle(desk.id, old.id, people.admin.principal.id, Wish(kind=Handle.COMMENT, text="look"))
+    handle(desk.id, old.id, people.admin.principal.id, Wish(kind=Handle.CLAIM))
+    desk.say(old, people.admin)
+    for view in ("tab=mine", "tab=open", "kept"):
+        found = news(desk, people.approver, start, view)
+        assert f'id="request-{old.id}"' in found.html
+        assert came(found) == []
+    desk.say(old, people.second_approver)
+    assert came(news(desk, people.approver, start, "tab=decided")) == ids(old)
+
+
+@proves("R-APPR-9", part="the counts follow")
+def test_the_counts_of_the_tabs_and_of_the_navigation_follow_as_the_reader_s_own(desk: Desk) -> None:
+    people, start = desk.house.people, now_at(desk)
+    desk.ask()
+    desk.ask(kind="clarification", answer_schema=ANSWER)
+    for who, mine_, hidden in ((people.approver, 1, ""), (people.auditor, 0, " hidden")):
+        said = news(desk, who, start, "kept").html
+        assert f'id="count-mine">{mine_}<' in said
+        assert 'id="count-open">2<' in said
+        assert f'id="nav-pending"{hidden}><span class="unseen">waiting: </span>{mine_}<' in said
+
+
+def test_a_page_follows_the_list_it_shows(desk: Desk) -> None:
+    client = browser(desk.house.people.approver)
+    for n in range(51):
+        desk.ask(call=f"c{n}")
+    shown = client.get("/approvals", {"tab": "open", "risk": "destructive"}).content.decode()
+    assert 'data-view="tab=open&amp;risk=destructive"' in shown
+    (more,) = re.findall(r'href="([^"]*cursor=[^"]*)"', shown)
+    assert 'data-view="kept"' in client.get(more.replace("&amp;", "&")).content.decode()
+
+
+@pytest.mark.parametrize("view", ["nothing", "tab=none", "x" * 500, 7, ["tab"]])
+def test_a_view_that_is_none_of_ours_is_refused(desk: Desk, view: object) -> None:
+    with pytest.raises(ValueError, match=r"no part of the inbox|bad query field"):
+        view_of(view, desk.house.people.approver.principal.id)
+
+
+def test_nobody_reads_as_somebody_else(desk: Desk) -> None:
+    other = desk.house.people.approver.principal.id
+    asked = view_of(f"tab=mine&reader={other}", desk.house.people.auditor.principal.id)
+    assert followed(asked).reader == desk.house.people.auditor.principal.id
 
 
 @pytest.mark.parametrize("count", [1, 30])

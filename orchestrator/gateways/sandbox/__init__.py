@@ -1,0 +1,1 @@
+"""Running code that nobody vouches for: small scripts in Monty, whole Python in bubblewrap."""

@@ -1,0 +1,176 @@
+"""Whole Python in a sandbox of the operating system (R-LOOP-21, R-TOOL-19).
+
+No network, no files but what is given, no other processes, nothing that outlives it: namespaces and a filter
+of system calls make what is outside unreachable, limits bound what is inside, and a watch from outside ends
+all of it together. Where the machine cannot, `unavailable` says why and nothing is run.
+"""
+
+import asyncio
+import base64
+import io
+import os
+import platform
+import shutil
+import subprocess
+import tarfile
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from orchestrator.gateways.clock import steady
+from orchestrator.gateways.sandbox import command, syscalls, watching
+from orchestrator.gateways.sandbox.following import Followed, Heard
+from orchestrator.gateways.sandbox.limits import Ended, Job, Why
+
+INSIDE = Path(__file__).with_name("inside.py").read_text(encoding="utf-8")
+WHERE = "/usr/local/bin:/usr/bin:/bin"
+LARGEST_REPORT = 8 * 1024 * 1024
+# The monitor, the first process, and the one that lays out the files; of a user of its own only the last is.
+OWN_PROCESSES = 3
+PROBE_SECONDS = 20.0
+
+
+@cache
+def unavailable() -> str:
+    """Why there is no sandbox of the operating system here; empty where there is one. Tried once in a
+    process."""
+    bwrap = _bwrap()
+    if bwrap is None:
+        return "bubblewrap is not installed on this machine"
+    if syscalls.program(platform.machine()) is None:
+        return f"the system calls of {platform.machine()} are not known here"
+    try:
+        return _tried(bwrap)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"bubblewrap cannot be used here: {type(error).__name__}"
+
+
+async def run(job: Job) -> Ended:
+    """Run a job to its end or its limits. Raises Unavailable; whatever the job does is an outcome."""
+    reason = await asyncio.to_thread(unavailable)
+    if reason:
+        raise Unavailable(reason)
+    began = steady()
+    report, reporting = os.pipe()
+    seccomp = _filter()
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *_command(_bwrap() or "bwrap", job, seccomp, reporting),
+            stdin=PIPE, stdout=PIPE, stderr=PIPE, env={}, cwd="/", start_new_session=True,
+            pass_fds=(seccomp, reporting),
+        )  # fmt: skip
+    except BaseException:
+        os.close(report)
+        raise
+    finally:
+        os.close(reporting)
+        os.close(seccomp)
+    watching.first_to_go(process.pid)
+    return await _followed(process, job, report, began)
+
+
+class Unavailable(Exception):
+    """There is no sandbox here, and code is run in none but a sandbox."""
+
+
+async def _followed(process: Process, job: Job, report: int, began: float) -> Ended:
+    """Feed it, hear it and watch it until it ends or is ended."""
+    own = job.limits.processes + OWN_PROCESSES
+    followed, told = Followed(process, replace(job.limits, processes=own)), Heard(LARGEST_REPORT)
+    reader = asyncio.StreamReader()
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(report, "rb", buffering=0)
+    )
+    try:
+        heard = await followed.until_the_end(followed.feed(_packed(job.files)), followed.hear(reader, told))
+    finally:
+        transport.close()
+    return _outcome(_read(bytes(told.head)), followed.why, heard, steady() - began)
+
+
+def _outcome(told: dict[str, Any], why: Why, heard: tuple[Heard, Heard], seconds: float) -> Ended:
+    if why == "ended":
+        why = told["why"] if told else "crashed"
+    found = told.get("result")
+    return Ended(
+        why=why, status=told.get("status") if why == "ended" else None,
+        stdout=bytes(heard[0].head), stderr=bytes(heard[1].head), seconds=seconds,
+        cut=any(one.size > one.most for one in heard),
+        result=base64.b64decode(found) if isinstance(found, str) else None,
+    )  # fmt: skip
+
+
+def _read(report: bytes) -> dict[str, Any]:
+    """The report of the first program; empty where it never came to it. Only that program can write it."""
+    try:
+        told = orjson.loads(report)
+    except orjson.JSONDecodeError:
+        return {}
+    return told if isinstance(told, dict) and told.get("why") in ("ended", "files") else {}
+
+
+def _command(bwrap: str, job: Job, seccomp: int, reporting: int) -> list[str]:
+    limits, uid = job.limits, command.fresh_uid()
+    python = command.interpreter()
+    asked = {
+        "uid": uid,
+        "argv": [python if word == "python" and at == 0 else word for at, word in enumerate(job.argv)],
+        "environment": {**command.ENVIRONMENT, **job.environment},
+        "limits": {
+            "RLIMIT_CPU": limits.cpu_seconds, "RLIMIT_AS": limits.memory_bytes,
+            "RLIMIT_FSIZE": limits.file_bytes, "RLIMIT_NOFILE": limits.open_files,
+            "RLIMIT_NPROC": limits.processes + (1 if uid else OWN_PROCESSES), "RLIMIT_CORE": 0,
+            "RLIMIT_MSGQUEUE": 0, "RLIMIT_MEMLOCK": 0,
+        },
+        "files": limits.files, "report": reporting, "result": job.result,
+    }  # fmt: skip
+    program = [python, "-I", "-S", "-c", INSIDE, orjson.dumps(asked).decode()]
+    return command.arguments(bwrap, limits, job.packages, uid, seccomp, program)
+
+
+def _packed(files: Mapping[str, bytes]) -> bytes:
+    """The files as a tar. Their names are paths from the root, such as `work/a.py`."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return packed.getvalue()
+
+
+def _filter() -> int:
+    """A descriptor that the filter can be read from."""
+    found = os.memfd_create("filter")
+    os.write(found, syscalls.program(platform.machine()) or b"")
+    os.lseek(found, 0, os.SEEK_SET)
+    return found
+
+
+def _bwrap() -> str | None:
+    return shutil.which("bwrap", path=WHERE)
+
+
+def _tried(bwrap: str) -> str:
+    """Make one sandbox and see that it ends well."""
+    seccomp = _filter()
+    try:
+        job = Job(argv=("python", "-I", "-S", "-c", ""))
+        found = subprocess.run(
+            _command(bwrap, job, seccomp, 1), input=_packed({}), capture_output=True, env={}, cwd="/",
+            pass_fds=(seccomp,), timeout=PROBE_SECONDS, check=False,
+        )  # fmt: skip
+    finally:
+        os.close(seccomp)
+    told = _read(found.stdout)
+    if found.returncode == 0 and told.get("status") == 0:
+        return ""
+    said = found.stderr.decode("utf-8", "backslashreplace").strip().splitlines()
+    return (
+        f"bubblewrap cannot be used here: {said[-1][:200] if said else f'it ended with {found.returncode}'}"
+    )

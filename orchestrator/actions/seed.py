@@ -4,6 +4,7 @@ publishes nothing."""
 from uuid import UUID
 
 from orchestrator import library
+from orchestrator.actions.outside import with_list
 from orchestrator.actions.publish import (
     active_tools,
     publish_boundary,
@@ -14,6 +15,7 @@ from orchestrator.actions.publish import (
 from orchestrator.core.tool import ToolSpec
 from orchestrator.core.tool_change import kept
 from orchestrator.gateways.tools.registry import shipped_tools
+from orchestrator.queries.outside import web_rules
 from orchestrator.queries.tools import Version, registry_tools, versions_of
 from tenancy.context import tenant
 
@@ -37,9 +39,10 @@ def furnish(tenant_id: UUID, *, by: UUID | None = None) -> None:
 
 
 def _tools() -> tuple[ToolSpec, ...]:
-    active = registry_tools()
+    active, rules = registry_tools(), web_rules()
     found = [(tool.spec, versions_of(name)) for name, tool in shipped_tools().items()]
     shipped = tuple(_standing(spec, known) for spec, known in found if not known or spec.name in active)
+    shipped = tuple(with_list(spec, rules) for spec in shipped)
     return shipped + tuple(spec for spec in active_tools().values() if spec.remote is not None)
 
 

@@ -13,6 +13,7 @@ from orchestrator.core.events import Headroom
 from orchestrator.core.naming import named_by
 from orchestrator.core.parsing import Arguments, Malformed, fits, parse
 from orchestrator.core.rates import free_at
+from orchestrator.core.reaching import gates_call, leads_away, risk_of_call
 from orchestrator.core.spending import call_reserve, shortfall
 from orchestrator.core.state import Call
 from orchestrator.core.step import Refused, View, say
@@ -135,8 +136,10 @@ class Chain:
             self._note("risk", "allow", self.spec.risk.value)
             self._note("approval", "allow", "not_required")
             return None
-        risk = self.view.risk_of(self.spec)
+        risk = risk_of_call(self.view, self.spec, self.call)
         raised = "" if risk is self.spec.risk else f"raised from {self.spec.risk.value} by an admin"
+        if leads_away(self.view, self.spec, self.call):
+            raised = "the address is not on the list"
         self._note("risk", "approval_required", risk.value, raised)
         grant = self.call.grant
         if grant is not None and grant.argument_digest == self.call.argument_digest:
@@ -154,7 +157,7 @@ class Chain:
     def gated(self) -> bool:
         """Whether the call needs a grant: by its tool, or because nothing mutating may go without one."""
         assert self.spec is not None
-        if self.view.needs_gate(self.spec):
+        if gates_call(self.view, self.spec, self.call):
             return True
         free = self.view.state.left("side_effects")
         return self.spec.mutating and free is not None and free <= 0 and self.spec.risk is not Risk.READ_ONLY
@@ -223,7 +226,7 @@ def _in_boundary(chain: Chain) -> str | None:
         return "the boundary does not allow this tool"
     assert chain.spec is not None
     ceiling = min(grant.risk_ceiling.rank, boundary.risk_ceiling.rank)
-    if chain.view.risk_of(chain.spec).rank > ceiling:
+    if risk_of_call(chain.view, chain.spec, chain.call).rank > ceiling:
         return "the tool's risk class is above the boundary's ceiling"
     return None
 

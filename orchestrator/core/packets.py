@@ -19,6 +19,7 @@ from approvals.core.packet import (
 )
 from orchestrator.core.approvers import amount_of, approvers
 from orchestrator.core.provenance import trace_arguments
+from orchestrator.core.reaching import risk_of_call
 from orchestrator.core.spending import ZERO, call_reserve
 from orchestrator.core.state import Call
 from orchestrator.core.step import View
@@ -58,7 +59,7 @@ def action_packet(
         quorum=quorum,
         expires_at=expires_at,
         why=_why(view, call),
-        trigger=f"risk:{view.risk_of(spec).value}",
+        trigger=f"risk:{risk_of_call(view, spec, call).value}",
         recommended="Approve only if every argument is what the goal needs.",
     )
 
@@ -160,7 +161,7 @@ def _packet(
         goal=_goal(view),
         step=call.by,
         call=call.id,
-        tool=_tool(view, spec, value),
+        tool=_tool(view, call, spec, value),
         arguments=view.desk.read(call.arguments or "").decode(),
         arguments_digest=call.argument_digest or "",
         provenance=_origins(view, call, value),
@@ -187,13 +188,13 @@ def _why(view: View, call: Call) -> str:
     return "The model asked for this call; its reasons are not evidence."
 
 
-def _tool(view: View, spec: ToolSpec, arguments: Any) -> ToolShown:
+def _tool(view: View, call: Call, spec: ToolSpec, arguments: Any) -> ToolShown:
     return ToolShown(
         name=spec.name,
         version=spec.version,
         digest=view.pins.tool_digests[spec.name],
         description=spec.description,
-        risk=view.risk_of(spec).value,
+        risk=risk_of_call(view, spec, call).value,
         reversibility=spec.reversibility.value,
         effect=_filled(spec.effect_sentence or spec.side_effects, arguments),
         blast_radius=_filled(spec.blast_radius, arguments),

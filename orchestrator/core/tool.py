@@ -123,6 +123,14 @@ class Remote(Value):
     lookup: RemoteLookup | None = None
 
 
+class Egress(Value):
+    """That a tool goes where an argument says: `argument` points to the address, `allow` are the entries of
+    the tenant's web list that the version was published with (orchestrator/core/outside.py)."""
+
+    argument: str = Field(max_length=200)
+    allow: tuple[str, ...] = ()
+
+
 class ToolSpec(Value):
     """A tool version. Times are milliseconds, prices US$ per call; pointers are RFC 6901.
 
@@ -174,6 +182,7 @@ class ToolSpec(Value):
     quorum: tuple[QuorumStep, ...] = (QuorumStep(approvers=1),)
     queue: str = "operations"
     remote: Remote | None = None
+    egress: Egress | None = None
 
     @property
     def mutating(self) -> bool:

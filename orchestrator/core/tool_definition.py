@@ -12,6 +12,7 @@ import orjson
 from pydantic import Field
 
 from orchestrator.core.errors import DefinitionRefused
+from orchestrator.core.plain_text import does_not_show
 from orchestrator.core.tool import ToolSpec
 from orchestrator.core.value import Value
 from tenancy.core.schemas import validator_of
@@ -173,7 +174,7 @@ def colliding(server: str, names: tuple[str, ...]) -> tuple[str, ...]:
 
 def hidden(text: str) -> tuple[str, ...]:
     """The characters of a text that do not show, each once with its name (P5)."""
-    seen = dict.fromkeys(char for char in text if _does_not_show(char))
+    seen = dict.fromkeys(char for char in text if does_not_show(char))
     return tuple(f"U+{ord(char):04X} {unicodedata.name(char, 'control')}"[:60] for char in seen)[:12]
 
 
@@ -269,14 +270,3 @@ def _texts(value: Any) -> Iterator[str]:
             elif isinstance(item, list):
                 below.extend(item)
         level = below
-
-
-def _does_not_show(char: str) -> bool:
-    if char in "\n\t":
-        return False
-    if unicodedata.category(char) in ("Cc", "Cf", "Co", "Cn", "Zl", "Zp"):
-        return True
-    # Variation selectors and fillers carry text that nobody sees.
-    return (
-        0xFE00 <= ord(char) <= 0xFE0F or 0xE0100 <= ord(char) <= 0xE01EF or char in "\u115f\u1160\u3164\uffa0"
-    )

@@ -11,6 +11,7 @@ from orchestrator.core.events import AnyEvent, GateDecided, GateExpired
 from orchestrator.core.nodes.act import not_run
 from orchestrator.core.nodes.base import Plain
 from orchestrator.core.packets import action_packet, approvers_for
+from orchestrator.core.reaching import risk_of_call
 from orchestrator.core.state import Gate, Grant
 from orchestrator.core.step import Step, View, say
 from orchestrator.core.value import Value, with_entry, without
@@ -65,7 +66,7 @@ class Approval(Plain):
             queue=queue,
             amount=amount,
             has_amount=spec.amount is not None,
-            risk=view.risk_of(spec).value,
+            risk=risk_of_call(view, spec, call).value,
             expires_at=expires,
         )
         gate = Gate(

@@ -1,5 +1,5 @@
-"""What a shipped tool may ask of the tenant that it is called for: beside the loop, on a connection of its own
-that is given back at once.
+"""What a shipped tool may ask of the tenant that it is called for: beside the loop, on a connection that is
+given back at once.
 """
 
 import asyncio

@@ -2,7 +2,8 @@
 G7).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from math import isfinite
@@ -142,10 +143,17 @@ async def exchanged(
 ) -> Answer[Any]:
     """Send a request and read its answer, bounded; every failure as CallFailed. `follow`: redirects, each hop
     judged anew."""
-    try:
+    with as_failures(watch):
         async with _streaming(client, request, follow=follow) as response:
             answer = await _read(response)
             return _judged(answer, response)
+
+
+@contextmanager
+def as_failures(watch: Watch) -> Iterator[None]:
+    """Everything that goes wrong on the way out, as CallFailed."""
+    try:
+        yield
     except EgressRefused as error:
         raise CallFailed("refused", sent=watch.sent, detail=error.data["detail"].encode()) from error
     except httpx2.TimeoutException as error:
@@ -215,14 +223,14 @@ def _judged(answer: Answer[Any], response: httpx2.Response) -> Answer[Any]:
         return answer
     if answer.status >= 500:
         raise CallFailed(
-            "crashed", sent=True, transient=True, detail=answer.body, retry_after_ms=_retry_after(response)
+            "crashed", sent=True, transient=True, detail=answer.body, retry_after_ms=retry_after(response)
         )
     late = answer.status in (408, 425, 429)
-    wish = _retry_after(response) if late else None
+    wish = retry_after(response) if late else None
     raise CallFailed("refused", sent=True, transient=late, detail=answer.body, retry_after_ms=wish)
 
 
-def _retry_after(response: httpx2.Response) -> int | None:
+def retry_after(response: httpx2.Response) -> int | None:
     try:
         seconds = float(response.headers["retry-after"])
     except (KeyError, ValueError):

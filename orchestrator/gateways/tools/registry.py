@@ -33,7 +33,7 @@ from typing import (
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, create_model
 
-from orchestrator.core.tool import QuorumStep, Reversibility, Risk, ToolSpec, Verifier
+from orchestrator.core.tool import Egress, QuorumStep, Reversibility, Risk, ToolSpec, Verifier
 from orchestrator.gateways.tools import builtin
 from orchestrator.gateways.tools.http import Answer, ToolContext
 
@@ -86,6 +86,7 @@ class Described(TypedDict, total=False):
     currency: str
     quorum: tuple[QuorumStep, ...]
     queue: str
+    egress: Egress
 
 
 class Declaration(Described, total=False):

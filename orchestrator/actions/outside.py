@@ -1,0 +1,94 @@
+"""Saying where a tenant's shipped tools may go: versions, each with its reason (R-TOOL-2, R-TOOL-4)."""
+
+from typing import Any
+from uuid import UUID
+
+from orchestrator.actions.publish import hold_registry, publish_registry, publish_tool
+from orchestrator.core.errors import EgressRefused
+from orchestrator.core.outside import MOST_ADDRESSES, WebRules, entry_of
+from orchestrator.core.tool import ToolSpec
+from orchestrator.core.value import Value
+from orchestrator.models import Outside
+from orchestrator.queries.outside import Kind, OutsideNow, outside_now
+from orchestrator.queries.tools import registry_tools, tools_now
+from tenancy.actions import audit
+from tenancy.clock import database_now
+from tenancy.context import tenant
+from tenancy.core.errors import InvalidInput, Stale
+
+
+def set_web(
+    tenant_id: UUID, allow: tuple[str, ...], *, expected: int | None, by: UUID | None, reason: str
+) -> OutsideNow:
+    """Make exactly these the web addresses that tools read without asking. Outermost verb: owns the
+    transaction.
+
+    Every tool that goes where its arguments say gets a version with the new list: runs admitted from now on
+    have it. What is taken off the list is closed to runs under way too, at their next call. `expected` is the
+    version that was looked at. Raises InvalidInput naming each bad entry, Stale.
+    """
+    rules = WebRules(allow=_entries(allow))
+    with tenant(tenant_id):
+        hold_registry(tenant_id)
+        now = set_outside(tenant_id, "web", rules, expected=expected, by=by, reason=reason)
+        _publish(tenant_id, rules, by=by)
+        return now
+
+
+def set_outside(
+    tenant_id: UUID, kind: Kind, body: Value, *, expected: int | None, by: UUID | None, reason: str
+) -> OutsideNow:
+    """Keep a version; the same again is the one that stands. Joins the caller's transaction, which holds the
+    registry. Raises InvalidInput, Stale."""
+    if not reason.strip():
+        raise InvalidInput(errors=[{"pointer": "/reason", "code": "required", "detail": "Say why."}])
+    before = outside_now(kind)
+    if expected is not None and expected != before.version:
+        raise Stale
+    wanted = body.model_dump(mode="json")
+    if before.version and wanted == before.body:
+        return before
+    Outside.objects.create(
+        tenant_id=tenant_id, kind=kind, version=before.version + 1, body=wanted, reason=reason[:500], by=by,
+        at=database_now(),
+    )  # fmt: skip
+    audit(
+        tenant_id, by, verb=f"outside.{kind}", object=f"outside:{kind}",
+        before={"version": before.version, **before.body}, after={"version": before.version + 1, **wanted},
+        reason=reason,
+    )  # fmt: skip
+    return outside_now(kind)
+
+
+def with_list(spec: ToolSpec, rules: WebRules) -> ToolSpec:
+    """The tool under a web list; one that goes nowhere by its arguments stays as it is."""
+    return spec if spec.egress is None else spec.evolve(egress=spec.egress.evolve(allow=rules.allow))
+
+
+def _publish(tenant_id: UUID, rules: WebRules, *, by: UUID | None) -> None:
+    active = dict(registry_tools())
+    # Disabled ones too: whoever enables one again enables it under the list that then holds.
+    for tool in tools_now(tenant_id):
+        if tool.spec.egress is not None:
+            row = publish_tool(tenant_id, with_list(tool.spec, rules), by=by)
+            active |= {tool.spec.name: row.digest} if tool.enabled else {}
+    publish_registry(tenant_id, active, by=by)
+
+
+def _entries(allow: tuple[str, ...]) -> tuple[str, ...]:
+    found: list[str] = []
+    faults: list[dict[str, Any]] = []
+    for number, text in enumerate(allow):
+        try:
+            found.append(entry_of(text.strip()))
+        except EgressRefused as refused:
+            faults.append(
+                {"pointer": f"/allow/{number}", "code": "invalid", "detail": refused.data["detail"]}
+            )
+    if len(allow) > MOST_ADDRESSES:
+        faults.append(
+            {"pointer": "/allow", "code": "invalid", "detail": f"At most {MOST_ADDRESSES} addresses."}
+        )
+    if faults:
+        raise InvalidInput(errors=faults)
+    return tuple(sorted(dict.fromkeys(found)))

@@ -1,0 +1,44 @@
+"""Reads of the ways out of a tenant's house. Inside the tenant's context."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, Literal
+from uuid import UUID
+
+from orchestrator.core.outside import WebRules
+from orchestrator.models import Outside
+
+Kind = Literal["web", "databases", "mail"]
+KINDS: Final[tuple[Kind, ...]] = ("web", "databases", "mail")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutsideNow:
+    """What holds for one way out; version 0 is that nobody has said anything."""
+
+    kind: Kind
+    body: dict[str, Any]
+    version: int = 0
+    reason: str = ""
+    by: UUID | None = None
+    at: datetime | None = None
+
+
+def outside_now(kind: Kind) -> OutsideNow:
+    """The version in force."""
+    newest = Outside.objects.filter(kind=kind).order_by("-version").first()
+    return OutsideNow(kind=kind, body={}) if newest is None else _as(kind, newest)
+
+
+def outside_before(kind: Kind) -> list[OutsideNow]:
+    """Every version, newest first, fifty at most."""
+    return [_as(kind, row) for row in Outside.objects.filter(kind=kind).order_by("-version")[:50]]
+
+
+def web_rules() -> WebRules:
+    """The web list in force."""
+    return WebRules.model_validate(outside_now("web").body)
+
+
+def _as(kind: Kind, row: Outside) -> OutsideNow:
+    return OutsideNow(kind=kind, body=row.body, version=row.version, reason=row.reason, by=row.by, at=row.at)

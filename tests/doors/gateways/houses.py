@@ -1,0 +1,39 @@
+"""Tools that ask the tenant's own rows where they may go, called as a run would call them."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from orchestrator.core.tool import ToolSpec
+from orchestrator.gateways.effects_loop import EffectLoop
+from orchestrator.gateways.tools.dispatcher import ToolGateway
+from orchestrator.gateways.tools.registry import shipped_tools
+from orchestrator.queries.tools import tool_now
+from tenancy.context import tenant
+from tests.doors.gateways.effects import SALT, ScriptedPermit, Told, call_tool, read
+from traces.core.canonical import canonical_outside
+
+
+def use_in_house(
+    loop: EffectLoop,
+    house: UUID | None,
+    name: str,
+    arguments: dict[str, Any],
+    *,
+    spec: ToolSpec | None = None,
+    **changes: Any,
+) -> Told:
+    """One call for a tenant, waited for; under its registered version unless another is given."""
+    if spec is None:
+        spec = shipped_tools()[name].spec if house is None else registered(house, name)
+    body = canonical_outside(arguments)
+    effect = call_tool(name, body, **changes)
+    started = ToolGateway().start(loop, effect, body, spec, SALT, ScriptedPermit(), tenant=house)
+    return read(started.result(30))
+
+
+def registered(house: UUID, name: str) -> ToolSpec:
+    """A tool's version as the tenant's registry has it."""
+    with tenant(house):
+        return tool_now(house, name).spec

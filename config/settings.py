@@ -289,6 +289,7 @@ SPECTACULAR_SETTINGS = {
         "RunStatus": "orchestrator.api.serializers.STATUSES",
         "TerminalCode": "orchestrator.api.serializers.CODES",
         "Mode": "orchestrator.api.serializers.MODES",
+        "DeliveryState": "orchestrator.api.webhook_shapes.STATES",
         "ApprovalStatus": "approvals.api.requests.STATUSES",
         "DecisionKind": "approvals.api.requests.KINDS",
     },

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from orchestrator.api import catalogue, circuits, runs, servers, stream, tasks
+from orchestrator.api import catalogue, circuits, prices, runs, servers, stream, tasks, webhooks
 
 urlpatterns = [
     path("tasks", tasks.Tasks.as_view(), name="tasks"),
@@ -39,6 +39,24 @@ urlpatterns = [
     path("http-tools", servers.HttpTools.as_view(), name="http-tools"),
     path("private-places", servers.PrivatePlacesDoor.as_view(), name="private-places"),
     path("secrets", servers.Secrets.as_view(), name="secrets"),
+    path("prices", prices.Prices.as_view(), name="prices"),
+    path("prices/corrections", prices.Corrections.as_view(), name="price-corrections"),
     path("circuits", circuits.Circuits.as_view(), name="circuits"),
     path("circuits/<str:circuit_id>/reset", circuits.Reset.as_view(), name="circuit-reset"),
+    path("webhooks", webhooks.Webhooks.as_view(), name="webhooks-api"),
+    path("webhooks/<str:webhook_id>", webhooks.OneWebhook.as_view(), name="webhook-api"),
+    path("webhooks/<str:webhook_id>/rotate", webhooks.Rotate.as_view(), name="webhook-api-rotate"),
+    path("webhooks/<str:webhook_id>/on", webhooks.TurnOn.as_view(), name="webhook-api-on"),
+    path("webhooks/<str:webhook_id>/test", webhooks.Try.as_view(), name="webhook-api-test"),
+    path("webhooks/<str:webhook_id>/deliveries", webhooks.Deliveries.as_view(), name="webhook-api-log"),
+    path(
+        "webhooks/<str:webhook_id>/deliveries/<str:delivery_id>",
+        webhooks.OneDelivery.as_view(),
+        name="webhook-api-delivery",
+    ),
+    path(
+        "webhooks/<str:webhook_id>/deliveries/<str:delivery_id>/replay",
+        webhooks.ReplayDelivery.as_view(),
+        name="webhook-api-replay",
+    ),
 ]

@@ -10,12 +10,19 @@ from orchestrator import library
 from orchestrator.actions.circuits import TenantCircuits, circuit_id
 from orchestrator.actions.publish import publish_boundary, publish_tools, publish_workflow
 from orchestrator.actions.servers import note_listing
+from orchestrator.actions.webhooks import try_webhook
 from orchestrator.core.tool_definition import Listing, listed, read_definition
 from orchestrator.gateways.tools.registry import shipped_tools
+from orchestrator.gateways.webhooks import secret_of
 from orchestrator.models import ToolServer
+from orchestrator.queries.webhooks import place_of_secret
 from tenancy.clock import database_now
 from tenancy.context import tenant
+from tenancy.core.news import BUDGET_ALERT
 from tenancy.core.roles import Scope
+from tenancy.ids import fresh_id
+from tenancy.models import Webhook
+from tenancy.secrets import sealed
 from tests.factories.world import World
 
 METHODS = ("get", "post", "put", "patch", "delete")
@@ -58,6 +65,16 @@ DOORS: dict[tuple[str, str], Scope | None] = {
     ("post", "api/v1/secrets"): Scope.ADMIN,
     ("get", "api/v1/circuits"): Scope.READ,
     ("post", "api/v1/circuits/{circuit_id}/reset"): Scope.ADMIN,
+    ("get", "api/v1/webhooks"): Scope.ADMIN,
+    ("post", "api/v1/webhooks"): Scope.ADMIN,
+    ("get", "api/v1/webhooks/{webhook_id}"): Scope.ADMIN,
+    ("post", "api/v1/webhooks/{webhook_id}/rotate"): Scope.ADMIN,
+    ("post", "api/v1/webhooks/{webhook_id}/on"): Scope.ADMIN,
+    ("post", "api/v1/webhooks/{webhook_id}/test"): Scope.ADMIN,
+    ("get", "api/v1/webhooks/{webhook_id}/deliveries"): Scope.ADMIN,
+    ("get", "api/v1/webhooks/{webhook_id}/deliveries/{delivery_id}"): Scope.ADMIN,
+    ("post", "api/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/replay"): Scope.ADMIN,
+    ("delete", "api/v1/webhooks/{webhook_id}"): Scope.ADMIN,
     ("get", "api/v1/ceilings"): Scope.READ,
     ("put", "api/v1/ceilings"): Scope.ADMIN,
     ("get", "api/v1/rates"): Scope.READ,
@@ -105,6 +122,7 @@ BODIES: dict[str, Any] = {
         "reason": "We need it",
     },
     "api/v1/circuits/{circuit_id}/reset": {"reason": "It is back"},
+    "api/v1/webhooks": {"name": "books", "url": "https://hooks.example", "events": ["budget.alert"]},
     "api/v1/ceilings": {"per_run_usd": "5", "daily_usd": "100", "monthly_usd": None},
     "api/v1/rates": {
         "submissions_per_minute": 1_000,
@@ -162,6 +180,21 @@ def things_of(world: World) -> dict[str, str]:
     note_listing(world.id, server, Listing(tools=(listed(OFFERED),)), by=None)
     TenantCircuits(world.id).trip("tool", name, "timeout")
     circuit = circuit_id(world.id, "tool", name)
+    webhook = some_webhook(world.id)
+    delivery = try_webhook(world.id, webhook, by=None)
     return {
-        "run_id": str(run), "request_id": str(request.id), "circuit_id": str(circuit), **ONLY_THEIRS,
+        "run_id": str(run), "request_id": str(request.id), "circuit_id": str(circuit),
+        "webhook_id": str(webhook), "delivery_id": str(delivery), **ONLY_THEIRS,
     }  # fmt: skip
+
+
+def some_webhook(tenant_id: UUID) -> UUID:
+    """An endpoint at an address that is never reached: whatever is sent to it fails at once."""
+    made = fresh_id()
+    with tenant(tenant_id):
+        Webhook.objects.create(
+            id=made, tenant_id=tenant_id, name="theirs", url="https://127.0.0.1/hook", events=[BUDGET_ALERT],
+            origin="https://127.0.0.1", created_at=database_now(),
+            sealed=sealed(tenant_id, place_of_secret(made), secret_of(bytes(32))),
+        )  # fmt: skip
+    return made

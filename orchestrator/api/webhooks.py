@@ -1,0 +1,203 @@
+"""Webhooks for programs: endpoints, their secrets and their delivery log (R-API-3, R-API-6)."""
+
+from typing import Any
+from uuid import UUID
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from orchestrator.actions.webhooks import (
+    NewSecret,
+    add_webhook,
+    remove_webhook,
+    replay_delivery,
+    rotate_secret,
+    try_webhook,
+    turn_on,
+)
+from orchestrator.api.catalogue import ByScope
+from orchestrator.api.serializers import ReasonBody
+from orchestrator.api.webhook_shapes import (
+    DeliveryField,
+    DeliveryRow,
+    WebhookBody,
+    WebhookField,
+    WebhookMade,
+    delivery_shown,
+    webhook_shown,
+    whole_delivery,
+)
+from orchestrator.queries.webhooks import (
+    deliveries_of,
+    delivery_of,
+    endpoints,
+    logged,
+    webhook_of,
+    webhooks_now,
+)
+from tenancy.context import tenant
+from tenancy.core.roles import Scope
+from tenancy.doors import caller, page, post_once, uuid_or_none
+from tenancy.idempotency import Answer
+from tenancy.permissions import requires
+from tenancy.shapes import PageQuery, asked, page_of
+
+
+class ByAdmin(ByScope):
+    """Where the endpoints are, and what they were told, is for administrators."""
+
+    reading = requires(Scope.ADMIN)
+
+
+class Webhooks(ByAdmin):
+    """The endpoints of the tenant."""
+
+    @extend_schema(operation_id="list_webhooks", responses=page_of(WebhookField, "WebhookPage"))
+    def get(self, request: Request) -> Response:
+        """All of them by name, in one page."""
+        with tenant(caller(request).tenant):
+            rows = [webhook_shown(one) for one in webhooks_now()]
+        return Response({"results": rows, "next": None, "previous": None})
+
+    @extend_schema(operation_id="add_webhook", request=WebhookBody, responses={201: WebhookMade})
+    def post(self, request: Request) -> Response:
+        """Add one; its signing secret is in this answer and nowhere else. Raises InvalidInput, EgressRefused
+        (422), NameTaken (409)."""
+        body, who = asked(WebhookBody, request.data), caller(request)
+
+        def added() -> NewSecret:
+            return add_webhook(
+                who.tenant, name=body["name"], url=body["url"], events=tuple(body["events"]),
+                by=who.principal, reason=body["reason"],
+            )  # fmt: skip
+
+        return _secret_once(request, 201, added)
+
+
+class OneWebhook(ByAdmin):
+    """One endpoint."""
+
+    @extend_schema(operation_id="get_webhook", responses=WebhookField)
+    def get(self, request: Request, webhook_id: str) -> Response:
+        """It. Raises NotFound."""
+        return Response(_whole(caller(request).tenant, uuid_or_none(webhook_id)))
+
+    @extend_schema(operation_id="remove_webhook", responses={204: None})
+    def delete(self, request: Request, webhook_id: str) -> Response:
+        """Send nothing to it any more; what waits for it is given up. Raises NotFound."""
+        who = caller(request)
+        remove_webhook(who.tenant, uuid_or_none(webhook_id), by=who.principal)
+        return Response(status=204)
+
+
+class Rotate(ByAdmin):
+    """Rotating an endpoint's secret."""
+
+    @extend_schema(operation_id="rotate_webhook_secret", request=ReasonBody, responses={200: WebhookMade})
+    def post(self, request: Request, webhook_id: str) -> Response:
+        """A new secret; the old one signs beside it for a day. Raises NotFound."""
+        reason, who = asked(ReasonBody, request.data)["reason"], caller(request)
+
+        def rotated() -> NewSecret:
+            return rotate_secret(who.tenant, uuid_or_none(webhook_id), by=who.principal, reason=reason)
+
+        return _secret_once(request, 200, rotated)
+
+
+class TurnOn(ByAdmin):
+    """Turning an endpoint on again."""
+
+    @extend_schema(operation_id="turn_on_webhook", request=ReasonBody, responses={200: WebhookField})
+    def post(self, request: Request, webhook_id: str) -> Response:
+        """Send to it again, what has waited first. Raises NotFound."""
+        reason, who = asked(ReasonBody, request.data)["reason"], caller(request)
+
+        def turned() -> Answer:
+            made = turn_on(who.tenant, uuid_or_none(webhook_id), by=who.principal, reason=reason)
+            return Answer(200, _whole(who.tenant, made.id))
+
+        return post_once(request, turned)
+
+
+class Try(ByAdmin):
+    """Trying an endpoint."""
+
+    @extend_schema(operation_id="test_webhook", request=ReasonBody, responses={200: DeliveryField})
+    def post(self, request: Request, webhook_id: str) -> Response:
+        """Send it a message of type webhook.test now; its log says what came of it. Raises NotFound,
+        WebhookOff (409)."""
+        asked(ReasonBody, request.data)
+        who, wanted = caller(request), uuid_or_none(webhook_id)
+
+        def tried() -> Answer:
+            delivery = try_webhook(who.tenant, wanted, by=who.principal)
+            return Answer(200, _delivery(who.tenant, wanted, delivery))
+
+        return post_once(request, tried)
+
+
+class Deliveries(ByAdmin):
+    """An endpoint's delivery log."""
+
+    @extend_schema(
+        operation_id="list_webhook_deliveries", parameters=[PageQuery],
+        responses=page_of(DeliveryRow, "DeliveryPage"),
+    )  # fmt: skip
+    def get(self, request: Request, webhook_id: str) -> Response:
+        """Newest first. Raises NotFound."""
+        with tenant(caller(request).tenant):
+            rows = deliveries_of(webhook_of(uuid_or_none(webhook_id)))
+            return page(request, rows, delivery_shown)
+
+
+class OneDelivery(ByAdmin):
+    """One delivery."""
+
+    @extend_schema(operation_id="get_webhook_delivery", responses=DeliveryField)
+    def get(self, request: Request, webhook_id: str, delivery_id: str) -> Response:
+        """It, with its body and every try. Raises NotFound."""
+        wanted = uuid_or_none(delivery_id)
+        return Response(_delivery(caller(request).tenant, uuid_or_none(webhook_id), wanted))
+
+
+class ReplayDelivery(ByAdmin):
+    """Replaying a delivery."""
+
+    @extend_schema(operation_id="replay_webhook_delivery", request=ReasonBody, responses={200: DeliveryField})
+    def post(self, request: Request, webhook_id: str, delivery_id: str) -> Response:
+        """Send the message again under its own id, now. Raises NotFound, WebhookOff (409)."""
+        asked(ReasonBody, request.data)
+        who, hook, wanted = caller(request), uuid_or_none(webhook_id), uuid_or_none(delivery_id)
+
+        def replayed() -> Answer:
+            replay_delivery(who.tenant, hook, wanted, by=who.principal)
+            return Answer(200, _delivery(who.tenant, hook, wanted))
+
+        return post_once(request, replayed)
+
+
+def _secret_once(request: Request, status: int, make: Any) -> Response:
+    """Answer with a new secret. What an Idempotency-Key keeps of the answer does not have it: the secret
+    lies sealed, or nowhere (R-SEC-4)."""
+    who, clear = caller(request), []
+
+    def made() -> Answer:
+        new: NewSecret = make()
+        clear.append(new.clear)
+        return Answer(status, {**_whole(who.tenant, new.webhook.id), "secret": None})
+
+    response = post_once(request, made)
+    if clear:
+        response.data = {**response.data, "secret": clear[0]}
+    return response
+
+
+def _whole(tenant_id: UUID, webhook_id: UUID | None) -> dict[str, Any]:
+    with tenant(tenant_id):
+        return webhook_shown(endpoints([webhook_of(webhook_id)])[0])
+
+
+def _delivery(tenant_id: UUID, webhook_id: UUID | None, delivery_id: UUID | None) -> dict[str, Any]:
+    with tenant(tenant_id):
+        return whole_delivery(logged([delivery_of(webhook_of(webhook_id), delivery_id)])[0])

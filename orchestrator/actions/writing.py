@@ -393,5 +393,7 @@ def wake_at(state: State, deadline: datetime | None) -> datetime | None:
     if state.outcome is not None or (state.held and not state.paused):
         return None
     times = [gate.expires_at for gate in state.gates.values()]
-    times += [time for time in (state.timer, deadline) if time is not None]
+    # Whoever takes back what it did has passed its deadline already, or does not heed it.
+    kept = deadline if state.unwinding is None else None
+    times += [time for time in (state.timer, kept) if time is not None]
     return min(times, default=None)

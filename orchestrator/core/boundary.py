@@ -24,6 +24,8 @@ class ToolGrant(Value):
 class Boundary(Value):
     """A boundary version, immutable and addressed by the digest of its canonical form.
 
+    `compensation`: what becomes of completed actions when a run ends without its result, people are asked
+    before each is undone, they are undone at once, or they are only reported (R-TOOL-15).
     `on_exhaustion`: what an exhausted budget does, end the run with what it has, or freeze it and ask people
     for more, at most `budget_requests` times a run (R-BUDGET-6).
     """
@@ -49,6 +51,7 @@ class Boundary(Value):
     fails_closed_on: tuple[Text, ...] = ()
     denied_words: tuple[str, ...] = ()
     on_exhaustion: Literal["stop", "request"] = "stop"
+    compensation: Literal["ask", "automatic", "report"] = "ask"
     budget_requests: int = Field(default=3, ge=1, le=20)
     gate_ttl_seconds: int = Field(default=86_400, ge=1)
     grant_ttl_seconds: int = Field(default=3_600, ge=1)

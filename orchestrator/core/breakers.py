@@ -90,6 +90,10 @@ WORDS: Final[Mapping[str, Words]] = MappingProxyType(
             "No progress", "nothing changed over {actual} steps, {limit} are allowed",
             "No further step was started.", "Read what the model tried, then change the goal or its inputs.",
         ),
+        "compensation": Words(
+            "Compensation", "what {subject} did could not be taken back ({reason})",
+            "It stands as it is.", "Take it back by hand; the run's report says what was done and with what.",
+        ),
         "tool_errors": Words(
             "Tool errors", "{actual} calls in a row failed, {limit} are allowed",
             "No further call was made.", "Submit it again when the tools answer.",

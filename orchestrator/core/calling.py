@@ -1,5 +1,6 @@
 """One tool call on its way: intent, retry, and what its outcome means for the ladder (R-TOOL-8 to 10)."""
 
+from orchestrator.core.deeds import undo_reserve
 from orchestrator.core.effects import CallTool
 from orchestrator.core.eligibility import action_digest
 from orchestrator.core.spending import call_reserve
@@ -15,14 +16,15 @@ def replaced(state: State, call: Call) -> tuple[Call, ...]:
     return tuple(call if held.id == call.id else held for held in state.batch)
 
 
-def launch(view: View, state: State, call: Call, ordinal: int) -> Step:
+def launch(view: View, state: State, call: Call, ordinal: int, *, undoes: bool = False) -> Step:
     """Ask for one attempt of a checked call. A grant goes only with the first: what follows it is the same
-    action."""
+    action. A call that undoes another has the tool's own time, though the run's may be over."""
     spec = view.pins.by_name[call.tool]
     assert call.arguments is not None
     assert call.argument_digest is not None
     assert call.key is not None
-    reserve = call_reserve(spec, granted=call.grant is not None, step=ordinal == 0 and call.attempt == 1)
+    counted = call_reserve(spec, granted=call.grant is not None, step=ordinal == 0 and call.attempt == 1)
+    reserve = undo_reserve(spec) if undoes else counted
     first_use = call.grant is not None and not call.used_grant
     effect = CallTool(
         id=view.effect_id(ordinal, call.attempt),
@@ -34,7 +36,7 @@ def launch(view: View, state: State, call: Call, ordinal: int) -> Step:
         argument_digest=call.argument_digest,
         key=call.key,
         reserve=reserve,
-        timeout_ms=view.deadline_ms(spec.timeout_ms),
+        timeout_ms=spec.timeout_ms if undoes else view.deadline_ms(spec.timeout_ms),
         attempt=call.attempt,
         mutating=spec.mutating,
         honours_keys=spec.honours_keys,
@@ -53,7 +55,7 @@ def launch(view: View, state: State, call: Call, ordinal: int) -> Step:
         attempt=call.attempt,
         reserve=reserve,
         mutating=spec.mutating,
-        purpose="call",
+        purpose="undo" if undoes else "call",
     )
     body = CallAttempted(
         call=call.id,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
+from orchestrator.core.deeds import noted, undo_room
 from orchestrator.core.events import Headroom
 from orchestrator.core.naming import named_by
 from orchestrator.core.parsing import Arguments, Malformed, fits, parse
@@ -110,7 +111,9 @@ class Chain:
         reserve = call_reserve(
             self.spec, granted=self.call.grant is not None or self.gated(), step=self.first
         )
-        refused = shortfall(self.view.state, (reserve,), self.view.headroom)
+        # Nothing is begun that the run could not afford to take back (R-TOOL-15).
+        back = undo_room(self.view.pins, self.spec) if noted(self.view.manifest, self.spec) else {}
+        refused = shortfall(self.view.state, (reserve, back), self.view.headroom)
         if refused is None:
             return self._rate(self.spec)
         self._note("budget", "deny", refused.dimension, f"wanted {refused.wanted}, left {refused.left}")

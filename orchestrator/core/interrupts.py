@@ -1,15 +1,13 @@
-"""When an interrupt is due, what a refused reservation becomes, and the end of last resort (R-GRAPH-5,
-R-BUDGET-6)."""
+"""When an interrupt is due, and what a refused reservation becomes (R-GRAPH-5, R-BUDGET-6)."""
 
 from decimal import Decimal
 
-from orchestrator.core.effects import Finish
 from orchestrator.core.graph import Interrupt
-from orchestrator.core.state import Halting, State
-from orchestrator.core.step import Refused, Step, View, say
-from orchestrator.core.terminal import ENDINGS, TerminalCode, final_status
+from orchestrator.core.state import Halting
+from orchestrator.core.step import Refused, View, say
+from orchestrator.core.terminal import TerminalCode
 from traces.core.chain import Said
-from traces.core.events import BreakerTripped, ReservationRefused, RunFinished
+from traces.core.events import BreakerTripped, ReservationRefused
 from traces.core.phases import Phase
 
 WALL_CLOCK = "wall_clock"
@@ -29,9 +27,10 @@ def overdue(view: View) -> Halting | None:
     """The interrupt that time or a bound has brought about, or None."""
     state = view.state
     deadline = view.manifest.goal.deadline
-    if deadline is not None and view.at >= deadline:
+    # A run that is ending already takes back what it did whatever the hour.
+    if deadline is not None and view.at >= deadline and state.unwinding is None:
         return Halting(interrupt=Interrupt.EXPIRED, reason="deadline_passed")
-    if state.frozen is not None:
+    if state.frozen is not None or state.unwinding is not None:
         # It waits for people: only its deadline goes on.
         return None
     left = view.clock_left_ms()
@@ -72,21 +71,3 @@ def overdue_said(halting: Halting, limit: Decimal | None) -> Said:
     return say(
         Phase.TERMINATION_CHECK, BreakerTripped(breaker="wall_clock", reason=halting.reason, limit=limit)
     )
-
-
-def forced_end(state: State, halting: Halting, view: View) -> Step:
-    """End the run where it stands: the graph's own way out was itself interrupted."""
-    code = CODE_OF[halting.interrupt]
-    status = final_status(code, expired=state.expired)
-    body = RunFinished(
-        terminal_code=code.value,
-        terminal_class=ENDINGS[code].terminal_class.value,
-        status=status.value,
-        reason=halting.reason,
-        result=state.result,
-    )
-    finish = Finish(
-        id=view.effect_id(0, 0), code=code, status=status, reason=halting.reason, result=state.result
-    )
-    ended = state.evolve(outcome=code, reason=halting.reason, status=status, gates={}, timer=None, held=False)
-    return Step(state=ended, said=(say(Phase.TRACE_LOGGING, body),), effects=(finish,))

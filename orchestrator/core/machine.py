@@ -8,17 +8,18 @@ so that no result is thrown away.
 
 from dataclasses import replace
 
-from orchestrator.core import afterwards, freezing, signals
+from orchestrator.core import afterwards, freezing, signals, unwinding
 from orchestrator.core.desk import Desk
 from orchestrator.core.effects import CallModel, CallTool
+from orchestrator.core.ending import forced
 from orchestrator.core.errors import Corrupt, Misfit
 from orchestrator.core.events import AnyEvent, GateDecided, GateExpired, Headroom, Started, TimerFired
 from orchestrator.core.expecting import ACCOUNT, key_of_turn, too_little
 from orchestrator.core.graph import CompiledGraph, Edge, Interrupt
 from orchestrator.core.guards import holds
 from orchestrator.core.interrupts import (
+    CODE_OF,
     WALL_CLOCK,
-    forced_end,
     halting_for,
     overdue,
     overdue_said,
@@ -36,7 +37,7 @@ from traces.core.chain import Said
 from traces.core.events import InterruptTaken
 from traces.core.phases import Phase
 
-CORE_VERSION = 2
+CORE_VERSION = 3
 
 
 def advance(
@@ -172,7 +173,8 @@ class _Walker(Recording):
         """Whether the step's effects may not be asked for: an emergency stop, a model whose provider took
         more than was reserved, or a budget whose rest does not do."""
         spending = [effect.reserve for effect in step.effects if effect.kind in ("call_model", "call_tool")]
-        if not spending:
+        if not spending or step.state.unwinding is not None:
+            # What undoes something was judged when it was asked for, against what was kept back for it.
             return False
         halting = self.state.halting
         if halting is not None and halting.stop and not self.state.pending:
@@ -216,7 +218,12 @@ class _Walker(Recording):
     def _interrupt(self, halting: Halting, said: tuple[Said, ...], *, final: bool = False) -> None:
         """Leave the node by the graph's interrupt edge; a second interrupt ends the run where it stands.
 
-        An exhausted budget may freeze the run instead, unless it is `final`."""
+        An exhausted budget may freeze the run instead, unless it is `final`. A run that takes back what it
+        did is on its way out already: it goes on with that."""
+        if self.state.unwinding is not None:
+            self._stay(self.state, said)
+            self._entering = not self.state.pending
+            return
         if not final and freezing.freezes(self._view(self.recorded.version), halting):
             clock = self._clock_said(halting)
             frozen = freezing.freeze(self._view(self.recorded.version + 1), halting, (*said, *clock))
@@ -249,7 +256,8 @@ class _Walker(Recording):
 
     def _end_here(self, halting: Halting, said: tuple[Said, ...]) -> None:
         said = (*said, *self._clock_said(halting))
-        step = forced_end(self.state, halting, self._view(self.recorded.version + 1))
+        view, code = self._view(self.recorded.version + 1), CODE_OF[halting.interrupt]
+        step = unwinding.begin(view, code, halting) or forced(view, code, halting)
         self.effects.extend(step.effects)
         self._stay(step.state, said + step.said, step.effects)
 
@@ -269,6 +277,8 @@ class _Walker(Recording):
     # -- looking
 
     def _kind(self) -> NodeKind:
+        if self.state.unwinding is not None:
+            return unwinding.KIND
         return kind_of(self._node().kind)
 
     def _overdue(self) -> Halting | None:

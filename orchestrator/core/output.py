@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 
+from orchestrator.core.deeds import newest_first
 from orchestrator.core.inputs import MISSING
 from orchestrator.core.nodes.tool import Source, value_of
 from orchestrator.core.step import View
@@ -59,6 +60,7 @@ def report_body(view: View, code: TerminalCode, reason: str) -> bytes:
         "output": _best(view, {}),
         "facts": _facts(view),
         **reached(view),
+        **taken_back(view),
         "provenance": _provenance(view),
         "checkpoint": {"record": view.number, "node": view.state.position},
     }
@@ -111,6 +113,27 @@ def reached(view: View) -> dict[str, Any]:
         "open": list(view.state.still_open()),
         "unverified": _unverified(view),
     }
+
+
+def taken_back(view: View) -> dict[str, Any]:
+    """What a run that came to no result undid of what it did, and what it did not; empty where it did nothing
+    (R-TOOL-15)."""
+    deeds = newest_first(view.state)
+    undone = [
+        {"call": key, "tool": deed.tool, "now": deed.why} for key, deed in deeds if deed.standing == "undone"
+    ]
+    left = [
+        {
+            "call": key,
+            "tool": deed.tool,
+            "why": deed.why,
+            "arguments": deed.arguments,
+            "observation": deed.observation,
+        }
+        for key, deed in deeds
+        if deed.standing == "left"
+    ]
+    return {"undone": undone, "not_undone": left} if undone or left else {}
 
 
 def _summary(view: View, finished: int) -> str:

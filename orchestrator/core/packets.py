@@ -183,9 +183,22 @@ def _goal(view: View) -> str:
 
 
 def _why(view: View, call: Call) -> str:
+    if call.by == "undo":
+        return _why_undo(view)
     if call.by != "model":
         return f"The workflow's step {call.by} asks for this call."
     return "The model asked for this call; its reasons are not evidence."
+
+
+def _why_undo(view: View) -> str:
+    """Why a deed is to be taken back, from what was done: no word of a model's."""
+    unwinding = view.state.unwinding
+    assert unwinding is not None
+    deed = view.state.deeds[unwinding.call]
+    return (
+        f"The run ends without its result ({unwinding.code.value}). This takes back what {deed.tool} did; "
+        "a no leaves it as it is."
+    )
 
 
 def _tool(view: View, call: Call, spec: ToolSpec, arguments: Any) -> ToolShown:
@@ -198,8 +211,14 @@ def _tool(view: View, call: Call, spec: ToolSpec, arguments: Any) -> ToolShown:
         reversibility=spec.reversibility.value,
         effect=_filled(spec.effect_sentence or spec.side_effects, arguments),
         blast_radius=_filled(spec.blast_radius, arguments),
-        rollback=spec.compensation or "There is no way back by itself.",
+        rollback=_rollback(spec),
     )
+
+
+def _rollback(spec: ToolSpec) -> str:
+    if spec.compensation is None:
+        return "There is no way back by itself."
+    return f"{spec.compensation.tool} takes it back: {spec.compensation.wanted}"
 
 
 def _filled(template: str, arguments: Any) -> str:

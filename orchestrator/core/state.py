@@ -98,8 +98,20 @@ class Pending(Value):
     attempt: int
     reserve: Amounts
     mutating: bool = False
-    purpose: Literal["act", "call", "read_back"] = "act"
+    purpose: Literal["act", "call", "read_back", "undo"] = "act"
     profile: str = ""
+
+
+class Deed(Value):
+    """A change that was made, or of which nobody knows: what it was called with, what came back, and what
+    became of it when the run ended without its result. `room` is what is kept back to undo it."""
+
+    tool: str
+    arguments: Hex
+    observation: Hex | None = None
+    standing: Literal["done", "in_doubt", "undone", "left"] = "done"
+    why: str = ""
+    room: Amounts = {}
 
 
 class Gate(Value):
@@ -118,6 +130,18 @@ class Halting(Value):
     interrupt: Interrupt
     reason: str
     stop: bool = False
+
+
+class Unwinding(Value):
+    """A run that is on its way to an end without a result, and undoes first what it did (R-TOOL-15).
+
+    `halting` is what forced the end where the graph's own way out was cut off; `call` the action that is
+    being undone.
+    """
+
+    code: TerminalCode
+    halting: Halting | None = None
+    call: str = ""
 
 
 class Repairing(Value):
@@ -165,6 +189,9 @@ class State(Value):
     asked: tuple[str, ...] = ()
     repeats: Mapping[str, int] = {}
     confirmed: Mapping[str, int] = {}
+    deeds: Mapping[str, Deed] = {}
+    kept: Amounts = {}
+    unwinding: Unwinding | None = None
     refused: Mapping[str, int] = {}
     visits: Mapping[str, int] = {}
     rates: Mapping[str, Mapping[str, int]] = {}
@@ -212,11 +239,12 @@ class State(Value):
         return tuple(dict.fromkeys(self.unfinished + calls + people + missing))
 
     def left(self, dimension: str) -> Decimal | None:
-        """What is left of a dimension: limit less used less held in flight; None without a limit."""
+        """What is left of a dimension: limit less used, less held in flight, less what is kept back to undo
+        what was done; None without a limit."""
         limit = self.limits.get(dimension)
         if limit is None:
             return None
         left = limit - self.usage.get(dimension, ZERO)
         for flying in self.pending.values():
             left -= flying.reserve.get(dimension, ZERO)
-        return left
+        return left - self.kept[dimension] if dimension in self.kept else left

@@ -72,6 +72,20 @@ class Verifier(Value):
     read_back: ReadBack | None = None
 
 
+class Compensation(Value):
+    """How an effect is taken back, stated as a wanted end (R-TOOL-15).
+
+    `arguments` maps the argument of the compensating `tool` to a JSON pointer into
+    {"arguments": …, "result": …} of the action; `constants` are further arguments. `wanted` is a sentence
+    with {argument} of the compensating call.
+    """
+
+    tool: str = Field(max_length=64)
+    arguments: dict[str, str] = Field(default_factory=dict)
+    constants: dict[str, str] = Field(default_factory=dict)
+    wanted: str = Field(min_length=1, max_length=300)
+
+
 class RemoteLookup(Value):
     """How an effect of a remote tool is found again after a crash, by a call that only reads (R-TOOL-9).
 
@@ -165,7 +179,7 @@ class ToolSpec(Value):
     trust: Literal["trusted", "untrusted"] = "untrusted"
     sensitive: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()
-    compensation: str | None = None
+    compensation: Compensation | None = None
     parallel_safe: bool = False
     external: bool = False
     local: bool = False

@@ -72,6 +72,11 @@ def faults_of(spec: ToolSpec) -> list[dict[str, str]]:
         )
     if spec.approval == "never" and spec.risk.gated:
         found.append(_fault("/approval", f"A {spec.risk.value} call is always put before a person."))
+    if spec.compensation is not None and spec.reversibility in (
+        Reversibility.PURE,
+        Reversibility.IRREVERSIBLE,
+    ):
+        found.append(_fault("/compensation", f"What is {spec.reversibility.value} is not undone by a tool."))
     if spec.approval == "never" and spec.reversibility is Reversibility.IRREVERSIBLE:
         found.append(_fault("/approval", "A call that cannot be taken back is always put before a person."))
     return found

@@ -18,7 +18,7 @@ class CallRequested(Body):
     tool: str
     arguments: str
     ordinal: int
-    by: Literal["model", "node", "person"]
+    by: Literal["model", "node", "person", "undo"]
 
 
 class CallChecked(Body):

@@ -28,6 +28,10 @@ from traces.core.call_events import FactCommitted as FactCommitted
 from traces.core.call_events import FailureCommitted as FailureCommitted
 from traces.core.call_events import GroundingViolation as GroundingViolation
 from traces.core.call_events import ReservationRefused as ReservationRefused
+from traces.core.unwinding_events import DeedLeft as DeedLeft
+from traces.core.unwinding_events import DeedUndone as DeedUndone
+from traces.core.unwinding_events import UnwindingBegan as UnwindingBegan
+from traces.core.unwinding_events import UnwindingEnded as UnwindingEnded
 
 # -- the run's life ----------------------------------------------------------------------------------------
 
@@ -319,7 +323,8 @@ AnyBody = (
     | BudgetSettled | BudgetExtended | BreakerTripped | ApprovalRequested | ApprovalDecided
     | ApprovalExpired | ApprovalWithdrawn | GrantConsumed | GrantVoided | QuestionAnswered | OutputDrafted
     | OutputVerified | ResultFinalized | CompletionChecked | EventsNearCap | LateOutcome | Reconciled
-    | PayloadErased | DecisionRefused | MemoryPromoted | CostThreshold | CostCorrected
+    | PayloadErased | DecisionRefused | MemoryPromoted | CostThreshold | CostCorrected | UnwindingBegan
+    | DeedUndone | DeedLeft | UnwindingEnded
 )  # fmt: skip
 EventBody = Annotated[AnyBody, Field(discriminator="kind")]
 BODY: TypeAdapter[AnyBody] = TypeAdapter(EventBody)

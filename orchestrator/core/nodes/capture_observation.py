@@ -8,6 +8,7 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import ClassVar
 
+from orchestrator.core import deeds
 from orchestrator.core.backoff import delay_ms
 from orchestrator.core.calling import launch, may_repeat, replaced
 from orchestrator.core.doubt import ask_reconciliation, reconciled
@@ -85,7 +86,8 @@ class CaptureObservation(Plain):
             truncated=event.truncated,
         )
         observed = call.evolve(rung="observed", observation=event.observation, error=None)
-        return self._go_on(view, self._with(view.state, observed), (self._said(body),))
+        state = deeds.done(view, self._with(view.state, observed), observed, event.observation)
+        return self._go_on(view, state, (self._said(body),))
 
     def _failed(self, view: View, event: ToolFailed) -> Step:
         call = self._call(view, event.effect)
@@ -122,18 +124,22 @@ class CaptureObservation(Plain):
                 size=event.size,
             )
             observed = call.evolve(rung="observed", observation=event.observation, error=None)
-            return self._go_on(view, self._with(view.state, observed), (*said, self._said(seen)))
+            state = deeds.done(view, self._with(view.state, observed), observed, event.observation)
+            return self._go_on(view, state, (*said, self._said(seen)))
         if event.resolution == "abandoned":
             waiting = self._with(view.state, call.evolve(effect=None, error="abandoned"))
             return self._go_on(view, waiting, said, 0)
         asked = ask_reconciliation(view, call, event.effect)
-        return Step(state=asked.state, said=said + asked.said, effects=asked.effects)
+        return Step(
+            state=deeds.doubted(view, asked.state, call), said=said + asked.said, effects=asked.effects
+        )
 
     def _decided(self, view: View, event: GateDecided) -> Step:
         gate = view.state.gates[event.request]
         call = next(held for held in view.state.batch if held.id == gate.call)
         settled, said = reconciled(view, call, event)
         state = self._with(view.state, settled).evolve(gates=without(view.state.gates, event.request))
+        state = deeds.reconciled(view, state, settled, event.decision)
         if event.decision == "cancel":
             return interrupted(state, Interrupt.CANCELLED, "cancelled_in_doubt", said)
         return self._go_on(view, state, said)

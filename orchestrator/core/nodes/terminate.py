@@ -3,13 +3,12 @@ final state."""
 
 from typing import ClassVar, Literal
 
-from orchestrator.core.effects import Finish
+from orchestrator.core.ending import ended
 from orchestrator.core.nodes.base import Plain
-from orchestrator.core.output import report_body
-from orchestrator.core.step import Step, View, say
-from orchestrator.core.terminal import ENDINGS, TerminalCode, final_status
+from orchestrator.core.step import Step, View
+from orchestrator.core.terminal import TerminalCode
+from orchestrator.core.unwinding import begin
 from orchestrator.core.value import Value
-from traces.core.events import PhaseSkipped, RunFinished
 from traces.core.phases import Phase
 
 Written = Literal["trace", "status", "release", "final_state"]
@@ -31,38 +30,9 @@ class Terminate(Plain):
     config: ClassVar[type[Value]] = Config
 
     def enter(self, view: View) -> Step:
-        """End the run: its code, its class, its artifact."""
+        """End the run, once what it did is taken back where it comes to no result (R-TOOL-15)."""
         config: Config = view.node.config
-        ending = ENDINGS[config.code]
-        expired = view.state.expired
-        status = final_status(config.code, expired=expired)
-        reason = view.state.reason or ending.meaning
-        whole = None if view.state.partial else view.state.result
-        result = whole or view.desk.put(report_body(view, config.code, reason))
-        finish = Finish(
-            id=view.effect_id(99, 0), code=config.code, status=status, reason=reason[:500], result=result
-        )
-        body = RunFinished(
-            terminal_code=config.code.value,
-            terminal_class=ending.terminal_class.value,
-            status=status.value,
-            reason=reason[:500],
-            result=result,
-        )
-        state = view.state.evolve(
-            outcome=config.code,
-            status=status,
-            result=result,
-            reason=reason[:500],
-            gates={},
-            timer=None,
-            queue=(),
-            batch=(),
-            held=False,
-        )
-        skipped = PhaseSkipped(reason="this workflow writes no memory")
-        said = (say(Phase.MEMORY_WRITE, skipped), say(Phase.TRACE_LOGGING, body))
-        return Step(state=state, said=said, effects=(finish,))
+        return begin(view, config.code) or ended(view, config.code)
 
 
 KIND = Terminate()

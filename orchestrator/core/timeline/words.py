@@ -113,6 +113,12 @@ KINDS: Mapping[str, Kind] = {
     "reconciled": Kind("Reconciled", V.PEOPLE, M.DONE, ("verdict", "reason"), alone=True),
     "payload_erased": Kind("Content erased", V.PEOPLE, M.NOTE, ("payloads", "reason"), alone=True),
     "decision_refused": Kind("Decision refused", V.PEOPLE, M.PROBLEM, ("reason",), alone=True),
+    "unwinding_began": Kind(
+        "Takes back what it did", V.RUN, M.NOTE, ("terminal_code", "deeds", "mode"), alone=True
+    ),
+    "deed_undone": Kind("Undone", V.TOOL, M.DONE, ("tool", "wanted"), alone=True),
+    "deed_left": Kind("Left for people", V.TOOL, M.PROBLEM, ("tool", "why", "detail"), alone=True),
+    "unwinding_ended": Kind("All seen to", V.RUN, M.NOTE, ("undone", "left")),
     "memory_promoted": Kind("Memory promoted", V.RUN, M.NOTE, ("entry",), alone=True),
 }
 UNKNOWN = Kind("Event", V.RUN, M.NOTE)

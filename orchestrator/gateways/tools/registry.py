@@ -33,7 +33,7 @@ from typing import (
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, create_model
 
-from orchestrator.core.tool import Egress, QuorumStep, Reversibility, Risk, ToolSpec, Verifier
+from orchestrator.core.tool import Compensation, Egress, QuorumStep, Reversibility, Risk, ToolSpec, Verifier
 from orchestrator.gateways.tools import builtin
 from orchestrator.gateways.tools.http import Answer, ToolContext
 
@@ -74,6 +74,7 @@ class Described(TypedDict, total=False):
     secrets: tuple[str, ...]
     parallel_safe: bool
     external: bool
+    compensation: Compensation
     equivalents: tuple[str, ...]
     preconditions: tuple[str, ...]
     effects: tuple[str, ...]

@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 from orchestrator import library
 from orchestrator.core.boundary import Boundary, ToolGrant
 from orchestrator.core.compiler import compile_graph
 from orchestrator.core.goal import Goal
+from orchestrator.core.graph import CompiledGraph
 from orchestrator.core.tool import QuorumStep, ReadBack, Reversibility, Risk, ToolSpec, Verifier
 from tests.core.orchestrator.simulation import Simulation, manifest, pins
 
@@ -76,11 +78,16 @@ LIMITS = {
     "granted_side_effects": 2,
     "transitions": 2_000,
 }
-GRAPH = compile_graph(
-    library.workflow("tool-loop")
-    .evolve(tools=tuple(TOOLS), boundary="test")
-    .model_dump(mode="json", exclude_defaults=True)
-)
+
+
+@cache
+def graph_over(tools: tuple[str, ...]) -> CompiledGraph:
+    """The shipped tool loop with this allow-list."""
+    spec = library.workflow("tool-loop").evolve(tools=tools, boundary="test")
+    return compile_graph(spec.model_dump(mode="json", exclude_defaults=True))
+
+
+GRAPH = graph_over(tuple(TOOLS))
 
 
 def loop(
@@ -89,10 +96,12 @@ def loop(
     boundary: Boundary = BOUNDARY,
     tools: Mapping[str, ToolSpec] = TOOLS,
     scopes: tuple[str, ...] = ("submit",),
+    graph_tools: tuple[str, ...] = tuple(TOOLS),
     **limits: int,
 ) -> Simulation:
     """A started run that waits for its first model reply."""
-    held = manifest(GRAPH, pins(tools, boundary, ("tool-loop",)), LIMITS | limits, goal)
-    run = Simulation.of(GRAPH, held.evolve(scopes=scopes))
+    graph = graph_over(graph_tools)
+    held = manifest(graph, pins(tools, boundary, ("tool-loop",)), LIMITS | limits, goal)
+    run = Simulation.of(graph, held.evolve(scopes=scopes))
     run.start()
     return run

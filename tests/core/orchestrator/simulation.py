@@ -18,7 +18,7 @@ from orchestrator.core.effects import AskApproval, AskPerson, CallModel, CallToo
 from orchestrator.core.events import AnyEvent, Headroom, ModelReplied, Started, ToolAnswered, ToolRequest
 from orchestrator.core.goal import Goal
 from orchestrator.core.graph import CompiledGraph
-from orchestrator.core.machine import advance
+from orchestrator.core.machine import CORE_VERSION, advance
 from orchestrator.core.manifest import Manifest, Pins
 from orchestrator.core.profile import ModelProfile
 from orchestrator.core.state import State
@@ -68,7 +68,7 @@ def manifest(
         workflow=graph.spec.slug,
         workflow_version=1,
         code_version="test",
-        core_version=1,
+        core_version=CORE_VERSION,
         scripted=True,
         admitted_at=START,
     )

@@ -66,6 +66,7 @@ PLACES = (
 TENANT_PLACES = (
     ("people", "People", "g p", Scope.READ),
     ("keys", "API keys", "g k", Scope.READ),
+    ("webhooks", "Webhooks", "g h", Scope.ADMIN),
     ("audit", "Audit log", "g l", Scope.READ),
 )
 Places = tuple[tuple[str, str, str, Scope], ...]

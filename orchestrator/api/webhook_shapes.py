@@ -111,4 +111,4 @@ def whole_delivery(one: Logged) -> dict[str, Any]:
         }
         for each in one.attempts
     ]  # fmt: skip
-    return {**delivery_shown(one.row), "body": bytes(one.row.message.body).decode(), "log": log}
+    return {**delivery_shown(one.row), "body": one.text, "log": log}

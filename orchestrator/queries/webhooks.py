@@ -33,6 +33,11 @@ class Logged:
     attempts: tuple[WebhookAttempt, ...]
 
     @property
+    def text(self) -> str:
+        """The message's body as it is sent."""
+        return bytes(self.row.message.body).decode()
+
+    @property
     def lost(self) -> int:
         """Tries of which nobody wrote down what came of them: the one who made them died, or is at it now."""
         return self.row.attempts - len(self.attempts)

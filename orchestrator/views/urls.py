@@ -2,7 +2,18 @@
 
 from django.urls import path
 
-from orchestrator.views import overview, run, runs, servers, submit, system, tools, workflows
+from orchestrator.views import (
+    overview,
+    prices,
+    run,
+    runs,
+    servers,
+    submit,
+    system,
+    tools,
+    webhooks,
+    workflows,
+)
 
 urlpatterns = [
     path("", overview.overview, name="overview"),
@@ -21,12 +32,15 @@ urlpatterns = [
     path("workflows/_publish", workflows.publish, name="workflow-publish"),
     path("workflows/<str:slug>", workflows.workflow, name="workflow"),
     path("workflows/<str:slug>/<int:number>/retire", workflows.retire, name="workflow-retire"),
+    path("budgets/prices", prices.prices, name="budgets-prices"),
     path("system", system.system, name="system"),
     path("system/stop", system.stop, name="system-stop"),
     path("system/lift/<uuid:stop_id>", system.lift, name="system-lift"),
     path("system/circuits", system.circuits, name="system-circuits"),
     path("system/circuits/<uuid:circuit_id>", system.circuit, name="system-circuit"),
     path("system/reviewed/<uuid:run_id>", system.reviewed, name="system-reviewed"),
+    path("tenant/webhooks", webhooks.webhooks, name="webhooks"),
+    path("tenant/webhooks/<uuid:webhook_id>", webhooks.webhook, name="webhook"),
     path("new", submit.choose, name="submit"),
     path("new/<slug:workflow>", submit.submit, name="submit-workflow"),
 ]

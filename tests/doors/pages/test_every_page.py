@@ -50,7 +50,16 @@ def address(route: str, things: dict[str, str]) -> str:
 def nothing() -> dict[str, str]:
     """Things that nobody has."""
     unknown = str(fresh_id())
-    names = ("run_id", "request_id", "person_id", "member_id", "key_id", "stop_id", "circuit_id")
+    names = (
+        "run_id",
+        "request_id",
+        "person_id",
+        "member_id",
+        "key_id",
+        "stop_id",
+        "circuit_id",
+        "webhook_id",
+    )
     ids = {f"<uuid:{name}>": unknown for name in names}
     return ids | {
         "<str:name>": "no.such",
@@ -70,6 +79,7 @@ def belongings(world: World) -> dict[str, str]:
         "<uuid:run_id>": things["run_id"], "<uuid:request_id>": things["request_id"],
         "<uuid:person_id>": str(member.person_id), "<uuid:member_id>": str(member.id),
         "<uuid:key_id>": str(key), "<uuid:circuit_id>": things["circuit_id"],
+        "<uuid:webhook_id>": things["webhook_id"],
         "<str:name>": things["name"], "<str:server>": things["server"],
         "<str:slug>": things["slug"], "<slug:workflow>": things["slug"],
     }  # fmt: skip

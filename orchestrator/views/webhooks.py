@@ -1,0 +1,172 @@
+"""GET and POST /tenant/webhooks and /tenant/webhooks/<id>: endpoints that are told of what happens (R-API-6,
+R-UI-9)."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods
+
+from orchestrator.actions.webhooks import (
+    NewSecret,
+    add_webhook,
+    remove_webhook,
+    replay_delivery,
+    rotate_secret,
+    try_webhook,
+    turn_on,
+)
+from orchestrator.core.errors import EgressRefused, NameTaken, WebhookOff
+from orchestrator.core.webhooks import TRIES
+from orchestrator.queries.webhooks import (
+    SHOWN,
+    Logged,
+    deliveries_of,
+    delivery_of,
+    endpoints,
+    logged,
+    webhook_of,
+    webhooks_now,
+)
+from tenancy.clock import database_now
+from tenancy.context import tenant
+from tenancy.core.errors import InvalidInput
+from tenancy.core.news import KINDS, TEST
+from tenancy.core.roles import Scope
+from tenancy.directory import names_of
+from tenancy.doors import uuid_or_none
+from tenancy.pages import PageRequest, page
+
+WORDS = {**KINDS, TEST: "A test"}
+
+
+class WebhookForm(forms.Form):
+    """An endpoint to add."""
+
+    name = forms.CharField(label="Name", max_length=80, help_text="What listens there.")
+    url = forms.CharField(
+        label="Address", max_length=2_000, help_text="https; http only at one of the tenant's private places."
+    )
+    events = forms.MultipleChoiceField(
+        label="Told of", choices=[(kind, f"{said} ({kind})") for kind, said in KINDS.items()],
+        widget=forms.CheckboxSelectMultiple, initial=list(KINDS),
+    )  # fmt: skip
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page(Scope.ADMIN)
+def webhooks(request: PageRequest) -> HttpResponse:
+    """The tenant's endpoints. A POST adds one and shows its secret, this once."""
+    if request.method != "POST":
+        return _list(request)
+    form = WebhookForm(request.POST)
+    if not form.is_valid():
+        return _list(request, form=form, status=422)
+    given = form.cleaned_data
+    try:
+        made = add_webhook(
+            request.member.tenant.id, name=given["name"], url=given["url"], events=tuple(given["events"]),
+            by=request.member.principal,
+        )  # fmt: skip
+    except (InvalidInput, EgressRefused, NameTaken) as error:
+        _blame(form, error)
+        return _list(request, form=form, status=422)
+    return _list(request, made=made)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page(Scope.ADMIN)
+def webhook(request: PageRequest, webhook_id: UUID) -> HttpResponse:
+    """One endpoint with its delivery log. A POST tries, rotates, turns on, removes it or replays a
+    delivery."""
+    house, who = request.member.tenant.id, request.member.principal
+    if request.method != "POST":
+        return _one(request, webhook_id)
+    with tenant(house):
+        webhook_of(webhook_id)
+    act = request.POST.get("act", "")
+    if act == "rotate":
+        return _one(request, webhook_id, made=rotate_secret(house, webhook_id, by=who))
+    if act == "remove":
+        removed = remove_webhook(house, webhook_id, by=who)
+        messages.success(request, f"{removed.name} was removed; nothing is sent to it any more.")
+        return redirect("webhooks")
+    if act == "on":
+        turn_on(house, webhook_id, by=who)
+        messages.success(request, "It is on: what has waited is sent first.")
+    elif sends := _sends(request, webhook_id, act):
+        _tell(request, webhook_id, sends)
+    return redirect("webhook", webhook_id=webhook_id)
+
+
+def _sends(request: PageRequest, webhook_id: UUID, act: str) -> Callable[[], UUID] | None:
+    """What sends a message now, or None where the form asks for nothing of the kind."""
+    house, who = request.member.tenant.id, request.member.principal
+    if act == "test":
+        return lambda: try_webhook(house, webhook_id, by=who)
+    if act == "replay":
+        wanted = uuid_or_none(request.POST.get("delivery", ""))
+        return lambda: replay_delivery(house, webhook_id, wanted, by=who)
+    return None
+
+
+def _tell(request: PageRequest, webhook_id: UUID, sends: Callable[[], UUID]) -> None:
+    """Send it, and say what came of it."""
+    try:
+        delivery = sends()
+    except WebhookOff as error:
+        messages.error(request, str(error))
+        return
+    with tenant(request.member.tenant.id):
+        (one,) = logged([delivery_of(webhook_of(webhook_id), delivery)])
+    if one.row.state == "delivered":
+        messages.success(request, f"It was taken: {_said(one)}.")
+    else:
+        messages.error(request, f"It was not taken: {_said(one)}.")
+
+
+def _said(one: Logged) -> str:
+    if not one.attempts:
+        return "somebody else is sending it just now"
+    last = one.attempts[-1]
+    return last.error or f"the endpoint answered {last.status} in {last.milliseconds} ms"
+
+
+def _blame(form: forms.Form, error: InvalidInput | EgressRefused | NameTaken) -> None:
+    """The error beside its field."""
+    if isinstance(error, InvalidInput):
+        for found in error.data["errors"]:
+            name = found["pointer"].strip("/").split("/")[0]
+            form.add_error(name if name in form.fields else None, found["detail"])
+        return
+    form.add_error("name" if isinstance(error, NameTaken) else "url", str(error))
+
+
+def _list(
+    request: PageRequest, *, form: WebhookForm | None = None, made: NewSecret | None = None, status: int = 200
+) -> HttpResponse:
+    with tenant(request.member.tenant.id):
+        context = {
+            "rows": webhooks_now(), "made": made,
+            "form": form or WebhookForm(),
+        }  # fmt: skip
+        return render(request, "webhooks/list.html", context, status=status)
+
+
+def _one(request: PageRequest, webhook_id: UUID, *, made: NewSecret | None = None) -> HttpResponse:
+    with tenant(request.member.tenant.id):
+        (one,) = endpoints([webhook_of(webhook_id)])
+        newest = list(deliveries_of(one.row).order_by("-created_at", "-id")[: SHOWN + 1])
+        old = one.row.before_until
+        context: Mapping[str, Any] = {
+            "one": one, "made": made, "more": len(newest) > SHOWN, "shown": SHOWN, "tries": TRIES,
+            "events": [(kind, WORDS.get(kind, kind)) for kind in one.row.events],
+            "log": [(WORDS.get(each.row.message.kind, ""), each) for each in logged(newest[:SHOWN])],
+            "names": names_of([one.row.created_by]),
+            "old_until": old if old is not None and old > database_now() else None,
+        }  # fmt: skip
+        return render(request, "webhooks/one.html", dict(context))

@@ -12,7 +12,7 @@ from budgets.actions.ceilings import (
 )
 from budgets.actions.correcting import book_correction, correct
 from budgets.actions.posting import PostHandle, Posting, post, queue_post
-from budgets.actions.prices import declare_price
+from budgets.actions.prices import declare_price, state_price
 from budgets.actions.rates import change_rates, newest_rates
 from budgets.core.posting import Refusal, Reserve, Settle
 
@@ -37,5 +37,6 @@ __all__ = [
     "post",
     "queue_post",
     "set_ceilings",
+    "state_price",
     "tell_refused",
 ]

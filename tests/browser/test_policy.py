@@ -15,7 +15,7 @@ from tests.proves import proves
 
 PAGES = (
     "/tools", "/tools/calculator.evaluate", "/workflows", "/workflows/tool-loop", "/workflows/_publish",
-    "/budgets", "/tenant/people", "/tenant/keys", "/tenant/audit", "/system",
+    "/budgets", "/budgets/prices", "/tenant/people", "/tenant/keys", "/tenant/audit", "/system",
 )  # fmt: skip
 HOSTILE = "<b onclick=x>bold</b> \u202egnp \x1b[31m" + "w" * 200
 

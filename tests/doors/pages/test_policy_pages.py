@@ -19,13 +19,15 @@ WORDS = {
     "/tools": "What runs may call", "/tools/calculator.evaluate": "Definition", "/workflows": "Under way",
     "/workflows/tool-loop": "The same graph as a list", "/budgets": "Where this month went",
     "/budgets/ledger": "Ledger", "/budgets/figures": "Distributions",
+    "/budgets/prices": "A tool’s price is set on its page",
     "/tenant/people": "Roles and limits", "/tenant/keys": "API keys", "/tenant/audit": "Audit log",
     "/system": "Emergency stops in force",
 }  # fmt: skip
 WRITES = (
     ("/tools/calculator.evaluate", Scope.ADMIN), ("/workflows/_publish", Scope.ADMIN),
-    ("/workflows/tool-loop/1/retire", Scope.ADMIN), ("/budgets", Scope.ADMIN), ("/tenant/keys", Scope.ADMIN),
-    ("/tenant/people/invite", Scope.ADMIN), ("/system/stop", Scope.OPERATE),
+    ("/workflows/tool-loop/1/retire", Scope.ADMIN), ("/budgets", Scope.ADMIN),
+    ("/budgets/prices", Scope.ADMIN), ("/tenant/keys", Scope.ADMIN), ("/tenant/people/invite", Scope.ADMIN),
+    ("/system/stop", Scope.OPERATE),
 )  # fmt: skip
 
 

@@ -1,0 +1,111 @@
+"""Every price that a tenant's runs may be charged at, where it comes from, and what is not known
+(R-BUDGET-15). Inside the tenant's context."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+from django.conf import settings
+
+from budgets.core.errors import PriceUnknown
+from budgets.core.pricing import ModelPrice
+from budgets.models import Price
+from budgets.prices import price_for
+from orchestrator.core.pricing import price_of_tool, price_of_version
+from orchestrator.gateways.llm.profiles import ModelEnvironment, available_profiles
+from orchestrator.models import PinSet
+from orchestrator.queries.charged import Wrong
+from orchestrator.queries.tools import ToolNow, tools_now
+from orchestrator.runtime.recall import pins_of
+
+VERSIONS: Final = 50
+PINNED: Final = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Priced:
+    """A model and the price in force for it (None: not known). `asked`: new runs are pinned to it."""
+
+    provider: str
+    model: str
+    asked: bool
+    price: ModelPrice | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stated:
+    """One version of a price that the tenant stated."""
+
+    price: ModelPrice
+    at: datetime
+    by: UUID | None
+    reason: str
+
+
+def model_prices(tenant_id: UUID, at: datetime) -> list[Priced]:
+    """The models that can be asked, then those that the tenant stated a price of."""
+    asked = {
+        (profile.provider, profile.model): profile.price
+        for profile in available_profiles(ModelEnvironment.from_settings())
+    }
+    rows = Price.objects.order_by("provider", "model").values_list("provider", "model").distinct()
+    models = [*asked, *(named for named in rows if named not in asked)]
+    found: list[Priced] = []
+    for provider, model in models:
+        price = _known(tenant_id, provider, model, at) or asked.get((provider, model))
+        found.append(Priced(provider=provider, model=model, asked=(provider, model) in asked, price=price))
+    return found
+
+
+def _known(tenant_id: UUID, provider: str, model: str, at: datetime) -> ModelPrice | None:
+    try:
+        return price_for(tenant_id, provider, model, at)
+    except PriceUnknown:
+        return None
+
+
+def stated_versions(most: int = VERSIONS) -> list[Stated]:
+    """What the tenant stated, newest first."""
+    rows = Price.objects.order_by("-valid_from", "-version")[:most]
+    return [
+        Stated(
+            price=ModelPrice.model_validate(row.price), at=row.valid_from, by=row.set_by, reason=row.reason
+        )
+        for row in rows
+    ]
+
+
+def tool_prices(tenant_id: UUID) -> list[ToolNow]:
+    """The tools, those whose price is not known first."""
+    return sorted(tools_now(tenant_id), key=lambda tool: (tool.spec.price_usd is not None, tool.spec.name))
+
+
+def replaced_prices(tenant_id: UUID, at: datetime) -> list[Wrong]:
+    """The prices that the newest sets of pins were charged at and that are in force no longer: what there can
+    be to correct."""
+    now = {f"{one.provider}:{one.model}": one.price for one in model_prices(tenant_id, at)}
+    tools = {tool.spec.name: price_of_version(tool.spec) for tool in tools_now(tenant_id)}
+    found: dict[Wrong, None] = {}
+    for digest in _newest_pins():
+        pins = pins_of(tenant_id, digest)
+        for profile in pins.profiles:
+            price = now.get(f"{profile.provider}:{profile.model}")
+            if profile.price is not None and price is not None and price.version != profile.price.version:
+                wrong = Wrong(provider=profile.provider, model=profile.model, version=profile.price.version)
+                found[wrong] = None
+        for spec in pins.tools:
+            charged = price_of_tool(pins, spec)
+            if spec.name in tools and tools[spec.name] != charged:
+                found[Wrong(tool=spec.name, version=charged)] = None
+    return sorted(found, key=lambda wrong: (wrong.tool, wrong.provider, wrong.model, wrong.version))
+
+
+def _newest_pins() -> Sequence[str]:
+    return list(PinSet.objects.order_by("-id").values_list("digest", flat=True)[:PINNED])
+
+
+def unknown_policy() -> str:
+    """What is done where nobody knows a price: charged at the `worst` case, taken as `free`, or `refuse`d."""
+    return str(settings.INTERLOCK_UNKNOWN_PRICE)

@@ -6,6 +6,7 @@ from typing import Literal
 from pydantic import Field
 
 from orchestrator.core.naming import first_naming, names
+from orchestrator.core.task_scope import ScopeGrant
 from orchestrator.core.tool import Risk
 from orchestrator.core.value import Slug, Text, Value
 
@@ -27,7 +28,8 @@ class Boundary(Value):
     `compensation`: what becomes of completed actions when a run ends without its result, people are asked
     before each is undone, they are undone at once, or they are only reported (R-TOOL-15).
     `on_exhaustion`: what an exhausted budget does, end the run with what it has, or freeze it and ask people
-    for more, at most `budget_requests` times a run (R-BUDGET-6).
+    for more, at most `budget_requests` times a run (R-BUDGET-6). `scope` is what every task under it may
+    reach beside what it names itself (R-TOOL-17).
     """
 
     slug: Slug
@@ -62,6 +64,7 @@ class Boundary(Value):
     denial_limit: int = Field(default=3, ge=1)
     max_parallel_tool_calls: int = Field(default=4, ge=1, le=32)
     max_calls_per_reply: int = Field(default=16, ge=1, le=64)
+    scope: ScopeGrant = ScopeGrant()
 
     def grant_for(self, tool: str) -> ToolGrant | None:
         """The first grant that covers `tool`, or None."""

@@ -1,7 +1,7 @@
-"""May this call be made? Six questions in a fixed order, each answer recorded (R-TOOL-5).
+"""May this call be made? Seven questions in a fixed order, each answer recorded (R-TOOL-5).
 
-registered → arguments → permitted → budget → risk → approval. The decision names its rule and the boundary
-version.
+registered → arguments → permitted → provenance → budget → risk → approval. The decision names its rule and
+the boundary version.
 """
 
 from collections.abc import Callable
@@ -13,8 +13,10 @@ from orchestrator.core.deeds import noted, undo_room
 from orchestrator.core.events import Headroom
 from orchestrator.core.naming import named_by
 from orchestrator.core.parsing import Arguments, Malformed, fits, parse
+from orchestrator.core.policy import Decision
 from orchestrator.core.rates import free_at
 from orchestrator.core.reaching import gates_call, leads_away, risk_of_call
+from orchestrator.core.ruling import UNASKED, Ruling, ruling
 from orchestrator.core.spending import call_reserve, shortfall
 from orchestrator.core.state import Call
 from orchestrator.core.step import Refused, View, say
@@ -27,6 +29,10 @@ from traces.core.phases import Phase
 Verdict = Literal[
     "eligible", "malformed", "missing_info", "unregistered", "needs_approval", "denied", "over_budget"
 ]
+
+DECIDED: dict[Decision, Literal["allow", "approval_required", "deny"]] = {
+    "allow": "allow", "gate": "approval_required", "deny": "deny",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,10 +58,14 @@ class Chain:
         self.first = first
         self.said: list[Said] = []
         self.spec: ToolSpec | None = None
+        self.ruling: Ruling = UNASKED
 
     def ask(self) -> Examined:
         """Ask until one question is answered with no."""
-        for question in (self.registered, self.arguments, self.permitted, self.budget, self.risk):
+        questions = (
+            self.registered, self.arguments, self.permitted, self.provenance, self.budget, self.risk
+        )  # fmt: skip
+        for question in questions:
             answer = question()
             if answer is not None:
                 return answer
@@ -105,6 +115,19 @@ class Chain:
         self._note("permitted", "allow", "boundary_allow_list")
         return None
 
+    def provenance(self) -> Examined | None:
+        """What does the policy say of where its values come from (R-TOOL-17)?"""
+        assert self.spec is not None
+        self.ruling = ruling(self.view, self.call, self.spec)
+        if not self.ruling.asked or not (self.spec.mutating or self.ruling.findings):
+            return None
+        detail = self.ruling.findings[0].sentence if self.ruling.findings else ""
+        decision = DECIDED[self.ruling.decision]
+        self._note("provenance", decision, self.ruling.rule, detail)
+        if decision != "deny":
+            return None
+        return self._end("denied", f"{detail} ({self.ruling.rule})", unauthorized=True)
+
     def budget(self) -> Examined | None:
         """Is enough left of every dimension, and may the tool be called again so soon?"""
         assert self.spec is not None
@@ -143,6 +166,8 @@ class Chain:
         raised = "" if risk is self.spec.risk else f"raised from {self.spec.risk.value} by an admin"
         if leads_away(self.view, self.spec, self.call):
             raised = "the address is not on the list"
+        elif self.ruling.decision == "gate" and not self.view.needs_gate(self.spec):
+            raised = f"asked for by {self.ruling.rule}"
         self._note("risk", "approval_required", risk.value, raised)
         grant = self.call.grant
         if grant is not None and grant.argument_digest == self.call.argument_digest:
@@ -160,7 +185,7 @@ class Chain:
     def gated(self) -> bool:
         """Whether the call needs a grant: by its tool, or because nothing mutating may go without one."""
         assert self.spec is not None
-        if gates_call(self.view, self.spec, self.call):
+        if self.ruling.decision == "gate" or gates_call(self.view, self.spec, self.call):
             return True
         free = self.view.state.left("side_effects")
         return self.spec.mutating and free is not None and free <= 0 and self.spec.risk is not Risk.READ_ONLY
@@ -175,7 +200,7 @@ class Chain:
 
     def _note(
         self,
-        step: Literal["registered", "arguments", "permitted", "budget", "risk", "approval"],
+        step: Literal["registered", "arguments", "permitted", "provenance", "budget", "risk", "approval"],
         decision: Literal["allow", "sandbox", "approval_required", "deny"],
         rule: str,
         detail: str = "",

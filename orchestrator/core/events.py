@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from pydantic import Field, TypeAdapter
 
 from orchestrator.core.effects import Amounts
+from orchestrator.core.policy import Policy
 from orchestrator.core.tool import Risk
 from orchestrator.core.value import Hex, Value
 
@@ -263,7 +264,8 @@ class Headroom(Value):
     `tenant_cost` is what is left of the tenant's ceilings in US$ (None: none set); `refused` and `void`
     are what this very commit learnt from the database before it walked again; `open_circuits` and
     `stopped_tools` name tools; `raised_tools` are the risk classes that an admin has raised tools to;
-    `missing_scopes` are scopes that the submitter has lost since.
+    `missing_scopes` are scopes that the submitter has lost since; `policy` is the newest one where it is
+    not the pinned one and this commit is about to act.
     `slice_over`: the worker's time with the run is up, so it is held before the next node that starts
     work.
     """
@@ -275,4 +277,5 @@ class Headroom(Value):
     stopped_tools: tuple[str, ...] = ()
     raised_tools: dict[str, Risk] = Field(default_factory=dict)
     missing_scopes: tuple[str, ...] = ()
+    policy: Policy | None = None
     slice_over: bool = False

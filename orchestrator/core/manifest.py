@@ -7,7 +7,9 @@ from uuid import UUID
 
 from orchestrator.core.boundary import Boundary
 from orchestrator.core.goal import Goal
+from orchestrator.core.policy import Policy
 from orchestrator.core.profile import ModelProfile, Role
+from orchestrator.core.task_scope import TaskScope
 from orchestrator.core.tool import ToolSpec
 from orchestrator.core.value import Hex, Value
 
@@ -16,7 +18,7 @@ class Pins(Value):
     """The versions in force, content-addressed and shared by all runs admitted under them.
 
     `unpriced` are tools whose price nobody has stated: pinned at the declared worst case, or left out of
-    `tools` where policy refuses them (R-BUDGET-15).
+    `tools` where policy refuses them (R-BUDGET-15). `policy` is None in pins from before there was one.
     """
 
     boundary: Boundary
@@ -28,6 +30,7 @@ class Pins(Value):
     prompts: dict[str, str]
     prompt_versions: dict[str, int]
     price_book: str
+    policy: Policy | None = None
     unpriced: tuple[str, ...] = ()
 
     @cached_property
@@ -50,7 +53,8 @@ class Expected(Value):
 
 class Manifest(Value):
     """One run's pins. `limits` is the budget vector (dimension → amount, absent: unlimited). `expected` is
-    what was known of its like when it was admitted; None in runs that nothing was expected of."""
+    what was known of its like when it was admitted; None in runs that nothing was expected of. `scope` is
+    what the goal names (R-TOOL-17)."""
 
     run: UUID
     task: UUID
@@ -65,6 +69,7 @@ class Manifest(Value):
     pins_digest: Hex
     limits: dict[str, Decimal]
     expected: Expected | None = None
+    scope: TaskScope | None = None
     workflow: str
     workflow_version: int
     context_pack: str = "none"

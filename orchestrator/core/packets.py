@@ -12,6 +12,7 @@ from approvals.core.packet import (
     Costs,
     Evidence,
     Kind,
+    OriginPacket,
     Packet,
     ToolShown,
     WhoMayDecide,
@@ -19,7 +20,8 @@ from approvals.core.packet import (
 )
 from orchestrator.core.approvers import amount_of, approvers
 from orchestrator.core.provenance import trace_arguments
-from orchestrator.core.reaching import risk_of_call
+from orchestrator.core.reaching import gates_call, risk_of_call
+from orchestrator.core.ruling import ruling
 from orchestrator.core.spending import ZERO, call_reserve
 from orchestrator.core.state import Call
 from orchestrator.core.step import View
@@ -47,8 +49,11 @@ def action_packet(
     quorum: int,
     expires_at: datetime,
 ) -> bytes:
-    """The packet of a call that needs a person's yes."""
-    return _packet(
+    """The packet of a call that needs a person's yes. Where nobody trusted stands for a value, that is stated
+    first (R-TOOL-17)."""
+    ruled = ruling(view, call, spec)
+    by_risk = gates_call(view, spec, call)
+    packet = _packet(
         view,
         call,
         spec,
@@ -59,16 +64,21 @@ def action_packet(
         quorum=quorum,
         expires_at=expires_at,
         why=_why(view, call),
-        trigger=f"risk:{risk_of_call(view, spec, call).value}",
+        trigger=f"risk:{risk_of_call(view, spec, call).value}" if by_risk else ruled.rule,
         recommended="Approve only if every argument is what the goal needs.",
     )
+    if not ruled.findings:
+        return packet_bytes(packet)
+    stated = tuple(finding.sentence for finding in ruled.findings[:SHOWN_FACTS])
+    parts = {name: getattr(packet, name) for name in Packet.model_fields}
+    return packet_bytes(OriginPacket(**parts, stated_first=stated, policy=ruled.rule))
 
 
 def reconciliation_packet(
     view: View, call: Call, spec: ToolSpec, *, request: UUID, effect: str, queue: str, expires_at: datetime
 ) -> bytes:
     """The packet of a call of which nobody knows whether it happened (R-TOOL-9)."""
-    return _packet(
+    packet = _packet(
         view,
         call,
         spec,
@@ -82,6 +92,7 @@ def reconciliation_packet(
         why=f"The call was sent under key {call.key} and no answer came. It will not be repeated by itself.",
         recommended="Look at the other system: did it happen, or not?",
     )
+    return packet_bytes(packet)
 
 
 def question_packet(
@@ -151,10 +162,10 @@ def _packet(
     why: str,
     trigger: str,
     recommended: str,
-) -> bytes:
+) -> Packet:
     value = view.desk.json(call.arguments or "")
     cost = call_reserve(spec, granted=True, step=False).get("cost_usd", ZERO)
-    packet = Packet(
+    return Packet(
         request=str(request),
         run=str(view.manifest.run),
         kind=kind,
@@ -175,7 +186,6 @@ def _packet(
         expires_at=expires_at,
         who=WhoMayDecide(roles=("reviewer", "admin"), queue=queue, quorum=quorum),
     )
-    return packet_bytes(packet)
 
 
 def _goal(view: View) -> str:

@@ -168,7 +168,8 @@ class Counters(Value):
 
 class State(Value):
     """See the module. `exchanges` is a bounded window of links of the conversation; older ones live in the
-    trace."""
+    trace. `echoes` are the arguments that a model put into the tools of trusted facts, by fact; `foreseen`
+    the tools of changes that it asked for before it read anything untrusted, or that a person agreed to."""
 
     version: int = 0
     position: str
@@ -220,6 +221,8 @@ class State(Value):
     partial: bool = False
     expired: bool = False
     outcome: TerminalCode | None = None
+    echoes: Mapping[str, Hex] = {}
+    foreseen: tuple[str, ...] = ()
 
     def facts_in_order(self) -> list[tuple[str, Fact]]:
         """The facts as they were committed, oldest first: a stored mapping keeps no order of its own."""

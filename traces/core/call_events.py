@@ -26,7 +26,7 @@ class CallChecked(Body):
 
     kind: Literal["call_checked"] = "call_checked"
     call: str
-    step: Literal["registered", "arguments", "permitted", "budget", "risk", "approval"]
+    step: Literal["registered", "arguments", "permitted", "provenance", "budget", "risk", "approval"]
     decision: Literal["allow", "sandbox", "approval_required", "deny"]
     rule: str
     boundary: str

@@ -17,6 +17,7 @@ from orchestrator.core.interrupts import halting_for, refusal_said
 from orchestrator.core.nodes.act import not_run
 from orchestrator.core.nodes.base import Plain
 from orchestrator.core.rates import with_call
+from orchestrator.core.ruling import with_foreseen
 from orchestrator.core.state import Call, Counters, Repairing, State
 from orchestrator.core.step import Refused, Step, View, interrupted, say
 from orchestrator.core.tool import ToolSpec
@@ -71,6 +72,9 @@ class CheckTool(Plain):
             queue=view.state.queue[len(calls) :],
             malformed=_repaired(view.state, tuple(call.tool for call in calls)),
         )
+        if view.pins.policy is not None and front.call.grant is not None:
+            # A yes takes the tool into the plan; each further call is still judged by its own values.
+            state = with_foreseen(state, (front.call.tool,))
         return Step(state=state, outcome="eligible", said=tuple(said))
 
     def _companions(self, view: View, room: int, front: Examined) -> list[Examined]:

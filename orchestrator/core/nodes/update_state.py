@@ -73,8 +73,13 @@ def _commit(view: View, state: State, call: Call) -> tuple[State, Said]:
     if spec.mutating:
         key = action_key(call)
         confirmed = with_entry(confirmed, key, confirmed.get(key, 0) + 1)
+    echoes = state.echoes
+    if view.pins.policy is not None and spec.trust == "trusted" and call.by == "model" and call.arguments:
+        # What a model put into a trusted tool does not become trusted by coming back out of it.
+        echoes = with_entry(echoes, name, call.arguments)
     committed = state.evolve(
         facts=with_entry(state.facts, name, fact),
+        echoes=echoes,
         confirmed=confirmed,
         failures=tuple(f for f in state.failures if f.tool != call.tool),
         results=(*state.results, _result(view, call, "ok", text)),

@@ -1,0 +1,135 @@
+"""One spelling for what reads the same, and what a text says once it is decoded (R-TOOL-16).
+
+Everything here takes time in proportion to the text: no pattern can be made to look at it again and again.
+"""
+
+import base64
+import binascii
+import codecs
+import html
+import re
+from collections.abc import Callable, Iterable, Iterator
+from unicodedata import normalize
+from urllib.parse import unquote
+
+# What takes up no room on a screen: joiners, marks of direction, fillers, tags, selectors of variants.
+HIDDEN = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff]"
+)
+MOST_DECODED = 1_000_000
+_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{11,}={0,2}")
+_WRAPPED = re.compile(r"(?<=[A-Za-z0-9+/]{40})\r?\n(?=[A-Za-z0-9+/])")
+_HEX = re.compile(r"(?<![0-9A-Za-z])(?:(?:0x)?[0-9a-fA-F]{2}[ :,-]?){6,}(?![0-9A-Za-z])")
+_CODES = re.compile(r"(?<!\d)(?:\d{2,3}[ ,;]{1,2}){5,}\d{2,3}(?!\d)")
+_ESCAPE = re.compile(r"\\u\{?([0-9a-fA-F]{4})\}?|\\x([0-9a-fA-F]{2})")
+_QUOTED = re.compile(r"=([0-9A-F]{2})")
+_SPELT = re.compile(r" ?[\[({<]? ?\b(at|dot|punkt|slash|dash|hyphen|underscore)\b ?[\])}>]? ?")
+_SIGNS = {"at": "@", "dot": ".", "punkt": ".", "slash": "/", "underscore": "_"}
+_NOT_LETTERS = re.compile(r"[\W_]+")
+_ASCII = {code: None for code in range(128) if not chr(code).isalnum()}
+_ROUNDS = 2
+_LONGEST_SPELT = 200_000
+
+
+def normal(text: str) -> str:
+    """Compatibility forms, case and white space made one. What does not show stays: it tells values apart."""
+    if not text.isascii():
+        text = normalize("NFKC", text)
+    return " ".join(text.casefold().split())
+
+
+def skeleton(text: str) -> str:
+    """The letters and digits alone, without accents: what is left of a value however it is set out."""
+    if text.isascii():
+        return text.casefold().translate(_ASCII)
+    shown = HIDDEN.sub("", text)
+    return _NOT_LETTERS.sub("", normalize("NFKD", normalize("NFKC", shown).casefold()))
+
+
+def hides(text: str) -> bool:
+    """Whether it holds characters that do not show."""
+    return not text.isascii() and HIDDEN.search(text) is not None
+
+
+def layers(text: str) -> tuple[str, ...]:
+    """The text, and what it says when it is decoded, and what that says."""
+    found = [text]
+    for _ in range(_ROUNDS):
+        under = "\n".join(_bounded(_decoded(found[-1])))
+        if not under:
+            break
+        found.append(under)
+    return tuple(found)
+
+
+def rotated(text: str) -> str:
+    """The text in ROT13, which is its own way back."""
+    return codecs.encode(text, "rot13")
+
+
+def _bounded(parts: Iterable[str]) -> Iterator[str]:
+    room = MOST_DECODED
+    for part in parts:
+        if part and room > 0:
+            yield part[:room]
+            room -= len(part)
+
+
+def _decoded(text: str) -> Iterator[str]:
+    for marker, decode in _TOKENS:
+        if marker in text:
+            yield from (
+                told for token in text.split() if marker in token and (told := decode(token)) != token
+            )
+    joined = _WRAPPED.sub("", text)
+    yield from (_bytes_of(_from_base64, run) for run in _BASE64.findall(joined))
+    yield from (_bytes_of(_from_hex, run) for run in _HEX.findall(text))
+    yield from (_from_codes(run) for run in _CODES.findall(text))
+    if len(text) <= _LONGEST_SPELT and (spelt := _spelt(text)):
+        yield spelt
+
+
+def _unescaped(token: str) -> str:
+    return _ESCAPE.sub(lambda found: chr(int(found[1] or found[2], 16)), token)
+
+
+def _unquoted(token: str) -> str:
+    return _QUOTED.sub(lambda found: chr(int(found[1], 16)), token)
+
+
+_TOKENS: tuple[tuple[str, Callable[[str], str]], ...] = (
+    ("%", unquote),
+    ("&", html.unescape),
+    ("\\", _unescaped),
+    ("=", _unquoted),
+)
+
+
+def _bytes_of(decode: Callable[[str], bytes], run: str) -> str:
+    """What the run stands for, where that is text."""
+    try:
+        told = decode(run).decode()
+    except (ValueError, binascii.Error):
+        return ""
+    return told if told.isprintable() or all(sign.isprintable() or sign.isspace() for sign in told) else ""
+
+
+def _from_base64(run: str) -> bytes:
+    bare = run.rstrip("=").replace("-", "+").replace("_", "/")
+    return base64.b64decode(bare + "=" * (-len(bare) % 4))
+
+
+def _from_hex(run: str) -> bytes:
+    return bytes.fromhex(re.sub(r"0x|[ :,-]", "", run))
+
+
+def _from_codes(run: str) -> str:
+    codes = [int(code) for code in re.findall(r"\d+", run)]
+    return "".join(map(chr, codes)) if all(32 <= code < 127 for code in codes) else ""
+
+
+def _spelt(text: str) -> str:
+    """An address that is read out: ada at example dot org."""
+    told = _SPELT.sub(lambda found: _SIGNS.get(found[1], "-"), normal(text))
+    return told if "@" in told or "." in told else ""

@@ -1,0 +1,173 @@
+"""What the policy says of one call: the question of the eligibility chain between permission and budget.
+
+The pinned version rules, and beside it the newest where that is another: of two the stricter word holds
+(R-TOOL-4, R-TOOL-17). A tool of a change that the model asks for first after something untrusted was read is
+an addition to the plan (R-TOOL-18).
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from orchestrator.core.inputs import inputs
+from orchestrator.core.policy import ORIGINS, RANK, Decision, Leaf, Origin, Policy, argument_of, beneath
+from orchestrator.core.state import Call, State
+from orchestrator.core.step import View
+from orchestrator.core.task_scope import NAMED, Standing, TaskScope, scope_of, stands
+from orchestrator.core.tool import ToolSpec
+from orchestrator.core.tracing import Traced, Tracer, leaves
+
+ADDED = "added-after-untrusted"
+_WORDS = {
+    "untrusted_observation": "comes from untrusted output",
+    "model": "comes from nowhere but the model",
+    "trusted_fact": "comes from a trusted source",
+    "goal": "stands in the goal",
+    "plan": "stands in the workflow",
+    "person": "was given by a person",
+}
+_STANDINGS: Mapping[Standing, str] = {
+    "inside": "the task names it", "outside": "the task names another", "unnamed": "the task names none",
+}  # fmt: skip
+
+
+class Finding(NamedTuple):
+    """One leaf that a rule gates or denies, with the sentence that says why."""
+
+    decision: Decision
+    rule: str
+    version: int
+    origin: Origin
+    sentence: str
+
+
+class Ruling(NamedTuple):
+    """What the policy says of a call. `asked` False: no rule can say anything about its tool, nothing was
+    looked up. `findings` stand strictest first."""
+
+    asked: bool
+    decision: Decision = "allow"
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def rule(self) -> str:
+        """The rule that decided, with the version it stands in."""
+        if not self.findings:
+            return "no_rule"
+        return f"policy:{self.findings[0].version}:{self.findings[0].rule}"
+
+
+UNASKED = Ruling(asked=False)
+
+
+def ruling(view: View, call: Call, spec: ToolSpec) -> Ruling:
+    """Ask the pinned policy, and the newest where the commit has it."""
+    policies = [policy for policy in (view.pins.policy, view.headroom.policy) if policy is not None]
+    if view.pins.policy is None or not any(p.reaches(spec.name, mutating=spec.mutating) for p in policies):
+        return UNASKED
+    found: list[Finding] = []
+    seen = _leaves(view, call, spec)
+    for policy in policies:
+        found.extend(finding for leaf in seen if (finding := _of_leaf(policy, *leaf)) is not None)
+        if (added := _added(view, call, spec, policy)) is not None:
+            found.append(added)
+    found.sort(key=lambda finding: (-RANK[finding.decision], -ORIGINS.index(finding.origin)))
+    decision: Decision = found[0].decision if found else "allow"
+    return Ruling(True, decision, tuple(dict.fromkeys(found)))
+
+
+def tainted(state: State) -> bool:
+    """Whether anything untrusted has been read in this run."""
+    facts = any(fact.trust == "untrusted" for fact in state.facts.values())
+    return facts or any(failure.observation is not None for failure in state.failures)
+
+
+def foreseeing(view: View, state: State, tools: tuple[str, ...]) -> State:
+    """The state with the tools of changes that were asked for before anything untrusted was read."""
+    if view.pins.policy is None or tainted(state):
+        return state
+    specs = (view.pins.by_name.get(tool) for tool in tools)
+    return with_foreseen(state, tuple(s.name for s in specs if s is not None and s.mutating))
+
+
+def with_foreseen(state: State, tools: tuple[str, ...]) -> State:
+    """The state with these tools as part of the plan."""
+    fresh = [tool for tool in dict.fromkeys(tools) if tool not in state.foreseen]
+    return state.evolve(foreseen=(*state.foreseen, *fresh)) if fresh else state
+
+
+def _leaves(view: View, call: Call, spec: ToolSpec) -> list[tuple[str, Leaf]]:
+    """Each leaf as a policy sees it. Raises ContentMissing."""
+    value = view.desk.json(call.arguments or "")
+    if not spec.mutating and not _addressed(value):
+        return []
+    traced = Tracer(view, call).trace(value)
+    scope = _scope(view)
+    return [
+        (pointer, _leaf(call, spec, pointer, traced[pointer], _standing(view, traced[pointer], leaf, scope)))
+        for pointer, leaf in leaves(value, "")
+    ]
+
+
+def _leaf(call: Call, spec: ToolSpec, pointer: str, traced: Traced, standing: Standing) -> Leaf:
+    return Leaf(
+        tool=spec.name,
+        mutating=spec.mutating,
+        argument=argument_of(pointer),
+        kind=traced.kind,
+        sensitive=is_sensitive(spec, pointer),
+        origin=traced.source.origin,
+        standing=standing,
+        chosen="model" if call.by == "model" else "plan",
+        carries=traced.carries,
+    )
+
+
+def _addressed(value: Any) -> bool:
+    """Whether what only reads is given an address: nothing else of it can lead anything away."""
+    found: bool = "://" in str(value) or "www." in str(value)
+    return found
+
+
+def _standing(view: View, traced: Traced, leaf: Any, scope: TaskScope) -> Standing:
+    if traced.vouched:
+        return "inside"
+    return stands(traced.kind, leaf, scope, view.pins.boundary.scope, said=traced.said)
+
+
+def _scope(view: View) -> TaskScope:
+    """What the goal names, as it was pinned, and what the submitter answered since."""
+    held = view.manifest.scope or scope_of(view.manifest.goal)
+    if not view.state.answers:
+        return held
+    return held.with_answers(inputs(view.manifest.goal, view.state, view.desk))
+
+
+def is_sensitive(spec: ToolSpec, pointer: str) -> bool:
+    """Whether the tool declares it so; of a stranger's tool of which every argument is, also one it does not
+    name."""
+    if any(beneath(pointer, one) for one in spec.sensitive):
+        return True
+    properties = spec.input_schema.get("properties")
+    if spec.remote is None or not isinstance(properties, dict) or len(spec.sensitive) < len(properties):
+        return False
+    return bool(spec.sensitive)
+
+
+def _of_leaf(policy: Policy, pointer: str, leaf: Leaf) -> Finding | None:
+    rule = policy.rule_for(leaf)
+    if rule is None or rule.decision == "allow":
+        return None
+    named = f"; {_STANDINGS[leaf.standing]}" if leaf.kind in NAMED else ""
+    said = f"{pointer or 'The argument'} {_WORDS[leaf.origin]}{named}. {rule.reason}"
+    return Finding(rule.decision, rule.name, policy.version, leaf.origin, said)
+
+
+def _added(view: View, call: Call, spec: ToolSpec, policy: Policy) -> Finding | None:
+    """An addition to the plan: a change that was not foreseen when something untrusted was read."""
+    if policy.after_untrusted == "allow" or call.by != "model" or call.edited or not spec.mutating:
+        return None
+    planned = spec.name in view.state.foreseen or view.pins.boundary.scope.plans(spec.name)
+    if planned or not tainted(view.state):
+        return None
+    said = f"The model asks for {spec.name} only since it has read something untrusted."
+    return Finding(policy.after_untrusted, ADDED, policy.version, "untrusted_observation", said)

@@ -10,7 +10,8 @@ class EmergencyStop(models.Model):
     """A stop in force until it is lifted. `tenant` None with scope `global` stops everything.
 
     Scope `risk` stops nothing: it raises the tool `target` to the class `risk` for runs that are pinned to a
-    lower one (R-TOOL-4). It stands here because every commit reads what is in force from here.
+    lower one (R-TOOL-4). Scope `policy` names the newest policy by its digest, for runs that are pinned to
+    another. They stand here because every commit reads what is in force from here.
 
     Not a tenant table: every run must see a global stop, and the row says nothing about any tenant's data.
     """
@@ -29,7 +30,7 @@ class EmergencyStop(models.Model):
     class Meta:
         constraints = [
             models.CheckConstraint(
-                condition=Q(scope__in=["global", "tenant", "workflow", "tool", "risk"]),
+                condition=Q(scope__in=["global", "tenant", "workflow", "tool", "risk", "policy"]),
                 name="stop_scope_known",
             ),
             models.CheckConstraint(

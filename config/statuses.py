@@ -74,6 +74,10 @@ STATUS: dict[str, int] = {
     "name-taken": 409,
     "quarantined": 409,
     "webhook-off": 409,
+    "path-refused": 422,
+    "workspace-refused": 422,
+    "diff-refused": 422,
+    "workspace-moved": 409,
     # config
     "store-unavailable": 503,
 }

@@ -127,3 +127,27 @@ class WebhookOff(OrchestratorError):
     """The webhook {name} is off; turn it on first."""
 
     code = "webhook-off"
+
+
+class PathRefused(OrchestratorError):
+    """{path} is no name for a file of a workspace: {detail}."""
+
+    code = "path-refused"
+
+
+class WorkspaceRefused(OrchestratorError):
+    """The workspace cannot be so: {detail}."""
+
+    code = "workspace-refused"
+
+
+class DiffRefused(OrchestratorError):
+    """The diff is not applied: {detail}."""
+
+    code = "diff-refused"
+
+
+class WorkspaceMoved(OrchestratorError):
+    """The workspace is at {now}, and this was made for {base}; read it again."""
+
+    code = "workspace-moved"

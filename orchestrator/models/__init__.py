@@ -12,10 +12,12 @@ from orchestrator.models.catalogue import (
 from orchestrator.models.circuit import CircuitRow
 from orchestrator.models.expectation import Expectation
 from orchestrator.models.outside import CorpusDocument, CorpusPassage, MailDraft, Outside
+from orchestrator.models.policy import PolicyProposal, PolicyVersion
 from orchestrator.models.run import Dispatch, Intent, ManifestRow, Run, RunSignal, SignalReceipt
 from orchestrator.models.server import PrivatePlaces, ServerTool, ToolDefinition, ToolServer
 from orchestrator.models.stop import EmergencyStop
 from orchestrator.models.task import Task
+from orchestrator.models.workspace import FileContent, WorkspaceRevision
 
 __all__ = [
     "BoundaryVersion",
@@ -25,11 +27,14 @@ __all__ = [
     "Dispatch",
     "EmergencyStop",
     "Expectation",
+    "FileContent",
     "Intent",
     "MailDraft",
     "ManifestRow",
     "Outside",
     "PinSet",
+    "PolicyProposal",
+    "PolicyVersion",
     "PrivatePlaces",
     "PromptVersion",
     "RegistryVersion",
@@ -42,4 +47,5 @@ __all__ = [
     "ToolServer",
     "ToolVersion",
     "WorkflowVersion",
+    "WorkspaceRevision",
 ]

@@ -1,0 +1,110 @@
+"""Writing a run's files: a new state beside the old ones, made once a key (R-TOOL-19, R-TOOL-9)."""
+
+from collections.abc import Mapping
+from uuid import UUID
+
+from orchestrator.core.errors import WorkspaceMoved, WorkspaceRefused
+from orchestrator.core.workspace import MOST_REVISIONS, Tree, content_digest, replaced, tree_of
+from orchestrator.models import FileContent, WorkspaceRevision
+from orchestrator.queries.workspace import Held, made_by, newest, revision
+from tenancy.clock import database_now
+from tenancy.context import raw_cursor
+
+HANDED = "handed"
+
+
+def hand_in(tenant_id: UUID, run: UUID, files: Mapping[str, bytes]) -> Held:
+    """Keep the files that a task comes with, as revision 0. Joins the caller's transaction.
+
+    Raises PathRefused, WorkspaceRefused.
+    """
+    return _written(tenant_id, run, 0, HANDED, "handed", tree_of(files), files, "")
+
+
+def change_files(
+    tenant_id: UUID,
+    run: UUID,
+    *,
+    key: str,
+    base: str,
+    changes: Mapping[str, bytes | None],
+    summary: str,
+) -> Held:
+    """Make the next state of a run's files; the same key again is the state that it made. Joins the caller's
+    transaction.
+
+    `base` is the digest of the state that the changes were made for. Raises WorkspaceMoved where the files
+    are not in it any more, PathRefused, WorkspaceRefused.
+    """
+    done, now = _at(tenant_id, run, key, base)
+    if done is not None:
+        return done
+    tree = replaced(now.tree, changes)
+    put = {path: content for path, content in changes.items() if content is not None}
+    return _written(tenant_id, run, now.number + 1, key, "changed", tree, put, summary)
+
+
+def restore_files(tenant_id: UUID, run: UUID, *, key: str, base: str, number: int) -> Held:
+    """Make an earlier state the next one, once a key. Joins the caller's transaction.
+
+    Raises WorkspaceMoved, WorkspaceRefused, NotFound.
+    """
+    done, now = _at(tenant_id, run, key, base)
+    if done is not None:
+        return done
+    earlier = revision(run, number)
+    summary = f"as it was at revision {number}"
+    return _written(tenant_id, run, now.number + 1, key, "restored", earlier.tree, {}, summary)
+
+
+def _at(tenant_id: UUID, run: UUID, key: str, base: str) -> tuple[Held | None, Held]:
+    """What the key has made already, and the state it may be made from. One writer at a time."""
+    raw_cursor().execute(
+        "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"workspace:{tenant_id}:{run}",)
+    )
+    now = newest(run)
+    done = made_by(run, key)
+    if done is None and now.digest != base:
+        raise WorkspaceMoved(now=now.digest[:12], base=base[:12])
+    if done is None and now.number + 1 >= MOST_REVISIONS:
+        raise WorkspaceRefused(detail=f"it has been changed {MOST_REVISIONS} times")
+    return done, now
+
+
+def _written(
+    tenant_id: UUID,
+    run: UUID,
+    number: int,
+    key: str,
+    cause: str,
+    tree: Tree,
+    files: Mapping[str, bytes],
+    summary: str,
+) -> Held:
+    FileContent.objects.bulk_create(
+        [
+            FileContent(tenant_id=tenant_id, run_id=run, digest=digest, body=content)
+            for digest, content in {content_digest(one): one for one in files.values()}.items()
+        ],
+        ignore_conflicts=True,
+    )
+    row = WorkspaceRevision.objects.create(
+        tenant_id=tenant_id, run_id=run, number=number, key=key, cause=cause, digest=tree.digest,
+        tree=[entry.model_dump() for entry in tree.entries], summary=summary[:300], at=database_now(),
+    )  # fmt: skip
+    return Held(run=run, number=number, tree=tree, cause=cause, key=key, summary=row.summary, at=row.at)
+
+
+class RunFiles:
+    """A run's files for a call of a tool; inside the tenant's transaction."""
+
+    def __init__(self, tenant_id: UUID, run: UUID) -> None:
+        self._tenant, self._run = tenant_id, run
+
+    def change(self, *, key: str, base: str, changes: Mapping[str, bytes | None], summary: str) -> Held:
+        """As change_files."""
+        return change_files(self._tenant, self._run, key=key, base=base, changes=changes, summary=summary)
+
+    def restore(self, *, key: str, base: str, number: int) -> Held:
+        """As restore_files."""
+        return restore_files(self._tenant, self._run, key=key, base=base, number=number)

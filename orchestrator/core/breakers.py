@@ -114,6 +114,7 @@ _OVERRUN: Final = Words(
     "Nothing more is asked of it in this run.", "Have an administrator look at the model's profile.",
 )  # fmt: skip
 _UNKNOWN: Final = Words("Breaker", "{reason} {subject}", "What came next was not started.", "Read the trace.")
+MONEY: Final = "cost_usd"
 _BY_BOUNDARY: Final = ("repeated_call", "no_progress", "tool_errors")
 
 
@@ -131,8 +132,8 @@ def told_of(trip: Trip, setters: Setters) -> Told:
     """The trip in words."""
     words = _words(trip)
     figures = {
-        "limit": _figure(trip.limit), "actual": _figure(trip.actual), "reason": _readable(trip.reason),
-        "subject": _subject(trip),
+        "limit": _figure(trip, trip.limit), "actual": _figure(trip, trip.actual),
+        "reason": _readable(trip.reason), "subject": _subject(trip),
     }  # fmt: skip
     return Told(
         title=words.title, what=words.what.format(**figures), refused=words.refused.format(**figures),
@@ -211,12 +212,14 @@ def _words(trip: Trip) -> Words:
     return WORDS.get(trip.breaker, _UNKNOWN)
 
 
-def _figure(amount: Decimal | None) -> str:
-    return "no" if amount is None else plain(amount)
+def _figure(trip: Trip, amount: Decimal | None) -> str:
+    if amount is None:
+        return "no"
+    return f"${plain(amount)}" if trip.reason == MONEY else plain(amount)
 
 
 def _readable(word: str) -> str:
-    return word.replace("_", " ")
+    return "cost" if word == MONEY else word.replace("_", " ")
 
 
 def _subject(trip: Trip) -> str:

@@ -56,7 +56,7 @@ def test_the_limit_has_an_owner(tripped: Trip, setter: str) -> None:
 
 def test_a_gate_says_what_was_needed_and_what_was_left() -> None:
     told = told_of(trip("budget_gate", "cost_usd", limit="0.0100", actual="0.25"), SETTERS)
-    assert told.what == "the next step needed 0.25 of cost usd, and 0.01 was left"
+    assert told.what == "the next step needed $0.25 of cost, and $0.01 was left"
 
 
 def test_a_gate_that_foresaw_the_end_says_so_and_whose_limit_it_was() -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from budgets.core.dimension import Dimension
 from orchestrator.core.reasons import SENTENCES, in_words
 
 
@@ -18,6 +19,11 @@ from orchestrator.core.reasons import SENTENCES, in_words
 )
 def test_a_reason_is_a_sentence_and_what_people_wrote_stays(reason: str, said: str) -> None:
     assert in_words(reason) == said
+
+
+@pytest.mark.parametrize("limit", Dimension)
+def test_every_limit_of_a_run_has_a_sentence_for_when_it_is_reached(limit: Dimension) -> None:
+    assert limit in SENTENCES
 
 
 def test_no_sentence_holds_a_word_of_the_machine() -> None:

@@ -23,7 +23,6 @@ from django.utils import timezone
 from django.utils.cache import add_never_cache_headers, patch_vary_headers
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.module_loading import import_string
-from django.views.decorators.http import require_POST
 
 from tenancy.core.errors import Forbidden, InterlockError, NotFound
 from tenancy.core.roles import SCOPES, Authority, Role, Scope
@@ -95,6 +94,24 @@ def page(*scopes: Scope) -> Callable[[View[P]], Door[P]]:
             return response
 
         return door
+
+    return decorate
+
+
+def posted(home: str, *places: str) -> Callable[[Door[P]], Door[P]]:
+    """A page that only takes forms. Whoever opens its address, or loads again what it answered, is led to the
+    page called `home`, with those `places` of the address that it has too (303).
+    """
+
+    def decorate(door: Door[P]) -> Door[P]:
+        @wraps(door)
+        def only(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
+            if request.method == "POST":
+                return door(request, *args, **kwargs)
+            where = resolve_url(home, **{place: kwargs[place] for place in places})
+            return HttpResponseRedirect(where, status=303)
+
+        return only
 
     return decorate
 
@@ -197,7 +214,7 @@ def back(request: HttpRequest, otherwise: str = "/") -> HttpResponseRedirect:
     return HttpResponseRedirect(wanted if fine else resolve_url(otherwise))
 
 
-@require_POST
+@posted("overview")
 @page()
 def switch(request: PageRequest) -> HttpResponse:
     """Look at another of one's tenants from now on. 404 for a tenant that is not one's own (R-SEC-1)."""

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 import orjson
-from django.http import HttpResponse
+from django.http import HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.utils.http import url_has_allowed_host_and_scheme
 
@@ -23,6 +23,10 @@ from approvals.views.words import ANSWER, EDIT, Edited, answer_schema, edited
 from tenancy.core.roles import Scope
 from tenancy.core.schema_form import Faults, SchemaForm, schema_form
 from tenancy.pages import PageRequest
+
+TIMES: Final = (
+    ("15", "15 minutes"), ("60", "1 hour"), ("240", "4 hours"), ("morning", "until tomorrow, 9:00"),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +77,11 @@ class Shown:
     desk: Desk | None = None
     reader: UUID | None = None
     manages: bool = False
+
+    @property
+    def times(self) -> tuple[tuple[str, str], ...]:
+        """How long it can be put aside: what a form says, and in words."""
+        return TIMES
 
     @property
     def agreed(self) -> UUID | None:
@@ -161,6 +170,13 @@ def card_answer(request: PageRequest, context: dict[str, Any], *, status: int = 
     answer = render(request, "approvals/_card.html", context, status=status)
     answer["Interlock-Card"] = str(context["shown"].card.request.id)
     return answer
+
+
+def go_on(request: PageRequest, where: str) -> HttpResponse:
+    """Send the browser on; one that asked by script is told to go itself."""
+    if request.headers.get("HX-Request") is None:
+        return HttpResponseRedirect(where)
+    return HttpResponse(headers={"HX-Redirect": where})
 
 
 def way_of(request: PageRequest) -> dict[str, Any]:

@@ -11,9 +11,9 @@ from urllib.parse import urlencode
 from uuid import UUID
 
 from django.contrib import messages
-from django.http import HttpResponse, HttpResponseRedirect
+from django.http import HttpResponse
 from django.shortcuts import render, resolve_url
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods
 
 from approvals.actions import Word, decide
 from approvals.core.errors import AlreadyDecided, DecisionInvalid, Expired, NotYours, PacketChanged
@@ -21,13 +21,14 @@ from approvals.core.lifecycle import DecisionKind
 from approvals.core.policy import Rule
 from approvals.models import Request
 from approvals.queries.card import Card
-from approvals.views.cards import Notice, Preview, card_answer, previewed, shown_card, way_back, way_of
+from approvals.views.cards import Notice, Preview, card_answer, go_on, previewed, shown_card, way_back, way_of
+from approvals.views.handling import handle_here
 from approvals.views.words import FormFaulty, NotReviewed, NotSaid, agreed_edit, edit_of, row_id, word_of
 from tenancy.context import tenant
 from tenancy.core.errors import InterlockError
 from tenancy.core.roles import Scope
 from tenancy.marks import mark_now
-from tenancy.pages import PageRequest, page
+from tenancy.pages import PageRequest, page, posted
 
 SAID: Mapping[DecisionKind, str] = {
     DecisionKind.APPROVE: "Approved.",
@@ -49,9 +50,12 @@ PANELS = {"edit": "edit", "review": "edit", "reject": "reject", "cancel": "cance
 @page(Scope.READ)
 def approval(request: PageRequest, request_id: UUID) -> HttpResponse:
     """The request, or a word on it: then on to the next request, or the card again with what stands in the
-    way: 403 not yours, 409 decided before or changed, 410 too late, 422 a word that does not fit.
+    way: 403 not yours, 409 decided before or changed, 410 too late, 422 a word that does not fit. What is
+    done with it besides deciding (`do`) comes here too.
     """
-    return _decide(request, request_id) if request.method == "POST" else _read(request, request_id)
+    if request.method != "POST":
+        return _read(request, request_id)
+    return handle_here(request, request_id) if "do" in request.POST else _decide(request, request_id)
 
 
 def _read(request: PageRequest, request_id: UUID) -> HttpResponse:
@@ -78,14 +82,7 @@ def _decide(request: PageRequest, request_id: UUID) -> HttpResponse:
     except (NotYours, AlreadyDecided, PacketChanged, Expired, DecisionInvalid) as error:
         return _refused(request, request_id, error)
     messages.success(request, _told(settled, word.kind))
-    return _go(request, _onwards(request, request_id))
-
-
-def _go(request: PageRequest, where: str) -> HttpResponse:
-    """Send the browser on; one that asked by script is told to go itself."""
-    if request.headers.get("HX-Request") is None:
-        return HttpResponseRedirect(where)
-    return HttpResponse(headers={"HX-Redirect": where})
+    return go_on(request, _onwards(request, request_id))
 
 
 def _in_vain(card: Card) -> Word:
@@ -98,7 +95,7 @@ def _in_vain(card: Card) -> Word:
     return Word(kind=card.fitting[0], packet_digest="")
 
 
-@require_POST
+@posted("approval", "request_id")
 @page(Scope.READ)
 def preview(request: PageRequest, request_id: UUID) -> HttpResponse:
     """What an edit would change, as it is typed: a fragment; without script the whole page."""

@@ -1,26 +1,24 @@
-"""POST /approvals/<id>/handle: claim, give, put aside, remark; nothing of it decides (R-APPR-9)."""
+"""What a form at /approvals/<id> does besides deciding: claim, give, put aside, remark (R-APPR-9)."""
 
 from collections.abc import Mapping
 from datetime import datetime, time, timedelta
 from uuid import UUID
 
 from django.contrib import messages
-from django.http import HttpResponse, HttpResponseRedirect
+from django.http import HttpResponse
 from django.shortcuts import resolve_url
 from django.utils import timezone
-from django.views.decorators.http import require_POST
 
 from approvals.actions.handling import Wish, handle
 from approvals.core.errors import AlreadyDecided, DecisionInvalid, NotYours
 from approvals.core.handling import Handle
-from approvals.views.cards import Notice, card_answer, shown_card, way_back, way_of
+from approvals.views.cards import TIMES, Notice, card_answer, go_on, shown_card, way_back, way_of
 from approvals.views.words import row_id
 from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.errors import InterlockError
-from tenancy.core.roles import Scope
 from tenancy.marks import mark_now
-from tenancy.pages import PageRequest, page
+from tenancy.pages import PageRequest
 
 DONE: Mapping[Handle, str] = {
     Handle.CLAIM: "It is yours now. Others can still decide it.",
@@ -30,14 +28,12 @@ DONE: Mapping[Handle, str] = {
     Handle.WAKE: "It stands before you again.",
     Handle.COMMENT: "Your remark stands at the request.",
 }
-MINUTES = (15, 60, 240)
 MORNING = time(9)
 
 
-@require_POST
-@page(Scope.READ)
 def handle_here(request: PageRequest, request_id: UUID) -> HttpResponse:
-    """Do it, and go on where one was; the card again with what stands in the way: 403, 409, 422."""
+    """Do it, and go on where one was; the card again with what stands in the way and what was typed: 403,
+    409, 422."""
     member = request.member
     with tenant(member.tenant.id):
         now = database_now()
@@ -50,7 +46,7 @@ def handle_here(request: PageRequest, request_id: UUID) -> HttpResponse:
     where = way_back(request)
     if where.startswith("/approvals?") and wish.kind is not Handle.SNOOZE:
         where = f"{where}&open={request_id}"
-    return HttpResponseRedirect(where or resolve_url("approval", request_id))
+    return go_on(request, where or resolve_url("approval", request_id))
 
 
 def _wish(request: PageRequest, now: datetime) -> Wish:
@@ -69,8 +65,8 @@ def _until(said: str, now: datetime) -> datetime | None:
     if said == "morning":
         local = timezone.localtime(now) + timedelta(days=1)
         return timezone.make_aware(datetime.combine(local.date(), MORNING))
-    minutes = [one for one in MINUTES if str(one) == said]
-    return now + timedelta(minutes=minutes[0]) if minutes else None
+    fits = said.isdigit() and said in dict(TIMES)
+    return now + timedelta(minutes=int(said)) if fits else None
 
 
 def _refused(request: PageRequest, request_id: UUID, error: InterlockError) -> HttpResponse:
@@ -79,5 +75,5 @@ def _refused(request: PageRequest, request_id: UUID, error: InterlockError) -> H
         seq = str(mark_now())
         shown = shown_card(request.member, request_id, **way_of(request))
     notice = Notice(tone="error", title="Nothing was done.", text=str(error))
-    context = {"shown": shown, "notice": notice, "seq": seq, "remark": request.POST.get("text", "")}
+    context = {"shown": shown, "notice": notice, "seq": seq, "wished": request.POST}
     return card_answer(request, context, status=status)

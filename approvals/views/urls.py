@@ -2,12 +2,11 @@
 
 from django.urls import path
 
-from approvals.views import deciding, handling, inbox, together
+from approvals.views import deciding, inbox, together
 
 urlpatterns = [
     path("approvals", inbox.inbox, name="approvals"),
     path("approvals/together", together.side_by_side, name="approvals-together"),
     path("approvals/<uuid:request_id>", deciding.approval, name="approval"),
     path("approvals/<uuid:request_id>/preview", deciding.preview, name="approval-preview"),
-    path("approvals/<uuid:request_id>/handle", handling.handle_here, name="approval-handle"),
 ]

@@ -10,7 +10,7 @@ from django import forms
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods
 
 from budgets.actions import (
     change_ceilings,
@@ -38,7 +38,7 @@ from tenancy.context import raw_cursor, tenant
 from tenancy.core.errors import Stale
 from tenancy.core.roles import Scope
 from tenancy.directory import names_of
-from tenancy.pages import PageRequest, page, require
+from tenancy.pages import PageRequest, page, posted, require
 
 DAYS = 30
 SHARES = 12
@@ -102,7 +102,7 @@ def budgets(request: PageRequest) -> HttpResponse:
     return _shown(request)
 
 
-@require_POST
+@posted("budgets")
 @page(Scope.READ)
 def rates(request: PageRequest) -> HttpResponse:
     """Set the limits of admission."""

@@ -6,7 +6,7 @@ from uuid import UUID
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_safe
 
 from approvals.views.cards import Shown, shown_card
 from orchestrator.core.terminal import Status
@@ -25,7 +25,7 @@ from orchestrator.views.tabs import TABS, body_of, rail_of
 from tenancy.context import tenant
 from tenancy.core.errors import NotFound
 from tenancy.core.roles import Scope
-from tenancy.pages import PageRequest, page, require
+from tenancy.pages import PageRequest, page, posted, require
 from traces.exports.jsonl import export
 
 
@@ -112,7 +112,7 @@ def ask(request: PageRequest, run_id: UUID) -> HttpResponse:
         return render(request, "orchestrator/ask.html", context, status=422 if fault else 200)
 
 
-@require_POST
+@posted("run", "run_id")
 @page(Scope.READ)
 def replayed(request: PageRequest, run_id: UUID) -> HttpResponse:
     """Feed the recorded events to the core again and compare; nothing is called, nothing changes."""

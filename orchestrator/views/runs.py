@@ -8,7 +8,7 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.http import urlencode
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_safe
 
 from orchestrator.actions import signalling
 from orchestrator.core.terminal import TERMINAL_STATUSES, Status, TerminalCode
@@ -20,7 +20,7 @@ from tenancy.core.errors import InterlockError
 from tenancy.core.roles import Scope
 from tenancy.doors import uuid_or_none
 from tenancy.marks import mark_now
-from tenancy.pages import PageRequest, page, require
+from tenancy.pages import PageRequest, page, posted, require
 
 WORDS: Final = {"needs": "Needs people", "active": "Active", "problems": "Problems", "all": "All"}
 LABELS: Final = {
@@ -127,7 +127,7 @@ class Asked:
     said: str
 
 
-@require_POST
+@posted("runs")
 @page(Scope.READ)
 def bulk(request: PageRequest) -> HttpResponse:
     """Ask the same of many runs: first what would happen, exactly; then, with a reason, each by its own."""

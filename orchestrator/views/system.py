@@ -8,7 +8,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_safe
 
 from orchestrator.actions import reviewing, stopping
 from orchestrator.actions.circuits import reset_circuit, setting_now
@@ -23,7 +23,7 @@ from tenancy.context import tenant
 from tenancy.core.errors import NotFound
 from tenancy.core.roles import Scope
 from tenancy.directory import names_of
-from tenancy.pages import PageRequest, page, require
+from tenancy.pages import PageRequest, page, posted, require
 
 EVERYTHING = "tenant:"
 LONGEST = 500
@@ -53,7 +53,7 @@ def system(request: PageRequest) -> HttpResponse:
         return _shown(request, StopForm(choices=_choices(request)))
 
 
-@require_POST
+@posted("system")
 @page(Scope.OPERATE)
 def stop(request: PageRequest) -> HttpResponse:
     """Put a stop in force: before the next effect of any run it concerns."""
@@ -70,7 +70,7 @@ def stop(request: PageRequest) -> HttpResponse:
     return redirect("system")
 
 
-@require_POST
+@posted("system")
 @page(Scope.OPERATE)
 def lift(request: PageRequest, stop_id: UUID) -> HttpResponse:
     """Take one of the tenant's own stops out of force. What a tool's own page has set is lifted there."""
@@ -114,7 +114,7 @@ def circuit(request: PageRequest, circuit_id: UUID) -> HttpResponse:
     return render(request, "tools/circuit.html", context, status=422 if fault else 200)
 
 
-@require_POST
+@posted("system")
 @page(Scope.ADMIN)
 def reviewed(request: PageRequest, run_id: UUID) -> HttpResponse:
     """Write down what a review of a run that a safety rule closed has found."""

@@ -6,7 +6,7 @@ from django import forms
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_safe
 
 from orchestrator.actions.workflows import compile_source, publish_source, retire_workflow
 from orchestrator.core.drawing import picture
@@ -27,7 +27,7 @@ from tenancy.context import tenant
 from tenancy.core.errors import NotFound
 from tenancy.core.roles import Scope
 from tenancy.directory import names_of
-from tenancy.pages import PageRequest, page
+from tenancy.pages import PageRequest, page, posted
 from tenancy.shapes import known
 
 
@@ -106,7 +106,7 @@ def publish(request: PageRequest) -> HttpResponse:
     return redirect("workflow", slug=done.version.slug)
 
 
-@require_POST
+@posted("workflow", "slug")
 @page(Scope.ADMIN)
 def retire(request: PageRequest, slug: str, number: int) -> HttpResponse:
     """Take a version out of choice."""

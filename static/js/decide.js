@@ -17,6 +17,26 @@ function disarm() {
 const resting = () => Date.now() < armedAt;
 const typed = (form) => form.querySelector("[data-typed]");
 
+// What a reader has opened, chosen, typed and focused in a part of the card outlives reading it again.
+const fields = (root) => [...root.querySelectorAll("input:not([type=hidden], [type=submit]), textarea, select")];
+const stops = (root) => [...root.querySelectorAll("a, button, input, select, textarea, summary")];
+const named = (one) => one.id || [one.tagName, one.name, one.value, one.dataset.key, one.matches("summary") && one.firstChild?.data].join();
+const changed = (one) => one.type === "checkbox" ? one.checked !== one.defaultChecked : one.matches("select") ? one.selectedIndex !== Math.max(0, [...one.options].findIndex((choice) => choice.defaultSelected)) : one.value !== one.defaultValue;
+const place = (one) => one.id || `${one.form?.getAttribute("action")} ${one.name}`;
+function keep(old) {
+  const had = old.contains(document.activeElement) && named(document.activeElement);
+  const open = [...old.querySelectorAll("details")].map((one) => [named(one.firstElementChild), one.open]);
+  const said = fields(old).filter(changed).map((one) => [place(one), one.type === "checkbox" ? one.checked : one.value]);
+  return (fresh) => {
+    for (const [which, state] of open) for (const one of fresh.querySelectorAll("details")) if (named(one.firstElementChild) === which && one.open !== state) [one.open, one.dataset.kept] = [state, ""];
+    for (const [where, value] of said) for (const one of fields(fresh)) if (place(one) === where) {
+      one[one.type === "checkbox" ? "checked" : "value"] = value;
+      one.dispatchEvent(new Event("input", { bubbles: true }));
+    }
+    if (had) stops(fresh).find((one) => named(one) === had)?.focus({ preventScroll: true });
+  };
+}
+let restore = null;
 // Read the card again, or the part of it that decides.
 function reread(part = "", why = "") {
   const at = card(), target = part ? at?.querySelector(part) : at;
@@ -39,7 +59,7 @@ async function look(button) {
   } catch { tell(FAR); } finally { looked = false; }
 }
 const old = () => ["stale", "reconnecting"].includes(document.documentElement.dataset.link);
-const touched = () => [...bar()?.querySelectorAll("input:not([type=hidden]), textarea, select") ?? []].some((one) => one.type === "checkbox" ? one.checked !== one.defaultChecked : one.matches("select") ? [...one.options].some((choice) => choice.selected !== choice.defaultSelected) : one.value !== one.defaultValue);
+const touched = () => Boolean(bar()) && fields(bar()).some(changed);
 
 function stop(event) { event.preventDefault(); event.stopImmediatePropagation(); }
 document.addEventListener("click", (event) => {
@@ -73,6 +93,7 @@ const press = (value) => {
 
 // A panel that opens takes the focus to its first field, and the other one closes.
 document.addEventListener("toggle", ({ target: panel }) => {
+  if ("kept" in panel.dataset) return void delete panel.dataset.kept;
   if (!panel.matches("[data-card] .panel") || !panel.open) return;
   for (const other of document.querySelectorAll("[data-card] .panel[open]")) if (other !== panel) other.open = false;
   if (!panel.querySelector("[aria-invalid]")) panel.querySelector("textarea, select, input:not([type=hidden])")?.focus();
@@ -93,10 +114,11 @@ settle();
 
 // A refused word comes back as the card, in its place; an answer that is no card is not for this page.
 document.addEventListener("htmx:beforeSwap", ({ detail }) => {
-  if (!detail.elt.closest?.("[data-card]")) return;
+  if (!detail.target.closest?.("[data-card]")) return;
   const preview = detail.target.matches("[data-changing]");
   if (preview || detail.xhr.getResponseHeader("Interlock-Card")) [detail.shouldSwap, detail.isError] = [true, false];
   else { detail.shouldSwap = false; location.assign(card().dataset.reads); }
+  if (!preview) restore = keep(detail.target);
   if (preview) kept = [...detail.target.querySelectorAll("[data-typed]")].map((one) => [one.id, one.value]);
 });
 let kept = [];
@@ -106,6 +128,9 @@ document.addEventListener("htmx:sendError", ({ detail }) => {
 document.addEventListener("htmx:afterSwap", ({ detail }) => {
   for (const [id, value] of kept) { const field = document.getElementById(id); if (field) field.value = value; }
   kept = [];
+  // The part that was read again stands where the old one stood; its id is the same.
+  if (restore && card()) restore(document.getElementById(detail.target.id) ?? card());
+  restore = null;
   disarm();
   settle();
   if (detail.target.matches("[data-card]") || detail.elt.matches?.("[data-card]")) card()?.querySelector("[data-errors]")?.focus();
@@ -119,6 +144,7 @@ document.addEventListener("interlock:changed", () => {
     // What was typed stays to be read; what was not begun cannot be begun any more.
     for (const one of card().querySelectorAll(".decide .panel:not([open])")) one.hidden = true;
     for (const one of card().querySelectorAll(":is(.decide, .handle) :is(button, input, textarea, select)")) if (one.name !== "text" && one.value !== "comment") one.disabled = true;
+    if (!document.activeElement || document.activeElement.disabled || document.activeElement.closest("[hidden]")) state.focus({ preventScroll: true });
     urge("This request was just settled by somebody else.");
   } else if (state && state.dataset.words !== card().dataset.words) {
     card().dataset.words = state.dataset.words;
@@ -128,11 +154,11 @@ document.addEventListener("interlock:changed", () => {
   const held = card()?.querySelector(".held"), desk = card()?.querySelector(".handle");
   if (held && desk && held.dataset.handled !== card().dataset.handled) {
     card().dataset.handled = held.dataset.handled;
-    if (![...desk.querySelectorAll("textarea")].some((one) => one.value !== one.defaultValue)) reread(`#${desk.id}`);
+    reread(`#${desk.id}`);
   }
 });
 // Its time is up: what can be said now is another thing.
-document.addEventListener("interlock:due", () => { if (card() && !shut() && !touched()) reread(); });
+document.addEventListener("interlock:due", () => { if (card() && !shut()) reread(); });
 disarm();
 
 // After a decision the next request has the focus; never its buttons.

@@ -8,7 +8,7 @@ from django import forms
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods
 
 from tenancy.actions import create_key, revoke_key
 from tenancy.clock import database_now
@@ -17,7 +17,7 @@ from tenancy.core.roles import SCOPES, Role, Scope
 from tenancy.directory import FRESH_KEY_DOMAIN
 from tenancy.directory import keys as found_keys
 from tenancy.models import ApiKey
-from tenancy.pages import PageRequest, page, require
+from tenancy.pages import PageRequest, page, posted, require
 
 LIVES = (("1", "a day"), ("7", "a week"), ("30", "30 days"), ("90", "90 days"), ("365", "a year"))
 
@@ -60,7 +60,7 @@ def keys(request: PageRequest) -> HttpResponse:
     return _shown(request, made={"key": made.key, "clear": made.clear})
 
 
-@require_POST
+@posted("keys")
 @page(Scope.ADMIN)
 def revoke(request: PageRequest, key_id: UUID) -> HttpResponse:
     """Revoke a key; its row stays. Raises NotFound."""

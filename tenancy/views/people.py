@@ -11,7 +11,7 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_safe
 
 from tenancy.actions.people import Limits, change_limits, may_get_link, note_link, remove_role
 from tenancy.actions.people import invite as invite_person
@@ -21,7 +21,7 @@ from tenancy.core.roles import SCOPES, Role, Scope
 from tenancy.directory import admins
 from tenancy.directory import people as found_people
 from tenancy.models import Membership, Person
-from tenancy.pages import PageRequest, page, problem
+from tenancy.pages import PageRequest, page, posted, problem
 
 ROLES = {
     Role.OPERATOR: "operator: submits, pauses, resumes and cancels",
@@ -78,7 +78,7 @@ def people(request: PageRequest) -> HttpResponse:
     return _shown(request)
 
 
-@require_POST
+@posted("people")
 @page(Scope.ADMIN)
 def invite(request: PageRequest) -> HttpResponse:
     """Add somebody; who is new gets a link, shown once, that sets their password."""
@@ -100,7 +100,7 @@ def invite(request: PageRequest) -> HttpResponse:
     return redirect("people")
 
 
-@require_POST
+@posted("people")
 @page(Scope.ADMIN)
 def link(request: PageRequest, person_id: UUID) -> HttpResponse:
     """A new link for somebody who never used theirs."""
@@ -112,7 +112,7 @@ def link(request: PageRequest, person_id: UUID) -> HttpResponse:
     return _linked(request, found)
 
 
-@require_POST
+@posted("people")
 @page(Scope.ADMIN)
 def limits(request: PageRequest, member_id: UUID) -> HttpResponse:
     """Set how far one membership reaches."""
@@ -130,7 +130,7 @@ def limits(request: PageRequest, member_id: UUID) -> HttpResponse:
     return redirect("people")
 
 
-@require_POST
+@posted("people")
 @page(Scope.ADMIN)
 def remove(request: PageRequest, member_id: UUID) -> HttpResponse:
     """Take a role from somebody."""

@@ -5,6 +5,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from approvals.actions import Word, decide
+from approvals.actions.handling import Wish, handle
+from approvals.core.handling import Handle
 from approvals.core.lifecycle import DecisionKind
 from approvals.models import Request
 from tenancy.context import tenant
@@ -192,3 +194,34 @@ def test_no_digit_decides_a_card_that_a_narrow_window_does_not_show(page_as: Pag
     page.keyboard.type("1")
     expect(page.locator("#notice, .notices, [role=status]").first).to_be_attached()
     expect(page.get_by_text("Approved.").first).to_be_visible()
+
+
+@proves("R-UI-3", part="the card on a run's page follows, and keeps what its reader does")
+def test_the_card_on_a_run_s_page_follows_and_loses_nothing(page_as: PageAs, world: World) -> None:
+    request = at_the_gate(world, "A-1003")
+    page = opened(page_as("reviewer"), f"/runs/{request.run_id}")
+    expect(page.locator("#pill")).to_have_attribute("data-pill", "live")
+    expect(page.locator(f"#card-agreed-{request.id}")).to_have_text("0 of 2 agreed")
+    page.locator(".handle summary").click()
+    remark = page.locator(f"#remark-{request.id}")
+    remark.fill("half a sen")
+    page.locator("select[name=until]").select_option("60")
+    page.locator("details:has(> dl.evidence) > summary").click()
+    remark.focus()
+    wish = Wish(kind=Handle.CLAIM)
+    handle(world.id, request.id, world.people.second_approver.principal.id, wish)
+    expect(page.locator(f"#card-held-{request.id}")).to_have_text("with the reviewer")
+    expect(page.locator("[value=claim]")).to_have_count(0)
+    expect(remark).to_have_value("half a sen")
+    expect(remark).to_be_focused()
+    expect(page.locator("select[name=until]")).to_have_value("60")
+    world.decide(request, world.people.second_approver)
+    expect(page.locator(f"#card-agreed-{request.id}")).to_have_text("1 of 2 agreed")
+    expect(page.locator("dl.evidence")).to_be_visible()
+    page.locator("[value=approve]").focus()
+    world.decide(request, world.people.admin)
+    expect(page.locator(f"#card-chip-{request.id}")).to_contain_text("Decided")
+    expect(page.locator(f"#card-due-{request.id}")).to_contain_text("Was due")
+    expect(page.locator("[value=approve]")).to_be_disabled()
+    expect(page.locator(f"#card-state-{request.id}")).to_be_focused()
+    expect(remark).to_have_value("half a sen")

@@ -311,7 +311,8 @@ def test_nobody_decides_on_their_own_request(desk: Desk) -> None:
     client, page = card(admin, request)
     assert "Nobody decides on their own run." in words(page)
     deciding = [form for form in forms_of(page) if form.action.startswith(f"/approvals/{request.id}")]
-    assert {form.action for form in deciding} == {f"/approvals/{request.id}/handle"}
+    assert {form.action for form in deciding} == {f"/approvals/{request.id}"}
+    assert {name for form in deciding for name, _ in form.buttons} == {"do"}
     others = form_with(card(desk.house.people.approver, request)[1], "approve")
     answer = others.send(client, "approve", typed="150")
     assert answer.status_code == 403

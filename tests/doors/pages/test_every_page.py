@@ -91,9 +91,11 @@ def test_nobody_sees_a_page_without_signing_in(world: World, route: str) -> None
     nobody = Client(headers={"accept": "text/html"})
     for ask in (nobody.get, nobody.post):
         answer = ask(address(route, nothing()))
-        assert answer.status_code in (302, 401, 405), route
+        assert answer.status_code in (302, 303, 401, 405), route
         if answer.status_code == 302:
             assert answer["Location"].startswith("/account/login/"), route
+        if answer.status_code == 303:
+            assert nobody.get(answer["Location"])["Location"].startswith("/account/login/"), route
 
 
 @proves("R-SEC-1", part="every page with foreign ids")
@@ -106,17 +108,38 @@ def test_a_foreign_thing_is_answered_like_a_missing_one(world: World) -> None:
                 ask(address(route, things), {"reason": "because"}) for things in (theirs, none)
             )
             assert foreign.status_code == missing.status_code, route
-            assert foreign.status_code in (404, 405, 422), route
+            assert foreign.status_code in (303, 404, 405, 422), route
+            if foreign.status_code == 303:
+                ways = [one["Location"] for one in (foreign, missing)]
+                assert told_text(ways[0], theirs) == told_text(ways[1], none), route
+                assert {stranger.get(way).status_code for way in ways} <= {200, 404}, route
             if foreign.status_code == 404:
                 assert told(foreign, theirs) == told(missing, none), route
 
 
 def told(answer: object, things: dict[str, str]) -> str:
     """The page without the things that were asked for."""
-    source = alike(answer, UUID(int=0))
+    return told_text(alike(answer, UUID(int=0)), things)
+
+
+def told_text(source: str, things: dict[str, str]) -> str:
+    """A text without the things that were asked for."""
     for thing in things.values():
         source = source.replace(thing, "THING")
     return source
+
+
+@proves("R-UI-11", part="no address leads to an empty page")
+def test_whoever_opens_the_address_of_a_form_is_led_to_its_page(world: World) -> None:
+    admin, things = at(world.people.admin), belongings(world)
+    led = []
+    for route in EVERY:
+        answer = admin.get(address(route, things))
+        assert answer.status_code != 405, f"{route} takes forms alone: put it under `posted`"
+        if answer.status_code == 303:
+            led.append(route)
+            assert admin.get(answer["Location"]).status_code == 200, route
+    assert {"system/stop", "budgets/rates", "runs/bulk", "approvals/<uuid:request_id>/preview"} <= set(led)
 
 
 @proves("R-UI-11", part="a label leads to its own field")

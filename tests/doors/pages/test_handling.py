@@ -88,5 +88,47 @@ def test_who_may_not_decide_sees_no_button_and_is_refused(desk: Desk) -> None:
     page = client.get(f"/approvals/{request.id}").content.decode()
     for word in ("claim", "snooze", "assign", "comment"):
         assert f'value="{word}"' not in page
-        answer = client.post(f"/approvals/{request.id}/handle", {"do": word, "text": "a"})
+        answer = client.post(f"/approvals/{request.id}", {"do": word, "text": "a"})
         assert answer.status_code == 403
+
+
+@proves("R-UI-11", part="a refused wish comes back with what was typed")
+def test_a_wish_that_is_refused_comes_back_at_the_card_with_what_was_chosen(desk: Desk) -> None:
+    people, request = desk.house.people, desk.ask(expires_in=timedelta(minutes=30))
+    run = f"/runs/{request.run_id}"
+    client = browser(people.approver)
+    form = form_with(client.get(f"/approvals/{request.id}", {"back": run}), "snooze")
+    answer = form.send(client, "snooze", until="240")
+    assert answer.status_code == 422
+    again = form_with(answer, "snooze")
+    assert (again.fields["until"], again.fields["back"]) == ("240", run)
+    assert client.get(answer.request["PATH_INFO"]).status_code == 200
+    long = "much " * 1_000
+    refused = press(people.approver, request, "comment", text=long)
+    assert refused.status_code == 422
+    assert form_with(refused, "comment").fields["text"] == long
+    for wish in ("claim", "comment"):
+        form = form_with(client.get(f"/approvals/{request.id}", {"back": run}), wish)
+        assert form.send(client, wish, text="seen")["Location"] == run
+
+
+def test_nobody_is_chosen_beforehand_to_have_it(desk: Desk) -> None:
+    people, request = desk.house.people, desk.ask()
+    form = form_with(browser(people.approver).get(f"/approvals/{request.id}"), "assign")
+    assert form.fields["to"] == ""
+    answer = form.send(browser(people.approver), "assign")
+    assert answer.status_code == 422
+    assert "nobody of this tenant is named" in words(answer)
+
+
+def test_a_card_that_asked_by_script_comes_back_in_its_place(desk: Desk) -> None:
+    people, request = desk.house.people, desk.ask()
+    script = {"HX-Request": "true"}
+    first, second = browser(people.approver), browser(people.second_approver)
+    form = form_with(second.get(f"/approvals/{request.id}"), "claim")
+    done = first.post(form.action, {**form.fields, "do": "claim"}, headers=script)
+    assert (done.status_code, done["HX-Redirect"]) == (200, f"/approvals/{request.id}")
+    late = second.post(form.action, {**form.fields, "do": "claim"}, headers=script)
+    assert (late.status_code, late["Interlock-Card"]) == (409, str(request.id))
+    assert "already claimed by the reviewer" in words(late)
+    assert "<html" not in late.content.decode()

@@ -19,6 +19,7 @@ from orchestrator.actions.circuits import TenantCircuits
 from orchestrator.actions.dispatching import dispatch
 from orchestrator.actions.hand import Hand
 from orchestrator.actions.remotes import TenantRemotes
+from orchestrator.actions.workspace import RunFiles
 from orchestrator.core.effects import CallModel, CallTool
 from orchestrator.core.events import AnyEvent, Recovered, ToolFailed
 from orchestrator.gateways.effects_loop import EffectLoop
@@ -103,6 +104,7 @@ class Performer:
             circuits=circuits,
             remotes=TenantRemotes(hand.tenant),
             tenant=hand.tenant,
+            files=RunFiles(hand.tenant, hand.run),
             before_wait=connection.close,
         )
 

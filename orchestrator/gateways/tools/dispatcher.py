@@ -22,6 +22,7 @@ from orchestrator.gateways.effects_loop import EffectLoop
 from orchestrator.gateways.outcome import BeforeWait, Found, Keeper, Performed, done, nothing
 from orchestrator.gateways.pace import Pace
 from orchestrator.gateways.tally import TALLY
+from orchestrator.gateways.tools.files import Files
 from orchestrator.gateways.tools.http import KEPT, Answer, CallFailed, Environment, ToolContext, origin_of
 from orchestrator.gateways.tools.registry import LookUp, Tool, shipped_tools
 from orchestrator.gateways.wall import Permit, ask
@@ -73,6 +74,7 @@ class ToolGateway:
         circuits: Circuits | None = None,
         remotes: Remotes | None = None,
         tenant: UUID | None = None,
+        files: Files | None = None,
         before_wait: BeforeWait = nothing,
     ) -> "Future[Performed]":
         """Start one call; a future of its outcome (ToolAnswered or ToolFailed).
@@ -80,7 +82,7 @@ class ToolGateway:
         `arguments` are the very bytes that were hashed and approved. A local tool's result is there at once;
         `before_wait` is called before anything that waits. `circuits` are the house's; without them the
         gateway keeps its own. `remotes` knows the tools that are no code of ours; `tenant` is whose rows a
-        tool may ask for.
+        tool may ask for, `files` changes the files of the run.
         """
         refused = ask(permit)
         if refused is not None:
@@ -95,7 +97,7 @@ class ToolGateway:
             context = None
             if declared.waits:
                 context = self._context(
-                    loop, effect, arguments, declared, spec, tenant, permit.run, mutating=spec.mutating
+                    loop, effect, arguments, declared, spec, tenant, permit.run, files, mutating=spec.mutating
                 )
             admitted = _admitted(circuits or self.circuits, effect)
         except CallFailed as failure:
@@ -130,7 +132,9 @@ class ToolGateway:
             if declared.look_up is None:
                 return Found(answered=False)
             values = _read_arguments(declared, arguments)
-            context = self._context(loop, effect, arguments, declared, spec, tenant, run, mutating=False)
+            context = self._context(
+                loop, effect, arguments, declared, spec, tenant, run, None, mutating=False
+            )
         except CallFailed:
             return Found(answered=False)
         before_wait()
@@ -150,6 +154,8 @@ class ToolGateway:
         declared = self._tools().get(spec.name) if spec.remote is None else None
         if declared is None:
             raise CallFailed("refused", sent=False, detail=f"there is no tool {spec.name} here".encode())
+        if why := declared.lacks():
+            raise CallFailed("refused", sent=False, detail=f"{spec.name} is not available: {why}".encode())
         return declared
 
     def _prepared(
@@ -176,6 +182,7 @@ class ToolGateway:
         spec: ToolSpec,
         tenant: UUID | None,
         run: UUID | None,
+        files: Files | None,
         *,
         mutating: bool,
     ) -> ToolContext:
@@ -187,6 +194,7 @@ class ToolGateway:
         return ToolContext(
             key=effect.key, arguments=arguments, env=self._env, origin=origin or "", loop=loop,
             seconds=effect.timeout_ms / 1000, mutating=mutating, spec=spec, tenant=tenant, run=run,
+            files=files,
         )  # fmt: skip
 
     def _local(self, effect: CallTool, declared: AnyTool, values: BaseModel, salt: bytes) -> Performed:

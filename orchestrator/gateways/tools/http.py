@@ -18,6 +18,7 @@ from orchestrator.core.errors import EgressRefused
 from orchestrator.core.tool import ToolSpec
 from orchestrator.gateways.effects_loop import Close, EffectLoop
 from orchestrator.gateways.tools.egress import TooMuch, guarded_client, operators_leave
+from orchestrator.gateways.tools.files import Files
 
 T = TypeVar("T")
 Environment = Callable[[str], str | None]
@@ -94,7 +95,8 @@ class Watch:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolContext:
     """What a waiting tool may use: the call's key and exact argument bytes, its environment, its one service,
-    the version it is called as, and the tenant and run that it is called for (None: nobody's).
+    the version it is called as, the tenant and run that it is called for (None: nobody's), and the one way
+    to change the run's files.
     """
 
     key: str
@@ -108,6 +110,7 @@ class ToolContext:
     spec: ToolSpec | None = None
     tenant: UUID | None = None
     run: UUID | None = None
+    files: Files | None = None
 
     async def get(self, path: str, *parts: str, query: Mapping[str, str] | None = None) -> Answer[Any]:
         """GET below the service's origin; each `{}` of `path` is one quoted part. Raises CallFailed."""

@@ -50,13 +50,14 @@ class Told(BaseModel):
 
 class Described(TypedDict, total=False):
     """What a tool declares of itself; see ToolSpec for the meaning of each. `service` names the variable of
-    its origin.
+    its origin; `lacks` says what this machine lacks for it, and nothing where nothing.
     """
 
     name: Required[str]
     category: Required[str]
     capability: Required[str]
     service: str
+    lacks: Callable[[], str]
     version: int
     side_effects: str
     approval: Literal["by_risk", "always", "never"]
@@ -107,6 +108,14 @@ READING: Mapping[str, Any] = {
 }
 
 
+# What is declared and is no part of the pinned version.
+OURS = ("service", "lacks")
+
+
+def _nothing() -> str:
+    return ""
+
+
 class Tool(Generic[P, R]):
     """A declared tool: its specification, and the function behind it, callable as before."""
 
@@ -114,6 +123,7 @@ class Tool(Generic[P, R]):
         self.function = function
         self.waits = inspect.iscoroutinefunction(function)
         self.service: str | None = declared.get("service")
+        self.lacks: Callable[[], str] = declared.get("lacks", _nothing)
         hints = get_type_hints(function, include_extras=True)
         result = hints.pop("return")
         self.takes_context = next(iter(hints.values()), None) is ToolContext
@@ -121,7 +131,7 @@ class Tool(Generic[P, R]):
         self.look_up: LookUp | None = None
         self.spec = ToolSpec.model_validate(
             {
-                "version": 1, **{name: value for name, value in declared.items() if name != "service"},
+                "version": 1, **{name: value for name, value in declared.items() if name not in OURS},
                 "description": inspect.cleandoc(function.__doc__ or ""), "local": not self.waits,
                 "input_schema": input_schema(self.arguments), "output_schema": output_schema(result),
             }
@@ -164,6 +174,17 @@ def shipped_tools() -> Mapping[str, Tool[Any, Any]]:
                 raise ValueError(message)
             found[declared.spec.name] = declared
     return dict(sorted(found.items()))
+
+
+def lacking() -> dict[str, str]:
+    """The shipped tools that cannot be called on this machine, with the reason."""
+    return {declared.spec.name: why for declared in _particular() if (why := declared.lacks())}
+
+
+@cache
+def _particular() -> tuple[Tool[Any, Any], ...]:
+    """Those that want something of the machine."""
+    return tuple(declared for declared in shipped_tools().values() if declared.lacks is not _nothing)
 
 
 def input_schema(arguments: type[BaseModel]) -> dict[str, Any]:

@@ -114,7 +114,9 @@ def test_every_shipped_tool_is_whole() -> None:
 def test_whatever_changes_something_is_gated() -> None:
     gated = {name for name, declared in shipped_tools().items() if declared.spec.needs_gate}
     mutating = {name for name, declared in shipped_tools().items() if declared.spec.mutating}
-    assert gated == mutating == {"payments.refund", "mail.send", "ledger.post", "services.restart"}
+    local = {name for name, declared in shipped_tools().items() if declared.spec.risk is Risk.LOCAL_WRITE}
+    assert mutating == gated | local
+    assert local == {"email.draft", "files.apply_diff", "files.restore"}
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from demo import archive
 from demo.books import Books, EntryBody, MessageBody, PolicyQuery, RefundBody
 from demo.errors import Refusal
 from demo.faults import Fault, Faults, Service
+from demo.holds import HoldBody, Holds, ReleaseBody, ShipmentBody
 from demo.services import Incident, LogsQuery, Park, RestartBody
 from demo.web import Answer, Application, Handler, Request, Route
 
@@ -26,6 +27,14 @@ class _RefundsOf(_Query):
     key: str | None = Field(None, min_length=1, max_length=255)
 
 
+class _HoldsOf(_Query):
+    key: str = Field(min_length=1, max_length=255)
+
+
+class _ShipmentsOf(_Query):
+    order_id: str = Field(min_length=1, max_length=200)
+
+
 class _MessagesOf(_Query):
     reference: str = Field(min_length=1, max_length=200)
 
@@ -42,6 +51,13 @@ def _key(request: Request) -> str | None:
     return key
 
 
+def _required(request: Request) -> str:
+    key = _key(request)
+    if key is None:
+        raise Refusal(400, "key_required", "This needs the header Idempotency-Key.")
+    return key
+
+
 def _name(request: Request) -> str:
     return request.parts["name"]
 
@@ -52,6 +68,7 @@ class Company:
     def __init__(self, books: Books) -> None:
         self._books = books
         self._park = Park(books.store, books.today)
+        self._holds = Holds(books.store)
         self._faults = Faults()
         self.application = Application(self._routes(), self._faults)
 
@@ -72,6 +89,16 @@ class Company:
                 lambda r: Answer(content=books.find_refund(r.parts["id"])),
                 "payments",
             ),
+            route("POST", "/stock/holds", self._hold, "stock"),
+            route("POST", "/stock/releases", self._release, "stock"),
+            route("GET", "/stock/holds/{id}", self._held, "stock"),
+            route("GET", "/stock/holds", self._holds_of, "stock"),
+            route("POST", "/payments/holds", self._hold, "payments"),
+            route("POST", "/payments/releases", self._release, "payments"),
+            route("GET", "/payments/holds/{id}", self._held, "payments"),
+            route("GET", "/payments/holds", self._holds_of, "payments"),
+            route("POST", "/shipments", self._ship, "shipping"),
+            route("GET", "/shipments", self._shipments, "shipping"),
             route("POST", "/mail/messages", self._send, "mail"),
             route("GET", "/mail/messages", self._messages, "mail"),
             route("POST", "/ledger/entries", self._post, "ledger"),
@@ -125,6 +152,25 @@ class Company:
         if asked.order_id is None and asked.key is None:
             raise Refusal(400, "invalid_query", "Ask by order_id, by key, or by both.")
         return Answer(content={"refunds": self._books.refunds(order_id=asked.order_id, key=asked.key)})
+
+    def _hold(self, request: Request) -> Answer:
+        return Answer(status=201, content=self._holds.take(request.content(HoldBody), _required(request)))
+
+    def _release(self, request: Request) -> Answer:
+        return Answer(content=self._holds.release(request.content(ReleaseBody), _required(request)))
+
+    def _held(self, request: Request) -> Answer:
+        return Answer(content=self._holds.find(request.parts["id"]))
+
+    def _holds_of(self, request: Request) -> Answer:
+        return Answer(content={"holds": self._holds.of_key(request.asked(_HoldsOf).key)})
+
+    def _ship(self, request: Request) -> Answer:
+        return Answer(status=201, content=self._holds.ship(request.content(ShipmentBody), _required(request)))
+
+    def _shipments(self, request: Request) -> Answer:
+        asked = request.asked(_ShipmentsOf)
+        return Answer(content={"shipments": self._holds.shipments(asked.order_id)})
 
     def _send(self, request: Request) -> Answer:
         return Answer(status=201, content=self._books.send(request.content(MessageBody), _key(request)))

@@ -13,7 +13,10 @@ from typing import Any
 from demo import money
 
 _STOCK = Path(__file__).with_name("stock.json")
-_TABLES = ("effects", "refunds", "messages", "entries", "restarts", "services", "orders", "products")
+_TABLES = (
+    "effects", "refunds", "messages", "entries", "restarts", "holds", "shipments", "services", "orders",
+    "products",
+)  # fmt: skip
 _SCHEMA = """
 create table if not exists products (sku text primary key, document text not null) strict;
 create table if not exists orders (id text primary key, document text not null) strict;
@@ -33,6 +36,12 @@ create table if not exists services (
 create table if not exists restarts (
     id integer primary key autoincrement, at text not null, service text not null references services (name),
     reason text not null, key text not null unique, instance integer not null) strict;
+create table if not exists holds (
+    id integer primary key autoincrement, at text not null, asked text not null, key text not null unique,
+    status text not null check (status in ('held', 'released', 'used'))) strict;
+create table if not exists shipments (
+    id integer primary key autoincrement, at text not null, order_id text not null references orders (id),
+    key text not null unique) strict;
 create table if not exists effects (
     id integer primary key autoincrement, at text not null, service text not null, action text not null,
     key text, reference text, body text not null) strict;

@@ -54,12 +54,35 @@ SENTENCES: Final = {
     "destructive": "it cannot be undone or moves money, and is to be asked for",
 }
 
+LEFT: Final = {
+    # Why something that a run did was not taken back (R-TOOL-15).
+    "in_doubt": "nobody knows whether it happened",
+    "irreversible": "it cannot be taken back",
+    "no_compensation": "its tool names no way back",
+    "boundary_reports": "the boundary wants a report only",
+    "rejected": "a person said that it stays",
+    "nobody_decided": "nobody decided in time whether to take it back",
+    "emergency_stop": "an emergency stop is in force",
+    "not_permitted": "the boundary does not allow the tool that takes it back",
+    "tool_stopped": "the tool that takes it back was stopped",
+    "arguments_unknown": "what came back does not say what to take back",
+    "over_budget": "nothing was left to take it back with",
+    "undo_in_doubt": "nobody knows whether taking it back happened",
+    "undo_not_verified": "it was taken back, and does not show as such",
+    "undo_failed": "taking it back failed",
+}
+
 
 class Told(Value):
     """What the source of a fact said by itself, word for word, when a workflow turned on that fact."""
 
     tool: str
     text: str
+
+
+def left_in_words(why: str) -> str:
+    """Why a deed was left as it is; a word of a later version as it stands."""
+    return LEFT.get(why, in_words(why))
 
 
 def in_words(reason: str) -> str:

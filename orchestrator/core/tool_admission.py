@@ -9,7 +9,16 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError
 
 from orchestrator.core.http_tool import checked_request
-from orchestrator.core.tool import HttpRequest, Remote, RemoteLookup, Reversibility, Risk, ToolSpec, Verifier
+from orchestrator.core.tool import (
+    Compensation,
+    HttpRequest,
+    Remote,
+    RemoteLookup,
+    Reversibility,
+    Risk,
+    ToolSpec,
+    Verifier,
+)
 from orchestrator.core.tool_change import faults_of
 from orchestrator.core.tool_definition import TEXT_RESULT, Definition, checked_schema
 from orchestrator.core.value import Value
@@ -45,6 +54,7 @@ class Admission(Value):
     effect_sentence: str = Field(default="", max_length=500)
     blast_radius: str = Field(default="", max_length=500)
     facts: dict[str, str] = Field(default_factory=dict, max_length=32)
+    compensation: Compensation | None = None
     queue: str = Field(default="operations", min_length=1, max_length=64)
 
 
@@ -122,6 +132,7 @@ def _spec(
         secrets=(remote.request.secret,) if remote.request is not None and remote.request.secret else (),
         parallel_safe=reads, external=True, effect_sentence=admission.effect_sentence,
         blast_radius=admission.blast_radius, facts=admission.facts, queue=admission.queue, remote=remote,
+        compensation=admission.compensation,
     )  # fmt: skip
     if found := [*faults_of(spec), *_faults(spec, admission)]:
         raise InvalidInput(errors=found)

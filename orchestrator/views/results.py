@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from orchestrator.core.reasons import left_in_words
+
 PROOF: Final = ("provenance", "checkpoint", "rests_on_untrusted")
 
 
@@ -18,6 +20,16 @@ class FactShown:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeedShown:
+    """Something the run did: the end that holds now where it was undone, else why it was not."""
+
+    call: str
+    tool: str
+    undone: bool
+    words: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """What a run left. `text` is the answer where it is words, `answer` where it has a form; `whole` is the
     document as it stands in the trace, hashes included."""
@@ -25,6 +37,7 @@ class Outcome:
     text: str
     answer: Any
     facts: tuple[FactShown, ...]
+    deeds: tuple[DeedShown, ...]
     whole: Mapping[str, Any]
 
 
@@ -40,8 +53,24 @@ def outcome_of(document: Mapping[str, Any] | None) -> Outcome | None:
         text=output if isinstance(output, str) else "",
         answer=None if isinstance(output, str) else output,
         facts=tuple(_fact(name, said) for name, said in named if isinstance(said, dict)),
+        deeds=_deeds(document),
         whole={**rest, "output": output, "facts": facts, **proof},
     )
+
+
+def _deeds(document: Mapping[str, Any]) -> tuple[DeedShown, ...]:
+    """What people have to see to first."""
+    left = [(one, False, left_in_words(str(one.get("why", "")))) for one in _listed(document, "not_undone")]
+    back = [(one, True, str(one.get("now", ""))) for one in _listed(document, "undone")]
+    return tuple(
+        DeedShown(call=str(one.get("call", "")), tool=str(one.get("tool", "")), undone=undone, words=words)
+        for one, undone, words in (*left, *back)
+    )
+
+
+def _listed(document: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    found = document.get(name)
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 
 
 def _fact(name: str, said: Mapping[str, Any]) -> FactShown:

@@ -14,7 +14,9 @@ from orchestrator.core.parsing import fits
 from orchestrator.core.terminal import TerminalCode
 from tests.proves import proves
 
-TIERS = {"tool-loop": 6, "support-refund": 4, "research-brief": 6, "incident-triage": 6}
+TIERS = {
+    "tool-loop": 6, "support-refund": 4, "order-fulfilment": 4, "research-brief": 6, "incident-triage": 6,
+}  # fmt: skip
 PROFILE_SLUGS = ("research", "coding", "support", "procurement", "sre")
 
 

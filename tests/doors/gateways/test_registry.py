@@ -119,6 +119,19 @@ def test_whatever_changes_something_is_gated() -> None:
     assert local == {"email.draft", "files.apply_diff", "files.restore"}
 
 
+@proves("R-TOOL-3", part="what can be taken back says how")
+def test_whatever_is_compensable_names_a_way_back_that_fits() -> None:
+    shipped = {name: declared.spec for name, declared in shipped_tools().items()}
+    compensable = [s for s in shipped.values() if s.reversibility is Reversibility.COMPENSABLE]
+    assert {spec.name for spec in compensable} >= {"stock.reserve", "payments.authorize"}
+    for spec in compensable:
+        assert spec.compensation is not None
+        undo = shipped[spec.compensation.tool]
+        given = {*spec.compensation.arguments, *spec.compensation.constants}
+        assert undo.honours_keys
+        assert set(undo.input_schema["required"]) <= given <= set(undo.input_schema["properties"])
+
+
 @pytest.mark.parametrize(
     ("result", "error"),
     [(ValueError("sk-abcdefghijklmnopqrstuvwxyz012345"), "crashed"), ("x" * 300_000, "malformed")],

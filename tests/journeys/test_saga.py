@@ -1,0 +1,122 @@
+"""A saga of four steps that fails at the last: taken back in reverse, each once, by the company's own log
+(R-TOOL-15)."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from uuid import UUID
+
+import psycopg
+import pytest
+
+from orchestrator.runtime.loop import FaultPoint
+from tenancy.ids import fresh_id
+from tests.conftest import House
+from tests.doubles.company import Company
+from tests.factories.foreign import to_the_end
+from tests.factories.world import World, company_at, make_world
+from tests.journeys.interleaving.clock import Clock
+from tests.proves import proves
+
+CANCELLED, OPEN = "A-1011", "A-1006"
+STEPS = [("stock", "hold"), ("payments", "hold"), ("mail", "send")]
+BACK = [("payments", "release"), ("stock", "release")]
+
+
+class Killed(BaseException):
+    """A worker dies: nothing is cleaned up."""
+
+
+@pytest.fixture
+def world(house: House, company: Company) -> Iterator[World]:
+    """A furnished house whose tools talk to the demo company."""
+    with company_at(company.url):
+        yield make_world(house)
+
+
+def submitted(world: World, order: str = CANCELLED) -> UUID:
+    return world.submit("order-fulfilment", "Ship the order", inputs={"order_id": order})
+
+
+def before_the_last(world: World, order: str = CANCELLED) -> UUID:
+    """A run whose next effect is the shipment, agreed to."""
+    run = submitted(world, order)
+    for _ in range(4):
+        world.drive(run)
+        (asked,) = world.open_requests(run)
+        world.decide(asked, world.people.approver)
+    return run
+
+
+def done(company: Company) -> list[tuple[str, str]]:
+    """What the company did, in order."""
+    return [(effect["service"], effect["action"]) for effect in company.effects()]
+
+
+def dying(world: World, wanted: str, times: int) -> FaultPoint:
+    left = [times]
+
+    def fault(point: str) -> None:
+        left[0] -= point == wanted
+        if left[0] == 0:
+            raise Killed(point)
+
+    return fault
+
+
+def test_an_order_that_can_be_shipped_is_shipped(world: World, company: Company) -> None:
+    run = submitted(world, OPEN)
+    found = world.approve_all(run)
+    assert found.terminal_code == "SUCCESS", found.reason
+    assert done(company) == [*STEPS, ("shipping", "ship")]
+    world.sound(run)
+
+
+@proves("R-TOOL-15", part="a saga of four steps")
+def test_the_last_step_fails_and_what_was_held_is_let_go_of(world: World, company: Company) -> None:
+    run = before_the_last(world)
+    found = world.drive(run)
+    assert found.terminal_code == "IMPOSSIBLE"
+    assert done(company) == STEPS + BACK
+    told = world.result(run)
+    assert [entry["tool"] for entry in told["undone"]] == ["payments.authorize", "stock.reserve"]
+    assert [(entry["tool"], entry["why"]) for entry in told["not_undone"]] == [("mail.send", "irreversible")]
+    keys = [effect["key"] for effect in company.effects()]
+    assert len(set(keys)) == len(keys)
+    world.sound(run)
+
+
+POINTS = [
+    ("committed", 2), ("before_dispatch", 2), ("sent", 2), ("performed", 2), ("before_commit", 3),
+    ("committed", 3), ("before_dispatch", 3), ("sent", 3), ("before_commit", 5),
+]  # fmt: skip
+
+
+@proves("R-TOOL-15", part="each once, also when the worker dies in between")
+@pytest.mark.parametrize(("point", "times"), POINTS)
+def test_a_worker_that_dies_on_the_way_back_undoes_nothing_twice(
+    world: World, company: Company, superuser: psycopg.Connection, point: str, times: int
+) -> None:
+    run = before_the_last(world)
+    mortal = replace(world.worker, name=fresh_id().hex, fault=dying(world, point, times))
+    with pytest.raises(Killed):
+        mortal.advance(run)
+    Clock(superuser).lease_dies(run)
+    found = to_the_end(world, run)
+    assert found.terminal_code == "IMPOSSIBLE"
+    assert done(company) == STEPS + BACK
+    world.sound(run)
+
+
+@proves("R-TOOL-15", part="the compensating service is away")
+def test_what_cannot_be_let_go_of_is_left_and_the_rest_goes_on(world: World, company: Company) -> None:
+    run = before_the_last(world)
+    company.faults("payments", "fail", on="writes")
+    found = to_the_end(world, run)
+    assert found.terminal_code == "IMPOSSIBLE"
+    assert done(company) == [*STEPS, ("stock", "release")]
+    left = {entry["tool"]: entry["why"] for entry in world.result(run)["not_undone"]}
+    assert left == {"mail.send": "irreversible", "payments.authorize": "undo_in_doubt"}
+    assert ("compensation", "undo_in_doubt") in [
+        (said["breaker"], said["reason"]) for said in world.said(run, "breaker_tripped")
+    ]
+    world.sound(run)

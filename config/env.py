@@ -11,7 +11,7 @@ import json
 import os
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
 from pydantic import Field, SecretStr
@@ -117,6 +117,10 @@ class Environment(BaseSettings):
     # The commands that tenants may start as tool servers, by name: {"files": ["/usr/bin/files-server"]}.
     mcp_commands: dict[str, tuple[str, ...]] = Field(
         default_factory=dict, validation_alias="INTERLOCK_MCP_COMMANDS"
+    )
+    # Databases that tools of every tenant may ask, by name: {"company": {"reader": "postgresql://…"}}.
+    databases: dict[str, dict[Literal["reader", "writer"], str]] = Field(
+        default_factory=dict, repr=False, validation_alias="INTERLOCK_DATABASES"
     )
 
     @classmethod

@@ -4,8 +4,10 @@ from argparse import ArgumentParser
 
 from approvals.ports import register_edit_check, register_extension_check
 from approvals.ports import register_runs as register_asking_runs
+from orchestrator.actions.drafts import keep_draft
 from orchestrator.actions.editing import judge_edit
 from orchestrator.actions.extending import judge_extension
+from orchestrator.gateways.tools.house import register_draft_keeper
 from orchestrator.queries.asking import AskingRuns
 from orchestrator.queries.replays import replay_lines
 from orchestrator.queries.traced import TracedRuns
@@ -21,4 +23,5 @@ register_edit_check(judge_edit)
 register_extension_check(judge_extension)
 register_asking_runs(AskingRuns())
 register_runs(TracedRuns())
+register_draft_keeper(keep_draft)
 register_verb("replay", Verb("run the recorded events through the core again", no_arguments, replay_lines))

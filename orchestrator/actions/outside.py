@@ -1,12 +1,17 @@
 """Saying where a tenant's shipped tools may go: versions, each with its reason (R-TOOL-2, R-TOOL-4)."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypeVar
 from uuid import UUID
 
+from pydantic import ValidationError
+
 from orchestrator.actions.publish import hold_registry, publish_registry, publish_tool
+from orchestrator.core.egress import reach_of
 from orchestrator.core.errors import EgressRefused
-from orchestrator.core.outside import MOST_ADDRESSES, WebRules, entry_of
+from orchestrator.core.outside import MOST_ADDRESSES, Database, Databases, MailServer, WebRules, entry_of
 from orchestrator.core.tool import ToolSpec
+from orchestrator.core.tool_admission import refused_fields
 from orchestrator.core.value import Value
 from orchestrator.models import Outside
 from orchestrator.queries.outside import Kind, OutsideNow, outside_now
@@ -15,6 +20,8 @@ from tenancy.actions import audit
 from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput, Stale
+
+V = TypeVar("V", bound=Value)
 
 
 def set_web(
@@ -33,6 +40,42 @@ def set_web(
         now = set_outside(tenant_id, "web", rules, expected=expected, by=by, reason=reason)
         _publish(tenant_id, rules, by=by)
         return now
+
+
+def set_databases(
+    tenant_id: UUID,
+    given: tuple[Mapping[str, Any], ...],
+    *,
+    expected: int | None,
+    by: UUID | None,
+    reason: str,
+) -> OutsideNow:
+    """Make exactly these the databases that tools may ask, from the next call on. Outermost verb: owns the
+    transaction. Raises InvalidInput naming each bad field, Stale."""
+    wanted = _read(Databases, {"databases": list(given)})
+    for number, one in enumerate(wanted.databases):
+        _place(one, f"/databases/{number}/host")
+        if any(other.name == one.name for other in wanted.databases[:number]):
+            raise _wrong(f"/databases/{number}/name", "Each name stands for one database.")
+    with tenant(tenant_id):
+        hold_registry(tenant_id)
+        return set_outside(tenant_id, "databases", wanted, expected=expected, by=by, reason=reason)
+
+
+def set_mail(
+    tenant_id: UUID, given: Mapping[str, Any], *, expected: int | None, by: UUID | None, reason: str
+) -> OutsideNow:
+    """Say where letters are given up and from whom they are, from the next call on. Outermost verb: owns the
+    transaction. Raises InvalidInput naming each bad field, Stale."""
+    wanted = _read(MailServer, dict(given))
+    if wanted.host:
+        _place(wanted, "/host")
+        here = wanted.target.literal
+        if wanted.secret and wanted.tls == "off" and not (here is not None and here.is_loopback):
+            raise _wrong("/tls", "A password is not sent in the clear.")
+    with tenant(tenant_id):
+        hold_registry(tenant_id)
+        return set_outside(tenant_id, "mail", wanted, expected=expected, by=by, reason=reason)
 
 
 def set_outside(
@@ -73,6 +116,30 @@ def _publish(tenant_id: UUID, rules: WebRules, *, by: UUID | None) -> None:
             row = publish_tool(tenant_id, with_list(tool.spec, rules), by=by)
             active |= {tool.spec.name: row.digest} if tool.enabled else {}
     publish_registry(tenant_id, active, by=by)
+
+
+def _read(kind: type[V], given: dict[str, Any]) -> V:
+    """The value in a body. Raises InvalidInput naming each wrong or unknown field."""
+    try:
+        return kind.model_validate(given)
+    except ValidationError as error:
+        raise refused_fields(error) from None
+
+
+def _place(asked: Database | MailServer, pointer: str) -> None:
+    """Raises InvalidInput for what is no host, or can never be reached."""
+    try:
+        found = asked.target
+        if found.literal is not None and reach_of(found.literal) == "never":
+            raise EgressRefused(
+                detail=f"{found.host} can never be reached: link-local, multicast or reserved"
+            )
+    except EgressRefused as refused:
+        raise _wrong(pointer, str(refused.data["detail"])) from None
+
+
+def _wrong(pointer: str, detail: str) -> InvalidInput:
+    return InvalidInput(errors=[{"pointer": pointer, "code": "invalid", "detail": detail}])
 
 
 def _entries(allow: tuple[str, ...]) -> tuple[str, ...]:

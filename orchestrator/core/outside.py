@@ -1,22 +1,25 @@
-"""Where a tenant's shipped tools may go: web addresses, as an admin lists them (R-TOOL-2, R-TOOL-19, G3).
+"""Where a tenant's shipped tools may go: web addresses, databases, a mail server, as an admin lists them
+(R-TOOL-2, R-TOOL-19, G3).
 
-An entry of the web list is an address: `https://docs.example/guide` that page alone, `https://docs.example/guide/*`
-all below it, with `?*` at its end any query too. Hosts are exact: a name that anybody may extend could carry
-data away by itself.
+An entry of the web list is an address: `https://docs.example/guide` that page alone,
+`https://docs.example/guide/*` all below it, with `?*` at its end any query too. Hosts are exact: a name that
+anybody may extend could carry data away by itself.
 """
 
-from typing import Annotated
+from typing import Annotated, Literal
 from urllib.parse import unquote, urlsplit
 
 from pydantic import Field, StringConstraints
 
-from orchestrator.core.egress import target_of
+from orchestrator.core.egress import Target, target_of
 from orchestrator.core.errors import EgressRefused
 from orchestrator.core.value import Value
 
 MOST_ADDRESSES = 200
 ANY_QUERY = "?*"
 BELOW = "/*"
+A_SECRET = r"^[a-z][a-z0-9_-]{0,63}$"  # noqa: S105 - the form of a name
+ADDRESS = r"^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$"
 
 
 class WebRules(Value):
@@ -25,6 +28,67 @@ class WebRules(Value):
     allow: tuple[Annotated[str, StringConstraints(max_length=2_000)], ...] = Field(
         default=(), max_length=MOST_ADDRESSES
     )
+
+
+class Database(Value):
+    """A PostgreSQL database that tools may ask. `reader` and `writer` name secrets of the form user:password,
+    kept for its `origin`; without a writer nothing is written. `tls`: with a certificate that is
+    checked, any, or none.
+    """
+
+    name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,31}$")
+    host: str = Field(min_length=1, max_length=253)
+    port: int = Field(default=5432, ge=1, le=65_535)
+    database: str = Field(pattern=r"^[A-Za-z0-9_.-]{1,63}$")
+    reader: str = Field(pattern=A_SECRET)
+    writer: str = Field(default="", pattern=rf"^$|{A_SECRET}")
+    tls: Literal["verified", "required", "off"] = "verified"
+
+    @property
+    def target(self) -> Target:
+        """Where it is, as the way out judges it. Raises EgressRefused."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return target_of(f"http://{host}:{self.port}")
+
+    @property
+    def origin(self) -> str:
+        """What its secrets are kept for."""
+        return f"postgresql://{self.target.place}/{self.database}"
+
+
+class Databases(Value):
+    """The databases of a tenant, each name once."""
+
+    databases: tuple[Database, ...] = Field(default=(), max_length=20)
+
+
+class MailServer(Value):
+    """Where the tenant's letters are given up, and from whom they are. `secret` names one of the form
+    user:password, kept for its `origin`; without a host it is the operator's own server, if there is one.
+
+    `domains` None: any recipient; else only addresses at these.
+    """
+
+    host: str = Field(default="", max_length=253)
+    port: int = Field(default=587, ge=1, le=65_535)
+    tls: Literal["starttls", "implicit", "off"] = "starttls"
+    secret: str = Field(default="", pattern=rf"^$|{A_SECRET}")
+    sender: str = Field(pattern=ADDRESS, max_length=254)
+    name: str = Field(default="", max_length=100, pattern=r"^[^\x00-\x1f\x7f<>\"\\]*$")
+    domains: tuple[Annotated[str, StringConstraints(pattern=r"^[a-z0-9.-]{1,253}$")], ...] | None = Field(
+        default=None, max_length=100
+    )
+
+    @property
+    def target(self) -> Target:
+        """Where it is. Raises EgressRefused."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return target_of(f"http://{host}:{self.port}")
+
+    @property
+    def origin(self) -> str:
+        """What its secret is kept for."""
+        return f"smtp://{self.target.place}"
 
 
 def entry_of(text: str) -> str:

@@ -73,7 +73,7 @@ def asked_admission(given: dict[str, Any]) -> Admission:
     try:
         return Admission.model_validate(given)
     except ValidationError as error:
-        raise _refused(error) from None
+        raise refused_fields(error) from None
 
 
 def asked_declaration(given: dict[str, Any]) -> HttpDeclaration:
@@ -81,7 +81,7 @@ def asked_declaration(given: dict[str, Any]) -> HttpDeclaration:
     try:
         return HttpDeclaration.model_validate(given)
     except ValidationError as error:
-        raise _refused(error) from None
+        raise refused_fields(error) from None
 
 
 def admitted(name: str, server: str, origin: str, definition: Definition, admission: Admission) -> ToolSpec:
@@ -166,7 +166,8 @@ def _fault(pointer: str, detail: str) -> dict[str, str]:
     return {"pointer": pointer, "code": "not-allowed", "detail": detail}
 
 
-def _refused(error: ValidationError) -> InvalidInput:
+def refused_fields(error: ValidationError) -> InvalidInput:
+    """Each wrong or unknown field, by its pointer."""
     return InvalidInput(
         errors=[
             {

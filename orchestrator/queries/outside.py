@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Any, Final, Literal
 from uuid import UUID
 
-from orchestrator.core.outside import WebRules
-from orchestrator.models import Outside
+from orchestrator.core.outside import Databases, MailServer, WebRules
+from orchestrator.models import MailDraft, Outside
 
 Kind = Literal["web", "databases", "mail"]
 KINDS: Final[tuple[Kind, ...]] = ("web", "databases", "mail")
@@ -38,6 +38,22 @@ def outside_before(kind: Kind) -> list[OutsideNow]:
 def web_rules() -> WebRules:
     """The web list in force."""
     return WebRules.model_validate(outside_now("web").body)
+
+
+def databases() -> Databases:
+    """The databases in force."""
+    return Databases.model_validate(outside_now("databases").body)
+
+
+def mail_server() -> MailServer | None:
+    """The mail server in force; None where nobody has named one."""
+    body = outside_now("mail").body
+    return MailServer.model_validate(body) if body else None
+
+
+def draft_of(run: UUID, draft: UUID) -> str | None:
+    """The digest of a draft of a run, or None."""
+    return MailDraft.objects.filter(run_id=run, id=draft).values_list("sha256", flat=True).first()
 
 
 def _as(kind: Kind, row: Outside) -> OutsideNow:

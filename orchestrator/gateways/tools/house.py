@@ -3,8 +3,8 @@ given back at once.
 """
 
 import asyncio
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Mapping
+from typing import Protocol, TypeVar
 from uuid import UUID
 
 from django.db import Error, connection
@@ -13,6 +13,23 @@ from orchestrator.gateways.tools.http import CallFailed, ToolContext
 from tenancy.context import tenant
 
 T = TypeVar("T")
+_KEEPERS: "dict[str, KeepDraft]" = {}
+
+
+class KeepDraft(Protocol):
+    """Keeps a draft of a run, once a key; its id. Inside the tenant's transaction."""
+
+    def __call__(self, run: UUID, key: str, body: Mapping[str, object], digest: str) -> UUID: ...
+
+
+def register_draft_keeper(keep: KeepDraft) -> None:
+    """The verb that keeps drafts: gateways know no verbs, they are given them."""
+    _KEEPERS["draft"] = keep
+
+
+def keep_draft(run: UUID, key: str, body: Mapping[str, object], digest: str) -> UUID:
+    """Keep a draft, by the verb that was registered."""
+    return _KEEPERS["draft"](run, key, body, digest)
 
 
 async def in_house(context: ToolContext, ask: Callable[[], T]) -> T:

@@ -24,9 +24,8 @@ def use_in_house(
     spec: ToolSpec | None = None,
     **changes: Any,
 ) -> Told:
-    """One call for a tenant, waited for; under its registered version unless another is given."""
-    if spec is None:
-        spec = shipped_tools()[name].spec if house is None else registered(house, name)
+    """One call for a tenant, waited for; under the shipped version unless another is given."""
+    spec = spec or shipped_tools()[name].spec
     body = canonical_outside(arguments)
     effect = call_tool(name, body, **changes)
     started = ToolGateway().start(loop, effect, body, spec, SALT, ScriptedPermit(), tenant=house)

@@ -1,0 +1,192 @@
+"""Giving up a letter to a mail server: to all of its recipients or to none (R-TOOL-19).
+
+The protocol has no key and nothing to look up: once the text was sent, only the server's answer tells, and
+without one a person has to say whether the letter went out. Its Message-ID is made of the call's key, so that
+they can find it.
+"""
+
+import asyncio
+import socket
+import ssl
+from dataclasses import dataclass
+from datetime import datetime
+from email.errors import MessageError
+from email.headerregistry import Address
+from email.message import EmailMessage
+from email.policy import SMTP as WIRE
+from email.utils import format_datetime
+
+import aiosmtplib
+from django.conf import settings
+
+from orchestrator.core.egress import Leave
+from orchestrator.core.errors import EgressRefused
+from orchestrator.core.outside import MailServer
+from orchestrator.gateways.tools.egress import judged, operators_leave, own_ports
+from orchestrator.gateways.tools.house import in_house
+from orchestrator.gateways.tools.http import CONNECT_SECONDS, CallFailed, ToolContext
+from orchestrator.queries.outside import mail_server
+from orchestrator.queries.servers import places_now
+from tenancy.core.errors import SecretUnusable
+from tenancy.secrets import reveal
+
+BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Letter:
+    """What is sent: recipients as plain addresses, a subject of one line, a text."""
+
+    to: tuple[str, ...]
+    cc: tuple[str, ...]
+    subject: str
+    text: str
+    reply_to: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Post:
+    """A way to a mail server, and who the letters are from."""
+
+    server: MailServer
+    user: str
+    password: str
+    leave: Leave
+
+
+async def mail_post(context: ToolContext) -> Post:
+    """The tenant's way to its mail server. Raises CallFailed where there is none."""
+    return await in_house(context, lambda: _post(context))
+
+
+def composed(letter: Letter, server: MailServer, *, key: str, at: datetime) -> EmailMessage:
+    """The letter as it goes over the wire; the same key, the same Message-ID. Raises CallFailed for what
+    cannot stand in a header."""
+    message = EmailMessage(policy=WIRE)
+    try:
+        message["From"] = Address(display_name=server.name, addr_spec=server.sender)
+        message["To"] = ", ".join(letter.to)
+        if letter.cc:
+            message["Cc"] = ", ".join(letter.cc)
+        if letter.reply_to:
+            message["Reply-To"] = letter.reply_to
+        message["Subject"] = letter.subject
+        message["Message-ID"] = message_id(key, server)
+        message["Date"] = format_datetime(at)
+        message["Auto-Submitted"] = "auto-generated"
+        message.set_content(letter.text)
+    except (ValueError, MessageError) as error:
+        raise _refused(f"the letter cannot be written: {error}") from None
+    return message
+
+
+def message_id(key: str, server: MailServer) -> str:
+    """The Message-ID of the one letter of a key."""
+    return f"<{key}@{server.sender.rpartition('@')[2]}>"
+
+
+async def send_letter(context: ToolContext, letter: Letter, message: EmailMessage, post: Post) -> str:
+    """Give the letter up; the server's answer. Raises CallFailed."""
+    _within_domains(letter, post.server)
+    client = await _connected(context, post)
+    try:
+        await client.mail(post.server.sender)
+        for address in (*letter.to, *letter.cc):
+            # One refused recipient refuses the letter: what was approved goes to all of them or to nobody.
+            await client.rcpt(address)
+        context.watch.sent = True
+        answer = await client.data(message.as_bytes())
+        return answer.message[:300]
+    except aiosmtplib.SMTPResponseException as error:
+        raise _refused(f"{error.code} {error.message}", sent=False) from None
+    except aiosmtplib.SMTPTimeoutError:
+        raise CallFailed("timeout", sent=context.watch.sent, detail=b"the mail server is silent") from None
+    except (aiosmtplib.SMTPException, OSError) as error:
+        word = "crashed" if context.watch.sent else "unreachable"
+        raise CallFailed(word, sent=context.watch.sent, detail=_words(error)) from None
+    finally:
+        client.close()
+
+
+async def _connected(context: ToolContext, post: Post) -> aiosmtplib.SMTP:
+    """A session with the server at a judged address, under its own name's certificate."""
+    server, seconds = post.server, min(CONNECT_SECONDS, context.seconds)
+    target = server.target
+    try:
+        addresses = await judged(target, post.leave)
+    except EgressRefused as error:
+        raise _refused(str(error.data["detail"])) from None
+    try:
+        link = await _socket(addresses[0], target.port, seconds)
+        client = aiosmtplib.SMTP(
+            hostname=target.host, sock=link, timeout=context.seconds, use_tls=server.tls == "implicit",
+            start_tls=server.tls == "starttls", tls_context=ssl.create_default_context(),
+            local_hostname="localhost", username=post.user or None, password=post.password or None,
+        )  # fmt: skip
+        await client.connect()
+    except aiosmtplib.SMTPResponseException as error:
+        raise _refused(f"{error.code} {error.message}") from None
+    except (aiosmtplib.SMTPException, OSError) as error:
+        raise CallFailed("unreachable", sent=False, transient=True, detail=_words(error)) from None
+    return client
+
+
+async def _socket(address: str, port: int, seconds: float) -> socket.socket:
+    loop = asyncio.get_running_loop()
+    link = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
+    link.setblocking(False)
+    try:
+        async with asyncio.timeout(seconds):
+            await loop.sock_connect(link, (address, port))
+    except BaseException:
+        link.close()
+        raise
+    return link
+
+
+def _post(context: ToolContext) -> Post:
+    """Inside the tenant's context. Raises CallFailed."""
+    server = mail_server()
+    if server is None or context.tenant is None:
+        raise _refused("no admin has said from whom letters are")
+    if not server.host:
+        return _operators(server)
+    user = password = ""
+    if server.secret:
+        try:
+            user, _, password = reveal(context.tenant, server.secret, server.origin).partition(":")
+        except SecretUnusable as unusable:
+            raise _refused(str(unusable)) from None
+    leave = Leave(origins=(server.target.origin,), private=places_now().places, closed=own_ports())
+    return Post(server=server, user=user, password=password, leave=leave)
+
+
+def _operators(server: MailServer) -> Post:
+    """The mail server of the operator's settings, which may be private; the sender is the tenant's."""
+    if settings.EMAIL_BACKEND != BACKEND or not settings.EMAIL_HOST:
+        raise _refused("there is no mail server: neither the tenant nor the operator names one")
+    found = server.evolve(
+        host=settings.EMAIL_HOST, port=settings.EMAIL_PORT,
+        tls="starttls" if settings.EMAIL_USE_TLS else "implicit" if settings.EMAIL_USE_SSL else "off",
+    )  # fmt: skip
+    return Post(
+        server=found, user=settings.EMAIL_HOST_USER or "", password=settings.EMAIL_HOST_PASSWORD or "",
+        leave=operators_leave(found.target.origin),
+    )  # fmt: skip
+
+
+def _within_domains(letter: Letter, server: MailServer) -> None:
+    """Raises CallFailed for a recipient that the tenant writes to nobody at."""
+    if server.domains is None:
+        return
+    for address in (*letter.to, *letter.cc):
+        if address.rpartition("@")[2].lower() not in server.domains:
+            raise _refused(f"{address} is at none of the domains that letters go to")
+
+
+def _words(error: Exception) -> bytes:
+    return f"{type(error).__name__}: {error}"[:500].encode("utf-8", "backslashreplace")
+
+
+def _refused(why: str, *, sent: bool = False) -> CallFailed:
+    return CallFailed("refused", sent=sent, detail=why[:500].encode("utf-8", "backslashreplace"))

@@ -1,0 +1,268 @@
+"""Asking a PostgreSQL database for a tool, and changing it: one statement, bounded, under a role that can do
+no more than it is for (R-TOOL-19).
+
+What keeps a query from writing is the database's own: a transaction that only reads, a cursor that takes
+nothing but a query, and a role without a right to write. None of it reads the statement.
+"""
+
+import json
+import re
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+import psycopg
+from django.conf import settings
+
+from orchestrator.core.egress import Leave
+from orchestrator.core.errors import EgressRefused
+from orchestrator.core.outside import Database
+from orchestrator.gateways.tools.egress import judged, operators_leave, own_ports
+from orchestrator.gateways.tools.house import in_house
+from orchestrator.gateways.tools.http import CONNECT_SECONDS, CallFailed, ToolContext
+from orchestrator.queries.outside import databases
+from orchestrator.queries.servers import places_now
+from tenancy.core.errors import SecretUnusable
+from tenancy.secrets import reveal
+
+Role = Literal["reader", "writer"]
+Scalar: TypeAlias = str | int | bool | None
+MOST_BYTES = 150_000
+LARGEST_ROW = 32_000
+AT_ONCE = 100
+# A cursor takes a query and nothing that changes; a row that is too large is not even sent.
+DECLARE = f"""DECLARE interlock_rows NO SCROLL CURSOR FOR SELECT
+  CASE WHEN octet_length(t::text) <= {LARGEST_ROW} THEN to_json(t)::text END FROM"""
+SSL = {"verified": "verify-full", "required": "require", "off": "disable"}
+CHANGES = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*(insert|update|delete|merge|with)\b", re.I | re.S)
+TAGS = ("INSERT", "UPDATE", "DELETE", "MERGE")
+BIG = 2**53
+# A role that could reach past the tables: the server's files and programs, other servers, everybody's rows.
+MIGHTY = """
+SELECT (r.rolsuper OR r.rolcreaterole OR r.rolcreatedb OR r.rolreplication OR r.rolbypassrls)
+    OR EXISTS (SELECT FROM pg_roles p WHERE p.rolname IN ('pg_read_server_files', 'pg_write_server_files',
+               'pg_execute_server_program', 'pg_write_all_data', 'pg_signal_backend', 'pg_checkpoint',
+               'pg_maintain', 'pg_create_subscription') AND pg_has_role(p.oid, 'MEMBER'))
+    OR EXISTS (SELECT FROM pg_proc f JOIN pg_depend d ON d.objid = f.oid AND d.deptype = 'e'
+               JOIN pg_extension e ON e.oid = d.refobjid WHERE e.extname IN ('dblink', 'file_fdw')
+               AND has_function_privilege(f.oid, 'EXECUTE'))
+    OR EXISTS (SELECT FROM pg_proc f JOIN pg_language l ON l.oid = f.prolang
+               WHERE NOT l.lanpltrusted AND l.lanname NOT IN ('internal', 'c')
+               AND has_function_privilege(f.oid, 'EXECUTE'))
+  FROM pg_roles r WHERE r.rolname = current_user"""
+WRITES = """
+SELECT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+ WHERE c.relkind IN ('r', 'p', 'v', 'f') AND n.nspname NOT IN ('pg_catalog', 'information_schema')
+   AND n.nspname NOT LIKE 'pg\\_t%' AND has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE'))
+    OR has_database_privilege(current_database(), 'CREATE')
+    OR EXISTS (SELECT FROM pg_namespace n WHERE n.nspname NOT LIKE 'pg\\_%'
+               AND has_schema_privilege(n.oid, 'CREATE'))"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """Rows as JSON values; numbers with a fraction are text, exact. `cut`: there are more. `too_large` counts
+    rows that were left out for their size."""
+
+    rows: list[dict[str, Any]]
+    cut: bool
+    too_large: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Way:
+    """How to get to a database as one of its roles; `socket` is a folder that the operator names."""
+
+    database: Database
+    user: str
+    password: str
+    leave: Leave
+    sslmode: str
+    socket: str = ""
+
+
+async def ask_database(
+    context: ToolContext, source: str, query: str, parameters: Sequence[Scalar], most: int
+) -> Rows:
+    """What a query brings, `most` rows of it. Raises CallFailed."""
+    async with _connected(context, source, "reader") as connection:
+        await _run(connection, "BEGIN READ ONLY")
+        await _check_role(connection, "reader")
+        bare = query.strip().removesuffix(";")
+        await _run(connection, f"{DECLARE}\n({bare}\n) AS t", parameters)
+        return await _fetched(connection, most)
+
+
+async def change_database(
+    context: ToolContext, source: str, statement: str, parameters: Sequence[Scalar], expected: int
+) -> int:
+    """Change exactly `expected` rows, or none. Raises CallFailed; after COMMIT only an answer tells."""
+    if CHANGES.match(statement) is None:
+        raise _refused("only INSERT, UPDATE, DELETE and MERGE are taken", sent=False)
+    async with _connected(context, source, "writer") as connection:
+        await _run(connection, "BEGIN")
+        await _check_role(connection, "writer")
+        tag, count = await _run(connection, statement.strip().removesuffix(";"), parameters)
+        if tag not in TAGS:
+            raise _refused("it is no change of rows; nothing was done", sent=False)
+        if count != expected:
+            raise _refused(f"it would change {count} rows and not {expected}; nothing was done", sent=False)
+        context.watch.sent = True
+        done, _ = await _run(connection, "COMMIT")
+        if done != "COMMIT":
+            raise _refused("the database took it back", sent=True)
+        return count
+
+
+@asynccontextmanager
+async def _connected(
+    context: ToolContext, source: str, role: Role
+) -> AsyncIterator["psycopg.AsyncConnection[Any]"]:
+    way = await in_house(context, lambda: _way(context, source, role))
+    try:
+        addresses = ("",) if way.socket else await judged(way.database.target, way.leave)
+    except EgressRefused as error:
+        raise _refused(str(error.data["detail"]), sent=False) from None
+    try:
+        connection = await psycopg.AsyncConnection.connect(
+            **_parameters(way, addresses[0], context.seconds, role), autocommit=True
+        )
+    except psycopg.Error as error:
+        raise _failure(error, sent=False) from None
+    try:
+        yield connection
+    except psycopg.Error as error:
+        raise _failure(error, sent=context.watch.sent) from None
+    finally:
+        await connection.close()
+
+
+def _parameters(way: _Way, address: str, seconds: float, role: Role) -> dict[str, Any]:
+    # The database gives up a little before we do, so that it says so itself.
+    bound = max(100, int(seconds * 1000) - 500)
+    options = {
+        "statement_timeout": bound, "lock_timeout": min(bound, 5_000),
+        "idle_in_transaction_session_timeout": bound, "default_transaction_read_only": role == "reader",
+        "client_encoding": "UTF8", "timezone": "UTC",
+    }  # fmt: skip
+    found: dict[str, Any] = {
+        "host": way.socket or way.database.target.host, "hostaddr": address, "port": way.database.port,
+        "dbname": way.database.database, "user": way.user, "password": way.password,
+        "sslmode": way.sslmode, "connect_timeout": int(CONNECT_SECONDS),
+        "application_name": f"interlock {role}", "passfile": "/nonexistent", "gssencmode": "disable",
+        "options": " ".join(f"-c {name}={str(value).lower()}" for name, value in options.items()),
+    }  # fmt: skip
+    return found | ({"sslrootcert": "system"} if way.sslmode == "verify-full" else {})
+
+
+async def _run(
+    connection: "psycopg.AsyncConnection[Any]", statement: str, parameters: Sequence[Scalar] = ()
+) -> tuple[str, int]:
+    """The command's tag and how many rows it touched."""
+    async with psycopg.AsyncRawCursor(connection) as cursor:
+        # The binary form is spoken in the extended protocol alone, which takes one statement and no more.
+        await cursor.execute(statement.encode(), _bound(parameters), binary=True)
+        return (cursor.statusmessage or "").partition(" ")[0], cursor.rowcount
+
+
+async def _check_role(connection: "psycopg.AsyncConnection[Any]", role: Role) -> None:
+    """Raises CallFailed for a role that could do more than it is for."""
+    async with psycopg.AsyncRawCursor(connection) as cursor:
+        await cursor.execute(MIGHTY.encode())
+        row = await cursor.fetchone()
+        if row is None or row[0]:
+            raise _refused(f"the {role} may reach past the tables; name a plain role", sent=False)
+        if role == "writer":
+            return
+        await cursor.execute(WRITES.encode())
+        row = await cursor.fetchone()
+        if row is None or row[0]:
+            raise _refused("the reader may write; name a role that only reads", sent=False)
+
+
+async def _fetched(connection: "psycopg.AsyncConnection[Any]", most: int) -> Rows:
+    rows: list[dict[str, Any]] = []
+    size = too_large = 0
+    async with psycopg.AsyncRawCursor(connection) as cursor:
+        while True:
+            left = most + 1 - len(rows) - too_large
+            await cursor.execute(f"FETCH {min(AT_ONCE, left)} FROM interlock_rows".encode())
+            found = await cursor.fetchall()
+            for (text,) in found:
+                if len(rows) + too_large == most or size > MOST_BYTES:
+                    return Rows(rows=rows, cut=True, too_large=too_large)
+                size += len(text or "")
+                too_large += text is None
+                rows += [] if text is None else [_row(text)]
+            if len(found) < AT_ONCE:
+                return Rows(rows=rows, cut=False, too_large=too_large)
+
+
+def _row(text: str) -> dict[str, Any]:
+    row: dict[str, Any] = json.loads(text, parse_float=str, parse_int=_whole, parse_constant=str)
+    return row
+
+
+def _whole(digits: str) -> int | str:
+    number = int(digits) if len(digits) < 20 else BIG
+    return number if -BIG < number < BIG else digits
+
+
+def _bound(parameters: Sequence[Scalar]) -> list[str | None]:
+    """As text of no stated type, which takes the type of its place."""
+    return [value if value is None else _word(value) for value in parameters]
+
+
+def _word(value: str | int) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _way(context: ToolContext, source: str, role: Role) -> _Way:
+    """Inside the tenant's context. Raises CallFailed."""
+    named: Mapping[str, Mapping[Role, str]] = settings.INTERLOCK_DATABASES
+    found = next((one for one in databases().databases if one.name == source), None)
+    if found is None and source in named:
+        return _operators(named[source], source, role)
+    secret = getattr(found, role) if found is not None else ""
+    if found is None or not secret or context.tenant is None:
+        raise _refused(f"there is no database {source} with a {role} here", sent=False)
+    try:
+        user, _, password = reveal(context.tenant, secret, found.origin).partition(":")
+    except SecretUnusable as unusable:
+        raise _refused(str(unusable), sent=False) from None
+    leave = Leave(origins=(found.target.origin,), private=places_now().places, closed=own_ports())
+    return _Way(database=found, user=user, password=password, leave=leave, sslmode=SSL[found.tls])
+
+
+def _operators(given: Mapping[Role, str], source: str, role: Role) -> _Way:
+    """A database of the operator's own settings: it may be private, as their word is exact."""
+    if role not in given:
+        raise _refused(f"the database {source} has no {role}", sent=False)
+    at = urlsplit(given[role])
+    asked = dict(parse_qsl(at.query))
+    socket = asked.get("host", "")
+    database = Database(
+        name=source, host=at.hostname or "localhost", port=at.port or 5432, database=at.path.strip("/"),
+        reader="operator", tls="off",
+    )  # fmt: skip
+    return _Way(
+        database=database, user=unquote(at.username or ""), password=unquote(at.password or ""),
+        leave=operators_leave(database.target.origin), sslmode=asked.get("sslmode", "prefer"), socket=socket,
+    )  # fmt: skip
+
+
+def _failure(error: psycopg.Error, *, sent: bool) -> CallFailed:
+    """The database's own word; a connection that ended leaves open what was sent."""
+    words = (error.diag.message_primary or type(error).__name__).encode("utf-8", "replace")[:1_000]
+    state = error.sqlstate or ""
+    if state in ("57014", "25P03", "55P03"):
+        return CallFailed("timeout", sent=sent, detail=words)
+    if not state or state.startswith(("08", "57P")):
+        return CallFailed("crashed" if sent else "unreachable", sent=sent, transient=True, detail=words)
+    return CallFailed("refused", sent=sent, detail=words)
+
+
+def _refused(why: str, *, sent: bool) -> CallFailed:
+    return CallFailed("refused", sent=sent, detail=why.encode("utf-8", "replace"))

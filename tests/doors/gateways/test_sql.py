@@ -1,0 +1,300 @@
+"""sql.query and sql.write against a real PostgreSQL: what a query cannot do, and what a change takes back."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from contextlib import suppress
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+from pytest_django import Settings
+
+from orchestrator.actions.outside import set_databases
+from orchestrator.actions.places import set_places
+from orchestrator.core.events import ToolAnswered, ToolFailed
+from orchestrator.core.parsing import fits
+from orchestrator.gateways.effects_loop import EffectLoop
+from orchestrator.gateways.tools.registry import shipped_tools
+from tenancy.core.errors import InvalidInput
+from tenancy.secrets import keep_secret
+from tests.conftest import House
+from tests.doors.gateways.effects import Told
+from tests.doors.gateways.houses import use_in_house
+from tests.proves import proves
+from tests.servers import TestServers
+
+ROLES = ("suite_company_reader", "suite_company_writer", "suite_company_mighty")
+TABLES = """
+CREATE SCHEMA IF NOT EXISTS company;
+CREATE TABLE IF NOT EXISTS company.orders (
+  id text PRIMARY KEY, total numeric NOT NULL CHECK (total >= 0), at timestamptz, note text);
+CREATE OR REPLACE FUNCTION company.sneak() RETURNS int LANGUAGE plpgsql SECURITY DEFINER AS
+  $$ BEGIN INSERT INTO company.orders VALUES ('sneaked', 1); RETURN 1; END $$;
+GRANT USAGE ON SCHEMA company TO suite_company_reader, suite_company_writer;
+GRANT SELECT ON company.orders TO suite_company_reader;
+GRANT SELECT, INSERT, UPDATE, DELETE ON company.orders TO suite_company_writer;
+GRANT pg_read_server_files TO suite_company_mighty;
+"""
+
+
+@pytest.fixture(scope="module")
+def company(servers: TestServers) -> TestServers:
+    """A schema of orders, a role that reads it, one that writes it, and one that may do too much."""
+    with servers.superuser() as connection:
+        for role in ROLES:
+            with suppress(psycopg.errors.DuplicateObject, psycopg.errors.UniqueViolation):
+                connection.execute(
+                    sql.SQL("CREATE ROLE {} LOGIN PASSWORD 'suite'").format(sql.Identifier(role))
+                )
+        connection.execute(TABLES)
+    return servers
+
+
+class Asker:
+    """A house whose operator names the database."""
+
+    def __init__(self, loop: EffectLoop, house: House, servers: TestServers, settings: Settings) -> None:
+        self.loop, self.id, self.servers, self.settings = loop, house.tenant.id, servers, settings
+        self.name(*ROLES[:2])
+        self.has(("A-1", "129.90"), ("A-2", "5"))
+
+    def name(self, reader: str, writer: str) -> None:
+        """The roles that the operator's settings name."""
+        at = f"@/{self.servers.database}?host={self.servers.postgres.sockets}"
+        roles = {"reader": reader, "writer": writer}
+        urls = {name: f"postgresql://{role}:suite{at}" for name, role in roles.items()}
+        self.settings.INTERLOCK_DATABASES = {"company": urls}
+
+    def has(self, *orders: tuple[str, str]) -> None:
+        """Exactly these orders."""
+        with self.servers.superuser() as connection:
+            connection.execute("TRUNCATE company.orders")
+            for order in orders:
+                connection.execute("INSERT INTO company.orders (id, total) VALUES (%s, %s)", order)
+
+    def orders(self) -> list[tuple[Any, ...]]:
+        """What stands in the table."""
+        with self.servers.superuser() as connection:
+            return connection.execute("SELECT id, total::text FROM company.orders ORDER BY id").fetchall()
+
+    def ask(
+        self, query: str, *parameters: Any, limit: int = 100, source: str = "company", **more: Any
+    ) -> Told:
+        """sql.query."""
+        given = {"source": source, "query": query, "parameters": list(parameters), "limit": limit}
+        return use_in_house(self.loop, self.id, "sql.query", given, **more)
+
+    def rows(self, query: str, *parameters: Any, **more: Any) -> list[dict[str, Any]]:
+        """The rows a query brings."""
+        told = self.ask(query, *parameters, **more)
+        assert isinstance(told.event, ToolAnswered), told.bodies
+        result = told.document(told.event.observation)
+        assert fits(shipped_tools()["sql.query"].spec.output_schema, result) is None
+        found: list[dict[str, Any]] = result["rows"]
+        return found
+
+    def write(self, statement: str, *parameters: Any, rows: int = 1, **more: Any) -> Told:
+        """sql.write."""
+        given = {
+            "source": "company", "statement": statement, "parameters": list(parameters),
+            "expected_rows": rows,
+        }  # fmt: skip
+        return use_in_house(self.loop, self.id, "sql.write", given, **more)
+
+
+@pytest.fixture
+def asker(loop: EffectLoop, house: House, company: TestServers, settings: Settings) -> Asker:
+    """The house."""
+    return Asker(loop, house, company, settings)
+
+
+@proves("R-TOOL-19", part="SQL query")
+def test_a_query_brings_rows_exactly(asker: Asker) -> None:
+    query = "SELECT id, total, 9007199254740993 AS big, true AS yes, NULL AS none FROM company.orders"
+    assert asker.rows(f"{query} WHERE id = $1;", "A-1") == [
+        {"id": "A-1", "total": "129.90", "big": "9007199254740993", "yes": True, "none": None}
+    ]
+    assert asker.rows("WITH x AS (SELECT $1::int + 1 AS n) SELECT n FROM x -- the end", 41) == [{"n": 42}]
+    assert asker.rows("VALUES (1), (2)") == [{"column1": 1}, {"column1": 2}]
+
+
+MORE_THAN_READING = (
+        "INSERT INTO company.orders VALUES ('x', 1)", "DELETE FROM company.orders RETURNING id",
+        "WITH x AS (DELETE FROM company.orders RETURNING id) SELECT * FROM x",
+        "SELECT 1) AS t; DELETE FROM company.orders; SELECT (1", "SELECT 1; DELETE FROM company.orders",
+        "SELECT 1) AS t; COMMIT; BEGIN READ WRITE; DELETE FROM company.orders WHERE (true",
+        "SELECT company.sneak()", "SELECT nextval('company.n')", "SELECT * FROM company.orders FOR UPDATE",
+        "SELECT set_config('transaction_read_only', 'off', false)",
+        "SELECT query_to_xml('DELETE FROM company.orders', true, false, '')",
+        "SELECT set_config('role', 'interlock_owner', false)", "SET ROLE interlock_owner",
+        "COPY company.orders TO PROGRAM 'cat'", "COPY company.orders TO STDOUT", "DO $$ BEGIN END $$",
+        "SELECT pg_read_file('/etc/passwd')", "SELECT pg_ls_dir('/')", "SELECT lo_import('/etc/passwd')",
+        "SELECT lo_creat(-1)", "SELECT dblink_connect('host=127.0.0.1')", "EXPLAIN ANALYZE SELECT 1",
+        "CREATE TABLE company.t (n int)", "CREATE TEMP TABLE t (n int)", "SELECT 1 INTO company.t",
+        "TABLE traces_event", "SELECT * FROM tenancy_tenant", "SELECT rolpassword FROM pg_authid", " ",
+)  # fmt: skip
+
+
+@proves("R-TOOL-19", part="a query cannot write")
+def test_a_query_that_would_do_more_than_read_is_refused(asker: Asker) -> None:
+    for query in MORE_THAN_READING:
+        told = asker.ask(query)
+        assert isinstance(told.event, ToolFailed), query
+        assert told.event.error == "refused", query
+    assert asker.orders() == [("A-1", "129.90"), ("A-2", "5")]
+
+
+@proves("R-TOOL-19", part="the role itself only reads")
+@pytest.mark.parametrize("role", [ROLES[1], ROLES[2]])
+def test_a_reader_that_may_do_more_is_not_used(asker: Asker, role: str) -> None:
+    asker.name(role, role)
+    told = asker.ask("SELECT 1")
+    assert (told.event.error, "role" in told.text(told.event.detail)) == ("refused", True)
+    assert isinstance(asker.write("DELETE FROM company.orders WHERE id = 'A-1'").event, ToolAnswered) is (
+        role == ROLES[1]
+    )
+
+
+@proves("R-TOOL-19", part="statement timeout")
+def test_a_long_query_is_cut(asker: Asker) -> None:
+    told = asker.ask("SELECT count(*) FROM generate_series(1, 1000000000000)", timeout_ms=1_000)
+    assert told.event.error == "timeout"
+    assert asker.ask("SELECT pg_sleep(20)", timeout_ms=800).event.error == "timeout"
+
+
+@proves("R-TOOL-19", part="row cap")
+def test_a_million_rows_are_capped_without_being_fetched(asker: Asker) -> None:
+    told = asker.ask("SELECT n FROM generate_series(1, 1000000) n", limit=250)
+    result = told.document(told.event.observation)
+    assert (result["count"], result["cut"], result["rows"][-1]) == (250, True, {"n": 250})
+
+
+@pytest.mark.parametrize(("count", "cut"), [(100, False), (101, True), (0, False)])
+def test_a_result_of_just_the_limit_is_whole(asker: Asker, count: int, *, cut: bool) -> None:
+    told = asker.ask("SELECT n FROM generate_series(1, $1::int) n", count)
+    result = told.document(told.event.observation)
+    assert (result["count"], result["cut"]) == (min(count, 100), cut)
+
+
+def test_bytes_are_capped_and_a_huge_row_is_left_out(asker: Asker) -> None:
+    told = asker.ask(
+        "SELECT repeat('x', CASE n WHEN 2 THEN 5000000 ELSE 9000 END) FROM generate_series(1, 90) n"
+    )
+    result = told.document(told.event.observation)
+    assert (result["cut"], result["too_large"]) == (True, 1)
+    assert 10 < result["count"] < 25
+
+
+@proves("R-TOOL-19", part="SQL write, row counts verified")
+def test_a_change_is_made_when_it_changes_as_many_rows_as_were_said(asker: Asker) -> None:
+    told = asker.write("UPDATE company.orders SET total = $1 WHERE id = $2", "7.50", "A-2")
+    assert told.document(told.event.observation) == {"source": "company", "rows": 1}
+    told = asker.write("WITH x AS (SELECT 'A-3') INSERT INTO company.orders SELECT * , 1 FROM x;")
+    assert isinstance(told.event, ToolAnswered)
+    assert asker.orders() == [("A-1", "129.90"), ("A-2", "7.50"), ("A-3", "1")]
+
+
+NOT_AS_SAID = (
+        ("UPDATE company.orders SET total = 0", 1), ("DELETE FROM company.orders WHERE id = 'none'", 1),
+        ("DELETE FROM company.orders", 1), ("WITH x AS (SELECT 1) SELECT * FROM x", 1),
+        ("DELETE FROM company.orders; COMMIT; SELECT 1", 2), ("TRUNCATE company.orders", 2),
+        ("DROP TABLE company.orders", 1), ("COPY company.orders FROM PROGRAM 'x'", 1), ("COMMIT", 1),
+        ("/* DELETE */ GRANT ALL ON company.orders TO PUBLIC", 1),
+        ("UPDATE company.orders SET total = -1", 2),
+)  # fmt: skip
+
+
+@proves("R-TOOL-19", part="another count is taken back")
+def test_a_change_that_is_not_what_was_said_is_not_made(asker: Asker) -> None:
+    for statement, rows in NOT_AS_SAID:
+        told = asker.write(statement, rows=rows)
+        assert (told.event.error, told.event.sent) == ("refused", False), statement
+    assert asker.orders() == [("A-1", "129.90"), ("A-2", "5")]
+
+
+def test_a_change_that_is_cut_before_its_commit_was_surely_not_made(asker: Asker) -> None:
+    told = asker.write("UPDATE company.orders SET note = pg_sleep(9)::text WHERE id = 'A-1'", timeout_ms=900)
+    assert told.event.sent is False
+
+
+@pytest.mark.parametrize("source", ["other", "company"])
+def test_a_database_that_nobody_named_is_not_asked(asker: Asker, source: str) -> None:
+    asker.settings.INTERLOCK_DATABASES = {}
+    assert asker.ask("SELECT 1", source=source).event.error == "refused"
+
+
+# -- declared by an admin
+
+
+class Forward:
+    """A port on loopback that leads to the suite's PostgreSQL."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._server.getsockname()[1]
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        with suppress(OSError):
+            while True:
+                here, _ = self._server.accept()
+                there = socket.socket(socket.AF_UNIX)
+                there.connect(self._path)
+                for one, other in ((here, there), (there, here)):
+                    threading.Thread(target=self._copy, args=(one, other), daemon=True).start()
+
+    @staticmethod
+    def _copy(one: socket.socket, other: socket.socket) -> None:
+        with suppress(OSError):
+            while data := one.recv(65_536):
+                other.sendall(data)
+        other.close()
+
+    def close(self) -> None:
+        """End it."""
+        self._server.close()
+
+
+@proves("R-TOOL-19", part="a database of a tenant's own")
+@proves("Z4", part="a database of a tenant's own")
+def test_an_admins_database_is_asked_with_its_sealed_secret_at_its_place_alone(
+    asker: Asker, company: TestServers
+) -> None:
+    forward = Forward(f"{company.postgres.sockets}/.s.PGSQL.5432")
+    place = f"127.0.0.1:{forward.port}"
+    declared = {
+        "name": "books", "host": "127.0.0.1", "port": forward.port, "database": company.database,
+        "reader": "books", "tls": "off",
+    }  # fmt: skip
+    set_databases(asker.id, (declared,), expected=None, by=None, reason="Ours.")
+    assert "there is none" in _why(asker.ask("SELECT 1 AS n", source="books"))
+    for origin in (f"postgresql://{place}/other", f"postgresql://{place}/{company.database}"):
+        keep_secret(asker.id, "books", "suite_company_reader:suite", origin=origin, by=None)
+        told = asker.ask("SELECT 1 AS n", source="books")
+        assert told.event.error == "refused"
+    assert "no admin has allowed" in _why(told)
+    set_places(asker.id, (place,), expected=None, by=None, reason="Ours.")
+    assert asker.rows("SELECT 1 AS n", source="books") == [{"n": 1}]
+    forward.close()
+
+
+def test_databases_are_checked_when_they_are_saved(asker: Asker) -> None:
+    good = {"name": "a", "host": "db.example", "database": "a", "reader": "a"}
+    bad = (
+        {**good, "host": "169.254.169.254"},
+        {**good, "host": "0x7f.1"},
+        {**good, "reader": "A"},
+        good,
+        good,
+    )
+    for wrong in ((bad[0],), (bad[1],), (bad[2],), (bad[3], bad[4]), ({**good, "password": "x"},)):
+        with pytest.raises(InvalidInput):
+            set_databases(asker.id, wrong, expected=None, by=None, reason="Wrong.")
+
+
+def _why(told: Told) -> str:
+    return told.text(told.event.detail)

@@ -73,6 +73,8 @@ STATUS: dict[str, int] = {
     "server-unreachable": 424,
     "name-taken": 409,
     "quarantined": 409,
+    "own-proposal": 403,
+    "proposal-open": 409,
     "webhook-off": 409,
     "path-refused": 422,
     "workspace-refused": 422,

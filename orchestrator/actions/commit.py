@@ -15,9 +15,10 @@ from orchestrator.actions import opening
 from orchestrator.actions.hand import Hand
 from orchestrator.actions.opening import (
     Learnt,
+    Moved,
     Opened,
-    ScopesLost,
     headroom,
+    policy_in_force,
     read_opened,
     still_allowed,
     stop_for,
@@ -25,7 +26,7 @@ from orchestrator.actions.opening import (
 from orchestrator.actions.translate import translate
 from orchestrator.actions.writing import Committed, Draft, GrantVoid, LineRefused, Script, Written, write
 from orchestrator.core.desk import Desk
-from orchestrator.core.effects import CallTool
+from orchestrator.core.effects import AskApproval, CallTool
 from orchestrator.core.errors import ContentMissing, Corrupt
 from orchestrator.core.events import AnyEvent, Headroom, Started, StopAsked
 from orchestrator.core.machine import advance
@@ -92,8 +93,8 @@ def commit(
             continue
         except LineRefused as refused:
             learnt.refusal(refused.refusal)
-        except ScopesLost as lost:
-            learnt.lost = lost.scopes
+        except Moved as moved:
+            moved.teach(learnt)
         except GrantVoid as void:
             learnt.void = {**(learnt.void or {}), void.request: void.reason}
         else:
@@ -122,7 +123,10 @@ def _once(
             continue
         _play(script, event, room)
     starting = hand.state.status is Status.QUEUED
-    if starting or any(isinstance(effect, CallTool) and effect.mutating for effect in script.effects):
+    acting = any(isinstance(effect, CallTool) and effect.mutating for effect in script.effects)
+    if acting or any(isinstance(effect, AskApproval) for effect in script.effects):
+        policy_in_force(hand, opened.stops, room.policy)
+    if starting or acting:
         still_allowed(hand, room.missing_scopes)
     return write(script, raw_cursor())
 

@@ -15,7 +15,9 @@ from orchestrator.actions.circuits import TOLD
 from orchestrator.actions.hand import Hand
 from orchestrator.core.circuits import Circuit, blocks
 from orchestrator.core.events import Headroom, Refusal
+from orchestrator.core.policy import Policy
 from orchestrator.core.tool import Risk
+from orchestrator.queries.policies import policy_of
 from tenancy.queries import standing_of
 from traces.core.canonical import payload_digest
 
@@ -49,12 +51,51 @@ UNION ALL
 SELECT b.*, NULL FROM ({BOOK}) b"""  # noqa: S608 - a statement of budgets' own
 
 
-class ScopesLost(Exception):
+@dataclass(slots=True)
+class Learnt:
+    """What an earlier try of the same commit learnt from the database."""
+
+    refused: tuple[Refusal, ...] = ()
+    void: dict[str, str] | None = None
+    lost: tuple[str, ...] = ()
+    policy: Policy | None = None
+
+    def refusal(self, refusal: Refusal) -> None:
+        """A line refused a reservation."""
+        others = tuple(known for known in self.refused if known.dimension != refusal.dimension)
+        self.refused = (*others, refusal)
+
+
+class Moved(Exception):
+    """Something moved since the walk began; it is made again with what was learnt."""
+
+    def teach(self, learnt: Learnt) -> None:
+        """Add what the next try has to know."""
+        raise NotImplementedError
+
+
+class ScopesLost(Moved):
     """The submitter may not do any more what it was admitted to do."""
 
     def __init__(self, scopes: tuple[str, ...]) -> None:
         super().__init__(", ".join(scopes))
         self.scopes = scopes
+
+    def teach(self, learnt: Learnt) -> None:
+        """The scopes that are gone."""
+        learnt.lost = self.scopes
+
+
+class PolicyMoved(Moved):
+    """Another policy than the pinned one is in force, and this commit is about to act."""
+
+    def __init__(self, policy: Policy) -> None:
+        super().__init__(policy.digest)
+        self.policy = policy
+
+    def teach(self, learnt: Learnt) -> None:
+        """The policy that rules beside the pinned one."""
+        learnt.policy = self.policy
 
 
 class LeaseLost(Exception):
@@ -92,20 +133,6 @@ class Opened:
     circuits: Mapping[tuple[str, str], Circuit]
 
 
-@dataclass(slots=True)
-class Learnt:
-    """What an earlier try of the same commit learnt from the database."""
-
-    refused: tuple[Refusal, ...] = ()
-    void: dict[str, str] | None = None
-    lost: tuple[str, ...] = ()
-
-    def refusal(self, refusal: Refusal) -> None:
-        """A line refused a reservation."""
-        others = tuple(known for known in self.refused if known.dimension != refusal.dimension)
-        self.refused = (*others, refusal)
-
-
 def read_opened(hand: Hand, rows: Sequence[tuple[Any, ...]]) -> Opened:
     """What `OPEN` found. Raises LeaseLost when the run's row is not this worker's to write."""
     at: datetime | None = None
@@ -140,16 +167,21 @@ def read_opened(hand: Hand, rows: Sequence[tuple[Any, ...]]) -> Opened:
 def headroom(hand: Hand, opened: Opened, learnt: Learnt, *, slice_over: bool) -> Headroom:
     """What the core is told beside the event."""
     cost: Decimal | None = opened.book.tenant_cost(opened.at) if opened.book is not None else None
+    windows = None if opened.book is None else opened.book.windows
+    window, limit = ("", None) if windows is None else windows.scarcer
     stopped = tuple(stop.target for stop in opened.stops if stop.scope == "tool")
     raised = {stop.target: Risk(stop.risk) for stop in opened.stops if stop.scope == "risk"}
     return Headroom(
         tenant_cost=cost,
+        tenant_window=window,
+        tenant_limit=limit,
         refused=learnt.refused,
         void=learnt.void or {},
         open_circuits=_open_tools(hand, opened),
         stopped_tools=stopped,
         raised_tools=raised,
         missing_scopes=learnt.lost,
+        policy=learnt.policy,
         slice_over=slice_over,
     )
 
@@ -171,6 +203,17 @@ def still_allowed(hand: Hand, known: tuple[str, ...]) -> None:
     lost = tuple(scope for scope in hand.manifest.scopes if scope not in held)
     if set(lost) - set(known):
         raise ScopesLost(lost)
+
+
+def policy_in_force(hand: Hand, stops: tuple[StopRow, ...], known: Policy | None) -> None:
+    """Ask whether the newest policy is the pinned one, which costs nothing where it is: of two the stricter
+    word holds (R-TOOL-4). Raises PolicyMoved with one that is not `known` yet."""
+    pinned = hand.manifest.pins.policy
+    if pinned is None or known is not None:
+        return
+    newest = next((stop.target for stop in stops if stop.scope == "policy"), pinned.digest)
+    if newest != pinned.digest and (policy := policy_of(newest)) is not None:
+        raise PolicyMoved(policy)
 
 
 def stop_for(hand: Hand, stops: tuple[StopRow, ...]) -> StopRow | None:

@@ -19,6 +19,7 @@ from orchestrator.core.profile import ModelProfile
 from orchestrator.core.tool import ToolSpec
 from orchestrator.gateways.llm.profiles import profiles_for
 from orchestrator.models import BoundaryVersion, PinSet, PromptVersion, RegistryVersion, ToolVersion
+from orchestrator.queries.policies import policy_now
 from traces.core.canonical import canonical_model, digest
 
 
@@ -57,6 +58,7 @@ def pin(tenant_id: UUID, graph: CompiledGraph, boundary_slug: str | None, at: da
         prompts={slug: bytes(row.body).decode() for slug, row in prompts.items()},
         prompt_versions={slug: row.version for slug, row in prompts.items()},
         unpriced=unpriced,
+        policy=policy_now().policy,
         price_book=";".join(sorted({p.price.version for p in profiles if p.price is not None}))[:100],
     )
     body = canonical_model(pins)

@@ -25,6 +25,7 @@ from orchestrator.core.learning import subject_of
 from orchestrator.core.machine import CORE_VERSION
 from orchestrator.core.manifest import Manifest
 from orchestrator.core.parsing import fits
+from orchestrator.core.task_scope import scope_of
 from orchestrator.gateways.queue import offer
 from orchestrator.models import EmergencyStop, ManifestRow, Run, Task, WorkflowVersion
 from tenancy.batch import Batch
@@ -110,6 +111,7 @@ def submit_task(tenant_id: UUID, submitter: Submitter, asked: Submission) -> Sub
             pins_digest=pinned.digest,
             limits=limits,
             expected=expected_for(subject_of(graph, pinned.pins)),
+            scope=scope_of(asked.goal),
             workflow=version.slug,
             workflow_version=version.version,
             code_version=settings.INTERLOCK_VERSION,
@@ -171,7 +173,7 @@ def _workflow(slug: str) -> WorkflowVersion:
 
 def _admissible(tenant_id: UUID, version: WorkflowVersion, at: datetime) -> None:
     """Nothing starts against a stop, above the tenant's tier, or over its ceiling."""
-    stops = EmergencyStop.objects.filter(lifted_at=None).exclude(scope__in=("tool", "risk"))
+    stops = EmergencyStop.objects.filter(lifted_at=None).exclude(scope__in=("tool", "risk", "policy"))
     for stop in stops:
         own = stop.tenant_id == tenant_id and (stop.scope == "tenant" or stop.target == version.slug)
         if stop.scope == "global" or own:

@@ -123,6 +123,18 @@ class Quarantined(OrchestratorError):
     code = "quarantined"
 
 
+class OwnProposal(OrchestratorError):
+    """A weaker policy needs the word of a second person; this one proposed it."""
+
+    code = "own-proposal"
+
+
+class ProposalOpen(OrchestratorError):
+    """Another weaker policy waits for a second person; settle that one first."""
+
+    code = "proposal-open"
+
+
 class WebhookOff(OrchestratorError):
     """The webhook {name} is off; turn it on first."""
 

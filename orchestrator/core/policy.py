@@ -5,7 +5,6 @@ that no rule fits is allowed as far as this policy is concerned.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
 from itertools import product
 from typing import Literal, NamedTuple, TypeVar
 
@@ -116,7 +115,7 @@ class Policy(Value):
             raise ValueError("two rules have one name")
         return rules
 
-    @cached_property
+    @property
     def digest(self) -> str:
         """What it is found again by (hex)."""
         return digest("policy", canonical_model(self))

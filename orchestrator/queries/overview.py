@@ -189,4 +189,5 @@ def health_of(at: datetime, moving: Now) -> Health:
 def _stops() -> list[EmergencyStop]:
     """The stops that hold this tenant's runs. Not a tenant table: the tenant is asked for."""
     of_ours = Q(scope="global") | Q(tenant_id=current_tenant())
-    return list(EmergencyStop.objects.filter(of_ours, lifted_at=None).order_by("at")[:20])
+    found = EmergencyStop.objects.filter(of_ours, lifted_at=None).exclude(scope="policy")
+    return list(found.order_by("at")[:20])

@@ -65,11 +65,13 @@ def standing(tenant_id: UUID, at: datetime) -> Standing:
 def stops_of(tenant_id: UUID) -> tuple[EmergencyStop, ...]:
     """The stops that hold this tenant's runs, the global ones too. Not a tenant's table: it is asked for."""
     ours = Q(scope="global") | Q(tenant_id=tenant_id)
-    return tuple(EmergencyStop.objects.filter(ours, lifted_at=None).order_by("at", "id"))
+    found = EmergencyStop.objects.filter(ours, lifted_at=None).exclude(scope="policy")
+    return tuple(found.order_by("at", "id"))
 
 
 def stop_of(tenant_id: UUID, stop_id: UUID) -> EmergencyStop | None:
     """A stop in force that operators of this tenant may lift: its own, and not what an administrator has set
     on a tool's page, which ends there."""
     own = EmergencyStop.objects.filter(id=stop_id, tenant_id=tenant_id, lifted_at=None)
-    return own.exclude(scope="risk").exclude(scope="tool", reason__startswith=DISABLED).first()
+    elsewhere = Q(scope__in=("risk", "policy")) | Q(scope="tool", reason__startswith=DISABLED)
+    return own.exclude(elsewhere).first()

@@ -85,7 +85,7 @@ def case(
     server = Obedient(called(tool, **ASKED[tool][1]))
     with company_at(company.url), foreign(settings, server):
         world = make_world(house)
-        run = world.submit("tool-loop", "Do what the model says.")
+        run = world.submit("tool-loop", "Do what the model says, for a@b.example and the account refunds.")
         clock = Clock(superuser)
         found = Case(world=world, company=company, clock=clock, server=server, run=run, tool=tool)
         if tool == READ:

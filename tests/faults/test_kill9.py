@@ -102,7 +102,10 @@ def test_killed_processes_leave_each_effect_once_or_in_doubt(
 ) -> None:
     with company_at(company.url), foreign(settings, Told()) as model:
         world = make_world(house)
-        runs = {name: world.submit("tool-loop", f"Use {name} now.") for name in ASKED}
+        runs = {
+            name: world.submit("tool-loop", f"Use {name} now for a@b.example or the account refunds.")
+            for name in ASKED
+        }
         for name, (service, _, _) in ASKED.items():
             if name != "orders.lookup":
                 onwards(world, runs[name])

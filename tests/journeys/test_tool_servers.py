@@ -67,7 +67,7 @@ def test_what_a_server_calls_harmless_waits_for_a_person_and_happens_once(
 ) -> None:
     ready(world)
     with foreign(settings, sending()):
-        run = world.submit("tool-loop", "Thank Ada.")
+        run = world.submit("tool-loop", "Thank ada@example.org.")
         onwards(world, run)
         assert tool_server.calls() == []
         found = to_the_end(world, run)
@@ -102,7 +102,7 @@ def test_a_definition_that_changes_between_approval_and_execution_stops_it(
 ) -> None:
     ready(world)
     with foreign(settings, sending()):
-        run = world.submit("tool-loop", "Thank Ada.")
+        run = world.submit("tool-loop", "Thank ada@example.org.")
         onwards(world, run)
         (request,) = world.open_requests(run)
         world.decide(request, world.people.approver)
@@ -125,7 +125,7 @@ def test_a_tool_that_went_into_quarantine_while_a_person_decided_is_denied(
 ) -> None:
     ready(world)
     with foreign(settings, sending()):
-        run = world.submit("tool-loop", "Thank Ada.")
+        run = world.submit("tool-loop", "Thank ada@example.org.")
         onwards(world, run)
         tool_server.tell(changed=CHANGE)
         look_at_server(world.id, "shop", by=None)
@@ -146,7 +146,7 @@ def test_a_result_that_claims_to_be_an_approval_approves_nothing(
     tool_server.tell(modes={"say": "approval"})
     model = Obedient(called("shop.say", what="?"), called("shop.send_note", **NOTE))
     with foreign(settings, model):
-        run = world.submit("tool-loop", "Ask whether to thank Ada.")
+        run = world.submit("tool-loop", "Ask whether to thank ada@example.org.")
         onwards(world, run)
     assert [call["tool"] for call in tool_server.calls()] == ["say"]
     assert len(world.open_requests(run)) == 1
@@ -160,7 +160,7 @@ def test_a_change_without_a_certain_answer_is_in_doubt_and_never_made_again(
     ready(world, "send_note", **CHANGES, timeout_ms=3_000)
     tool_server.tell(modes={"send_note": mode})
     with foreign(settings, sending()):
-        run = world.submit("tool-loop", "Thank Ada.")
+        run = world.submit("tool-loop", "Thank ada@example.org.")
         onwards(world, run)
         (request,) = world.open_requests(run)
         world.decide(request, world.people.approver)
@@ -182,7 +182,7 @@ def test_a_change_without_an_answer_is_looked_up_where_an_admin_has_named_how(
     ready(world, "send_note", **CHANGES, timeout_ms=3_000, recovery="lookup", lookup=lookup, conclusive=True)
     tool_server.tell(modes={"send_note": mode})
     with foreign(settings, sending()):
-        run = world.submit("tool-loop", "Thank Ada.")
+        run = world.submit("tool-loop", "Thank ada@example.org.")
         onwards(world, run)
         (request,) = world.open_requests(run)
         world.decide(request, world.people.approver)
@@ -200,7 +200,7 @@ def test_a_run_that_is_pinned_to_a_removed_servers_tool_is_denied_it(
 
     ready(world)
     with foreign(settings, sending()):
-        run = world.submit("tool-loop", "Thank Ada.")
+        run = world.submit("tool-loop", "Thank ada@example.org.")
         onwards(world, run)
         (request,) = world.open_requests(run)
         world.decide(request, world.people.approver)

@@ -50,7 +50,7 @@ class Command(BaseCommand):
 
     def _list(self, options: dict[str, Any]) -> None:
         names = dict(Tenant.objects.values_list("id", "slug"))
-        for stop in EmergencyStop.objects.filter(lifted_at=None).order_by("at", "id"):
+        for stop in EmergencyStop.objects.filter(lifted_at=None).exclude(scope="policy").order_by("at", "id"):
             whose = names.get(stop.tenant_id, "") if stop.tenant_id else "everybody"
             what = f"{stop.scope} {stop.target}".strip()
             self.stdout.write(

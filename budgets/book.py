@@ -140,9 +140,11 @@ def _windows(rows: Mapping[str, Row]) -> Windows | None:
         day=day[1],
         month=month[1],
         starts_at=day[4],
-        ends_at=day[5],
+        ends_at=min(day[5], month[5]),
         day_left=_line(day).left,
         month_left=_line(month).left,
+        day_limit=day[6],
+        month_limit=month[6],
         over=_line(day).over or _line(month).over,
     )
 

@@ -108,7 +108,7 @@ class Tranche(TenantOwned):
         constraints: ClassVar = [
             *TenantOwned.Meta.constraints,
             models.UniqueConstraint(
-                fields=["tenant", "run_account", "day"], name="budgets_tranche_one_per_day"
+                fields=["tenant", "run_account", "day", "month"], name="budgets_tranche_one_a_window"
             ),
             models.CheckConstraint(
                 name="budgets_tranche_not_negative",
@@ -171,8 +171,11 @@ class Entry(TenantOwned):
         ]
         indexes: ClassVar = [
             models.Index(fields=["run_id"], name="budgets_entry_by_run"),
+            # As the ledger's page reads a day: its newest entries first.
             models.Index(
-                fields=["account_id"], condition=Q(month_id__isnull=False), name="budgets_entry_of_day"
+                fields=["account_id", "-at", "-id"],
+                condition=Q(month_id__isnull=False),
+                name="budgets_entry_of_window",
             ),
         ]
 

@@ -3,13 +3,12 @@
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
-from math import ceil
 from typing import Any, Final
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from budgets.actions.alerts import tell_standing
-from budgets.core.alerting import at_ceiling
+from budgets.core.alerting import at_ceiling, opens_in
 from budgets.core.ceilings import Ceilings, of_tier
 from budgets.core.errors import CeilingReached
 from budgets.core.posting import COST, Cause, Draft, LineState
@@ -92,13 +91,15 @@ def ensure_tenant_windows(tenant_id: UUID, at: datetime, cursor: Cursor | None =
         ends_at=min(day[3], month[3]),
         day_left=_line(day).left,
         month_left=_line(month).left,
+        day_limit=day[4],
+        month_limit=month[4],
         over=_line(day).over or _line(month).over,
     )
 
 
 def charge_tenant_check(tenant_id: UUID, at: datetime, cursor: Cursor | None = None) -> None:
     """Admission's look at the ceilings. Raises CeilingReached with `retry_after` (seconds to the window's
-    turn) when the day or month is at its ceiling (R-BUDGET-10).
+    turn, fewer where it is full of what runs hold) when the day or month is at its ceiling (R-BUDGET-10).
 
     A ceiling of zero forbids spending, not runs that spend nothing (R-BUDGET-16).
     """
@@ -109,8 +110,8 @@ def charge_tenant_check(tenant_id: UUID, at: datetime, cursor: Cursor | None = N
         row = standing[kind]
         line = _line(row)
         if at_ceiling(line, row[7]):
-            seconds = ceil((row[3] - at).total_seconds())
-            raise CeilingReached(window=window, limit=plain(line.limit or ZERO), retry_after=max(1, seconds))
+            wait = opens_in(line, row[7], (row[3] - at).total_seconds())
+            raise CeilingReached(window=window, limit=plain(line.limit or ZERO), retry_after=wait)
 
 
 def set_ceilings(tenant_id: UUID, ceilings: Ceilings, *, by: UUID | None, reason: str, at: datetime) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
-from typing import Final
+from typing import Final, Literal
 from uuid import UUID
 
 from budgets.core.posting import COST, Cause, LineState, Plan, Refusal
@@ -22,6 +22,7 @@ DEFAULT_CHUNK: Final = Decimal(
     "0.25"
 )  # US$; some eight calls of a mid-priced model, so one commit in eight refills
 PART_OF_LIMIT: Final = 8
+Name = Literal["", "tenant_day", "tenant_month"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +48,8 @@ class Tranche:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Windows:
-    """The tenant's accounts of the moment and what is left on them (None: no ceiling).
+    """The tenant's accounts of the moment and what is left on them (None: no ceiling). They hold up to
+    `ends_at`, where the first of the two ends.
 
     `over` when a ceiling was lowered, or a provider overran, below what is in use: then no run draws on a
     tranche it was granted before without asking again.
@@ -59,7 +61,19 @@ class Windows:
     ends_at: datetime
     day_left: Decimal | None = None
     month_left: Decimal | None = None
+    day_limit: Decimal | None = None
+    month_limit: Decimal | None = None
     over: bool = False
+
+    @property
+    def scarcer(self) -> tuple[Name, Decimal | None]:
+        """Which window has less left, and its ceiling; ("", None) where neither has one."""
+        day, month = self.day_left, self.month_left
+        if day is None and month is None:
+            return "", None
+        if month is None or (day is not None and day <= month):
+            return "tenant_day", self.day_limit
+        return "tenant_month", self.month_limit
 
 
 @dataclass(slots=True)

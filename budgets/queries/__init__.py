@@ -71,8 +71,9 @@ def usage(run_id: UUID) -> Mapping[Dimension, LineState]:
 
 
 def ledger(run_id: UUID) -> list[EntryView]:
-    """The run's entries in the order in which they were written (R-BUDGET-3)."""
-    return [_view(entry) for entry in Entry.objects.filter(run_id=run_id).order_by("id")]
+    """The run's entries in the order in which they were written, by the database's clock (R-BUDGET-3). An id
+    is made in a process, whose clock may be another."""
+    return [_view(entry) for entry in Entry.objects.filter(run_id=run_id).order_by("at", "id")]
 
 
 def tenant_spending(at: datetime) -> Mapping[str, Decimal]:

@@ -136,11 +136,15 @@ def _output_limit(state: State, profile: ModelProfile, request: bytes, wanted: i
 
 def again(view: View, event: ModelFailed | Recovered, config: Asking) -> Step | None:
     """Schedule another attempt after a failure that is safe to repeat, or None when it is not or none is
-    left."""
+    left.
+
+    Attempts are the step's, whoever is asked: how many there may be is what the role's usual model allows,
+    also once a cheaper one plays it.
+    """
     state = view.state
-    profile = profile_in_force(view.pins, state, config.role)
-    gauge = state.limits.get("retries", Decimal(profile.max_retries))
-    retries = min(profile.max_retries, int(gauge))
+    profile, usual = profile_in_force(view.pins, state, config.role), view.pins.profile_for(config.role)
+    gauge = state.limits.get("retries", Decimal(usual.max_retries))
+    retries = min(usual.max_retries, int(gauge))
     attempt = state.counters.model_attempts
     transient = isinstance(event, Recovered) or event.transient
     if not transient or attempt > retries:

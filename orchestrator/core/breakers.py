@@ -13,6 +13,10 @@ from orchestrator.core.boundary import Boundary
 from orchestrator.core.value import Value
 from traces.core.canonical import plain
 
+WINDOWS: Final = {
+    "tenant_day": "the tenant's ceiling for a day", "tenant_month": "the tenant's ceiling for a month",
+}  # fmt: skip
+
 
 class Trip(Value):
     """One breaker's event. `account`: who refused the reservation, where one was: the `run`'s own line, the
@@ -144,7 +148,7 @@ def told_of(trip: Trip, setters: Setters) -> Told:
 def set_by(trip: Trip, setters: Setters) -> str:
     """Whose limit it was."""
     if trip.account.startswith("tenant"):
-        return "the tenant's ceiling"
+        return WINDOWS.get(trip.account, "the tenant's ceiling")
     if trip.breaker in _BY_BOUNDARY or trip.reason == "repeated_denials":
         return setters.boundary
     fixed = {

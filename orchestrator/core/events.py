@@ -261,8 +261,9 @@ class Refusal(Value):
 class Headroom(Value):
     """What the core cannot know by itself, read in this commit and recorded with it.
 
-    `tenant_cost` is what is left of the tenant's ceilings in US$ (None: none set); `refused` and `void`
-    are what this very commit learnt from the database before it walked again; `open_circuits` and
+    `tenant_cost` is what is left of the tenant's ceilings in US$ (None: none set), `tenant_window` the one
+    that has less left, and `tenant_limit` its ceiling; `refused` and `void` are what this very commit learnt
+    from the database before it walked again; `open_circuits` and
     `stopped_tools` name tools; `raised_tools` are the risk classes that an admin has raised tools to;
     `missing_scopes` are scopes that the submitter has lost since; `policy` is the newest one where it is
     not the pinned one and this commit is about to act.
@@ -271,6 +272,8 @@ class Headroom(Value):
     """
 
     tenant_cost: Decimal | None = None
+    tenant_window: Literal["", "tenant_day", "tenant_month"] = ""
+    tenant_limit: Decimal | None = None
     refused: tuple[Refusal, ...] = ()
     void: dict[str, str] = Field(default_factory=dict)
     open_circuits: tuple[str, ...] = ()

@@ -47,7 +47,8 @@ ENDS = (Interrupt.BUDGET_EXHAUSTED, Interrupt.TIMEOUT)
 
 def freezes(view: View, halting: Halting) -> bool:
     """Whether people are asked instead: where the boundary says so, a bounded number of times, for a limit of
-    the run's own that was reached with nothing in flight.
+    the run's own that was reached with nothing in flight. A limit of 0 forbids: nobody could give more of it,
+    so nobody is asked (R-BUDGET-16).
 
     What stands before a call that was checked already is not frozen: the check would be too old.
     """
@@ -57,7 +58,8 @@ def freezes(view: View, halting: Halting) -> bool:
     if state.frozen is not None or state.interrupt is not None or state.pending or state.halting is not None:
         return False
     asked = state.counters.budget_requests < boundary.budget_requests
-    return asked and dimension_of(halting) in state.limits and view.node.kind != "invoke_tool"
+    given = bool(state.limits.get(dimension_of(halting)))
+    return asked and given and view.node.kind != "invoke_tool"
 
 
 def dimension_of(halting: Halting) -> str:

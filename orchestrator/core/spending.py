@@ -82,8 +82,9 @@ def shortfall(state: State, wanted: Iterable[Amounts], headroom: Headroom) -> Re
     cost = total.get("cost_usd", ZERO)
     if headroom.tenant_cost is not None and cost > headroom.tenant_cost:
         return Refused(
-            dimension="cost_usd", limit=None, wanted=cost, left=headroom.tenant_cost, account="tenant"
-        )
+            dimension="cost_usd", limit=headroom.tenant_limit, wanted=cost, left=headroom.tenant_cost,
+            account=headroom.tenant_window or "tenant",
+        )  # fmt: skip
     return None
 
 

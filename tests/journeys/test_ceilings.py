@@ -101,7 +101,7 @@ def costly_runs(world: World, superuser: psycopg.Connection, number: int) -> Non
         if run.terminal_code == "BUDGET_EXHAUSTED":
             refused = world.said(run.id, "reservation_refused")[-1]
             assert refused["dimension"] == "cost_usd"
-            assert refused["account"] in {"tenant", "tenant_day"}
+            assert (refused["account"], Decimal(refused["limit"])) == ("tenant_day", Decimal("0.50"))
             assert Decimal(refused["left"]) < Decimal(refused["wanted"])
             assert "cost" in run.reason
             assert world.result(run.id)["status"]

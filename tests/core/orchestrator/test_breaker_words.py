@@ -39,6 +39,8 @@ def test_each_of_the_seven_has_its_words_and_a_way_back(breaker: str) -> None:
     [
         (trip("budget_gate", "model_turns"), "the task, as Ada submitted it"),
         (trip("budget_gate", "cost_usd").evolve(account="tenant"), "the tenant's ceiling"),
+        (trip("budget_gate", "cost_usd").evolve(account="tenant_day"), "the tenant's ceiling for a day"),
+        (trip("budget_gate", "cost_usd").evolve(account="tenant_month"), "the tenant's ceiling for a month"),
         (trip("wall_clock", "wall_clock"), "workflow refund v2"),
         (trip("repeated_call", "identical_call", "orders.lookup"), "boundary support v3"),
         (trip("retry_storm", "timeout", "payments.refund"), "tool payments.refund v4"),

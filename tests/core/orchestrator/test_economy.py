@@ -7,7 +7,7 @@ import orjson
 
 from budgets.core.pricing import ModelPrice
 from orchestrator.core.effects import CallModel
-from orchestrator.core.events import BudgetExtended, CostCorrected
+from orchestrator.core.events import BudgetExtended, CostCorrected, ModelFailed, TimerFired
 from orchestrator.core.profile import ModelProfile
 from orchestrator.core.terminal import TerminalCode
 from tests.core.orchestrator.loops import BOUNDARY, GRAPH, LIMITS, TOOLS
@@ -133,6 +133,21 @@ def test_a_correction_brings_the_usual_model_back_and_can_end_what_it_shows_to_b
     run.reply(LOOKUP)
     run.answer({"total": "20.00"})
     assert (run.state.outcome, run.state.reason) == (TerminalCode.BUDGET_EXHAUSTED, "cost_usd")
+
+
+@proves("R-BUDGET-5", part="a step's attempts are its own")
+def test_the_cheaper_model_leaves_a_step_the_attempts_that_it_had() -> None:
+    run = priced(DEAR.evolve(max_retries=2), CHEAP.evolve(max_retries=0))
+    turn(run, "850")
+    for attempt in (2, 3):
+        failed = ModelFailed(at=run.now, effect=asked(run).id, error="server_error", transient=True)
+        run.feed(failed)
+        (told,) = [body for body in run.said("retry_scheduled") if body.attempt == attempt]
+        run.feed(TimerFired(at=run.now), after_ms=told.delay_ms + 1)
+        assert asked(run).attempt == attempt
+    run.feed(ModelFailed(at=run.now, effect=asked(run).id, error="server_error", transient=True))
+    assert len(run.said("retry_scheduled")) == 2
+    assert run.open == {}
 
 
 def test_a_cheaper_model_that_took_too_much_is_not_asked_again() -> None:

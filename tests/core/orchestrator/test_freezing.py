@@ -15,6 +15,7 @@ from orchestrator.core.events import (
     Paused,
     Resumed,
     TimerFired,
+    ToolAnswered,
 )
 from orchestrator.core.goal import Goal
 from orchestrator.core.terminal import TerminalCode
@@ -134,6 +135,26 @@ def test_a_call_that_cannot_be_paid_for_is_asked_about_before_it_is_made() -> No
     assert run.state.status == "awaiting_gate"
     decide(run, "extend", tool_calls=1)
     assert [effect.kind for effect in run.open.values()] == ["call_tool"]
+
+
+@proves("R-BUDGET-16", part="nobody is asked for what is forbidden")
+def test_a_limit_of_zero_ends_the_run_with_the_reason_and_asks_nobody() -> None:
+    run = loop(boundary=ASKING, external_calls=0)
+    run.reply(LOOKUP)
+    assert run.requests == []
+    assert (run.state.outcome, run.state.reason) == (TerminalCode.BUDGET_EXHAUSTED, "external_calls")
+
+
+@proves("R-BUDGET-10", part="the window that refused")
+def test_a_refusal_by_the_tenants_ceiling_names_the_window_and_its_limit() -> None:
+    room = Headroom(tenant_cost=Decimal(-1), tenant_window="tenant_month", tenant_limit=Decimal(50))
+    run = loop(boundary=ASKING)
+    run.reply(LOOKUP)
+    call = next(iter(run.open.values()))
+    answered = ToolAnswered(at=run.now, effect=call.id, observation=run.keep({"total": "20.00"}), size=10)
+    run.feed(answered, room)
+    refused = run.said("reservation_refused")[-1]
+    assert (refused.account, refused.limit, refused.dimension) == ("tenant_month", 50, "cost_usd")
 
 
 @proves("R-GRAPH-17", part="requests for budget are bounded")

@@ -173,6 +173,37 @@ def test_a_changed_time_zone_never_makes_two_days_of_one_moment(house: House) ->
         ]
 
 
+@proves("R-BUDGET-9", part="no tranche outlives its month")
+def test_after_a_changed_time_zone_a_tranche_ends_with_its_month(house: House) -> None:
+    moved = make_tenant(time_zone="UTC")
+    last_days = datetime(2026, 11, 29, 14, tzinfo=UTC)
+    with inside(moved.id):
+        ensure_tenant_windows(moved.id, last_days)
+    type(moved).objects.filter(id=moved.id).update(time_zone="America/New_York")
+    ceilings(moved.id, daily="9", monthly="9", at=last_days)
+    for hours in (10.5, 20):  # the cut-off day of the old zone's end, then a whole one of the new
+        with inside(moved.id):
+            ensure_tenant_windows(moved.id, last_days + timedelta(hours=hours))
+    turn = datetime(2026, 12, 1, tzinfo=UTC)
+    purse = open_purse(moved.id, at=turn - timedelta(hours=1))
+    for at in (turn - timedelta(hours=1), turn + timedelta(hours=1)):
+        effect, posting = purse.reserve({"cost_usd": "0.10"}, at=at)
+        assert posting.refused is None
+        purse.settle(effect, {"cost_usd": "0.10"}, at=at)
+    with inside(moved.id):
+        first, second = Tranche.objects.select_related("day", "month").order_by("opened_at")
+        assert (first.day, first.ends_at) == (second.day, turn)
+        assert first.month != second.month
+        for tranche in (first, second):
+            assert tranche.month.window_end is not None
+            assert tranche.ends_at <= tranche.month.window_end
+    purse.close(at=turn + timedelta(hours=2))
+    with inside(moved.id):
+        months = Line.objects.filter(account__kind="tenant_month").order_by("account__window_start")
+        assert [line.used for line in months] == [Decimal("0.10"), Decimal("0.10")]
+    assert whole(moved.id)
+
+
 @proves("R-BUDGET-9", part="ceilings set while a day is opened")
 @pytest.mark.parametrize("first", ["set", "opened"])
 def test_a_day_opened_while_its_ceilings_are_set_has_them(

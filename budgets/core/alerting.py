@@ -1,14 +1,18 @@
 """When a tenant's administrators are told of a day or month, and when it is at its ceiling (R-BUDGET-10)."""
 
+from dataclasses import replace
 from decimal import Decimal
+from math import ceil
 from typing import Final
 
 from budgets.core.posting import LineState
+from budgets.core.vector import ZERO
 
 THRESHOLDS: Final = (50, 80, 95, 100)
 FULL: Final = 100
 # The last twentieth: what is left there may be too little for a run, and then nothing more is admitted.
 LAST_PART: Final = 20
+SOON: Final = 30
 
 
 def reached(line: LineState) -> tuple[int, ...]:
@@ -34,3 +38,11 @@ def at_ceiling(line: LineState, wanted: Decimal | None) -> bool:
     if not line.left:
         return True
     return wanted is not None and line.left < wanted and line.left * LAST_PART < line.limit
+
+
+def opens_in(line: LineState, wanted: Decimal | None, seconds_left: float) -> int:
+    """In how many seconds a line at its ceiling is worth another try (R-BUDGET-10): when its window turns, or
+    soon, where it is full only for what runs under way hold: what they do not spend comes back."""
+    spent_alone = replace(line, reserved=ZERO)
+    seconds = max(1, ceil(seconds_left))
+    return seconds if at_ceiling(spent_alone, wanted) else min(seconds, SOON)

@@ -10,8 +10,8 @@ class BudgetError(InterlockError):
 
 
 class CeilingReached(BudgetError):
-    """The tenant's {window} cost ceiling of {limit} US$ is reached; it opens again in {retry_after}
-    seconds."""
+    """The tenant's {window} cost ceiling of {limit} US$ is reached; come back in {retry_after} seconds, or
+    have an administrator raise it."""
 
     code = "ceiling-reached"
 

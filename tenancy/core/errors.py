@@ -10,7 +10,8 @@ class InterlockError(Exception):
 
     def __init__(self, **data: Any) -> None:
         self.data: dict[str, Any] = data
-        sentence = (type(self).__doc__ or "").strip().splitlines()[0]
+        # Its first paragraph, however many lines it takes.
+        sentence = " ".join((type(self).__doc__ or "").partition("\n\n")[0].split())
         super().__init__(sentence.format_map(_Shown(data)))
 
 

@@ -285,13 +285,28 @@ def test_a_letter_that_cannot_be_sent_is_tried_again_later(
 @proves("R-BUDGET-10", part="way back")
 def test_a_full_day_opens_when_it_turns_or_when_an_admin_raises_it(house: House) -> None:
     ceilings(house.tenant.id, daily="1", tranche="0")
-    spend(open_purse(house.tenant.id), "1")
+    purse = open_purse(house.tenant.id)
+    spend(purse, "1")
+    purse.close()
     with inside(house.tenant.id), pytest.raises(CeilingReached) as full:
         charge_tenant_check(house.tenant.id, NOON)
     seconds = full.value.data["retry_after"]
     with inside(house.tenant.id):
         charge_tenant_check(house.tenant.id, NOON + timedelta(seconds=seconds))
     ceilings(house.tenant.id, daily="2", tranche="0")
+    with inside(house.tenant.id):
+        charge_tenant_check(house.tenant.id, NOON)
+
+
+@proves("R-BUDGET-10", part="way back, from what runs hold")
+def test_a_day_that_is_full_of_what_runs_hold_is_worth_another_try_soon(house: House) -> None:
+    ceilings(house.tenant.id, daily="1", tranche="0")
+    purse = open_purse(house.tenant.id)
+    effect, _ = purse.reserve({"cost_usd": "1"})
+    with inside(house.tenant.id), pytest.raises(CeilingReached, match="come back in 30 seconds, or have"):
+        charge_tenant_check(house.tenant.id, NOON)
+    purse.settle(effect, {"cost_usd": "0.2"})
+    purse.close()
     with inside(house.tenant.id):
         charge_tenant_check(house.tenant.id, NOON)
 

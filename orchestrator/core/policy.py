@@ -171,9 +171,10 @@ SHIPPED = Policy(
             name="strange-command",
             decision="deny",
             kinds=("command",),
-            origins=("untrusted_observation",),
+            origins=STRANGE,
+            scope=("outside", "unnamed"),
             chosen="model",
-            reason="A command that was read somewhere is not carried out.",
+            reason="A command that the task does not state is not carried out.",
         ),
         Rule(
             name="other-than-named",

@@ -75,7 +75,8 @@ def leaf(**more: Any) -> Leaf:
         (leaf(kind="account"), "deny"),
         (leaf(kind="url"), "deny"),
         (leaf(kind="command"), "deny"),
-        (leaf(kind="command", origin="model"), "gate"),
+        (leaf(kind="command", origin="model"), "deny"),
+        (leaf(kind="command", origin="model", standing="inside"), "gate"),
         (leaf(kind="amount"), "gate"),
         (leaf(kind="amount", standing="outside"), "deny"),
         (leaf(kind="text", origin="model"), "gate"),
@@ -99,7 +100,7 @@ def test_the_first_rule_that_fits_decides() -> None:
 
 
 @proves("R-TOOL-17", part="what is weaker is found")
-@settings(max_examples=150)
+@settings(max_examples=40)
 @given(POLICIES, POLICIES, LEAVES)
 def test_a_policy_that_is_called_no_weaker_is_weaker_nowhere(
     before: Policy, after: Policy, found: Leaf
@@ -108,13 +109,14 @@ def test_a_policy_that_is_called_no_weaker_is_weaker_nowhere(
         assert RANK[after.decision_for(found)] >= RANK[before.decision_for(found)]
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(POLICIES, POLICIES)
 def test_every_case_that_is_named_is_weaker_indeed(before: Policy, after: Policy) -> None:
     for case in loosenings(before, after):
         assert RANK[after.decision_for(case.leaf)] < RANK[before.decision_for(case.leaf)]
 
 
+@settings(max_examples=15)
 @given(POLICIES)
 def test_a_policy_is_no_weaker_than_itself(policy: Policy) -> None:
     assert not loosens(policy, policy.evolve(version=2))

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from django.db.models import Manager
 
+from orchestrator.actions.drifting import lift_drift
 from orchestrator.core.boundary import Boundary
 from orchestrator.core.compiler import canonical_form, compile_graph
 from orchestrator.core.graph import CompiledGraph, GraphSpec
@@ -116,6 +117,7 @@ def publish_tool(tenant_id: UUID, spec: ToolSpec, *, by: UUID | None) -> ToolVer
         if held.evolve(version=0) == spec.evolve(version=0):
             return newest
     body = canonical_model(spec.evolve(version=_next(ToolVersion, spec.name)))
+    lift_drift(tenant_id, spec.name, by=by)
     return _published(ToolVersion, tenant_id, spec.name, digest("tool", body), body, by, {})
 
 

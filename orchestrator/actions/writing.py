@@ -1,7 +1,7 @@
 """The second half of a commit: everything a walk produced, in the order in which rows are locked, money
 last."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -12,6 +12,7 @@ import psycopg
 
 from approvals.actions import Void, consume
 from budgets.actions import PostHandle, Reserve, Settle, extend, queue_post, tell_refused
+from orchestrator.actions.drifting import note_drifts
 from orchestrator.actions.finishing import close
 from orchestrator.actions.hand import Hand
 from orchestrator.actions.opening import Opened
@@ -23,6 +24,7 @@ from orchestrator.core.pricing import price_of_effect
 from orchestrator.core.state import State
 from orchestrator.core.step import Settlement, Walk
 from orchestrator.core.terminal import Status
+from orchestrator.core.turning import wake_at
 from orchestrator.gateways.clock import steady
 from orchestrator.gateways.permits import ASK_ALL, Known
 from orchestrator.gateways.tally import BREAKER, TALLY
@@ -30,7 +32,7 @@ from tenancy.batch import Batch
 from traces.actions import append, save_snapshot, store_payloads
 from traces.core.canonical import canonical_model, digest
 from traces.core.chain import Head, Linked, Move, link
-from traces.core.events import BreakerTripped, ReservationRefused
+from traces.core.events import Body, BreakerTripped, ReservationRefused
 
 GRACE = timedelta(seconds=2)
 INTENTS = """
@@ -113,10 +115,13 @@ class Script:
         self.settlements.extend(walk.settlements)
         self.bodies.update(made)
 
+    def said(self) -> Iterator[Body]:
+        """All that this commit says."""
+        return (one.body for walked in self.walked for move in walked.moves for one in move.said)
+
     def refused_by_tenant(self) -> list[Decimal]:
         """What the tenant's day or month could not bear in this commit, in US$."""
-        said = (one.body for walked in self.walked for move in walked.moves for one in move.said)
-        refused = (body for body in said if isinstance(body, ReservationRefused))
+        refused = (body for body in self.said() if isinstance(body, ReservationRefused))
         return [b.wanted for b in refused if b.account.startswith("tenant") and b.dimension == "cost_usd"]
 
     def performed(self) -> tuple[CallModel | CallTool, ...]:
@@ -145,6 +150,7 @@ def write(script: Script, cursor: "psycopg.Cursor[Any]") -> "Draft":
     # After the money: whoever squares holds the tenant's lines before an alert's row, too.
     for wanted in script.refused_by_tenant():
         tell_refused(hand.tenant, wanted, at, cursor)
+    note_drifts(hand, script.said(), at)
     binds |= money.entries if money is not None else {}
     state, snapshot = _snapshot(script, binds)
     head = _records(script, binds, batch)
@@ -231,8 +237,7 @@ def _written(
 
 
 def _tripped(script: Script) -> tuple[BreakerTripped, ...]:
-    said = (word.body for walked in script.walked for move in walked.moves for word in move.said)
-    return tuple(body for body in said if isinstance(body, BreakerTripped))
+    return tuple(body for body in script.said() if isinstance(body, BreakerTripped))
 
 
 def _consumed(
@@ -385,15 +390,3 @@ def _update(script: Script, head: Head, snapshot: Snapped, *, keep: bool) -> tup
         keep,
         hand.run,
     )
-
-
-def wake_at(state: State, deadline: datetime | None) -> datetime | None:
-    """When the sweep must look at the run again although nobody signals: a timer, a gate's end, the goal's
-    deadline."""
-    if state.outcome is not None or (state.held and not state.paused):
-        return None
-    times = [gate.expires_at for gate in state.gates.values()]
-    # Whoever takes back what it did has passed its deadline already, or does not heed it.
-    kept = deadline if state.unwinding is None else None
-    times += [time for time in (state.timer, kept) if time is not None]
-    return min(times, default=None)

@@ -86,7 +86,9 @@ def visible_tools(view: View) -> tuple[ToolSpec, ...]:
 def _visible(view: View, boundary: Boundary, tool: ToolSpec) -> bool:
     grant = boundary.grant_for(tool.name)
     named = named_by(view.graph.spec.tools, tool.name)
-    stopped = tool.name in view.headroom.stopped_tools or tool.name in view.state.stopped_tools
+    stopped = tool.name in (
+        *view.headroom.stopped_tools, *view.state.stopped_tools, *view.state.drifted
+    )  # fmt: skip
     if grant is None or not named or stopped or tool.name in view.headroom.open_circuits:
         return False
     allowed = view.risk_of(tool).rank <= min(grant.risk_ceiling.rank, boundary.risk_ceiling.rank)

@@ -247,6 +247,11 @@ def _stopped(chain: Chain) -> str | None:
     return None
 
 
+def _not_drifted(chain: Chain) -> str | None:
+    drifted = chain.call.tool in chain.view.state.drifted
+    return "what it answers does not fit its declared form any more" if drifted else None
+
+
 def _in_boundary(chain: Chain) -> str | None:
     boundary = chain.view.pins.boundary
     grant = boundary.grant_for(chain.call.tool)
@@ -304,6 +309,7 @@ def _not_refused_often(chain: Chain) -> str | None:
 
 _RULES: tuple[tuple[str, Callable[[Chain], str | None]], ...] = (
     ("emergency_stop", _stopped),
+    ("parser_drift", _not_drifted),
     ("boundary_allow_list", _in_boundary),
     ("principal_scopes", _in_scope),
     ("repeated_call", _not_repeated),

@@ -205,6 +205,7 @@ class State(Value):
     feedback: Hex | None = None
     linked: int = 0
     stopped_tools: tuple[str, ...] = ()
+    drifted: tuple[str, ...] = ()
     flagged: tuple[str, ...] = ()
     thrifty: bool = False
     paused: bool = False

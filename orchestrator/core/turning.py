@@ -46,3 +46,15 @@ def _said(before: Status, status: Status, state: State) -> tuple[Said, ...]:
     else:
         return ()
     return (say(Phase.TERMINATION_CHECK, body),)
+
+
+def wake_at(state: State, deadline: datetime | None) -> datetime | None:
+    """When the sweep must look at the run again although nobody signals: a timer, a gate's end, the goal's
+    deadline."""
+    if state.outcome is not None or (state.held and not state.paused):
+        return None
+    times = [gate.expires_at for gate in state.gates.values()]
+    # Whoever takes back what it did has passed its deadline already, or does not heed it.
+    kept = deadline if state.unwinding is None else None
+    times += [time for time in (state.timer, kept) if time is not None]
+    return min(times, default=None)

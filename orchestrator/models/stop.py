@@ -11,7 +11,8 @@ class EmergencyStop(models.Model):
 
     Scope `risk` stops nothing: it raises the tool `target` to the class `risk` for runs that are pinned to a
     lower one (R-TOOL-4). Scope `policy` names the newest policy by its digest, for runs that are pinned to
-    another. They stand here because every commit reads what is in force from here.
+    another. Scope `drift` marks the tool `target`, whose answers do not fit its declared form (R-TOOL-14).
+    They stand here because every commit reads what is in force from here.
 
     Not a tenant table: every run must see a global stop, and the row says nothing about any tenant's data.
     """
@@ -30,7 +31,7 @@ class EmergencyStop(models.Model):
     class Meta:
         constraints = [
             models.CheckConstraint(
-                condition=Q(scope__in=["global", "tenant", "workflow", "tool", "risk", "policy"]),
+                condition=Q(scope__in=["global", "tenant", "workflow", "tool", "risk", "policy", "drift"]),
                 name="stop_scope_known",
             ),
             models.CheckConstraint(

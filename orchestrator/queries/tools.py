@@ -55,7 +55,15 @@ class ToolNow:
     @property
     def stopped(self) -> EmergencyStop | None:
         """The stop that closes the tool now."""
-        return next((stop for stop in self.stops if stop.scope == "tool"), None)
+        return self._in_force("tool")
+
+    @property
+    def drifted(self) -> EmergencyStop | None:
+        """The mark on a tool whose answers do not fit its declared form any more."""
+        return self._in_force("drift")
+
+    def _in_force(self, scope: str) -> EmergencyStop | None:
+        return next((stop for stop in self.stops if stop.scope == scope), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,7 +183,7 @@ def _spec(row: ToolVersion) -> ToolSpec:
 
 def _stops(tenant_id: UUID) -> dict[str, tuple[EmergencyStop, ...]]:
     found: dict[str, tuple[EmergencyStop, ...]] = {}
-    own = Q(tenant_id=tenant_id, scope__in=("tool", "risk"), lifted_at=None)
+    own = Q(tenant_id=tenant_id, scope__in=("tool", "risk", "drift"), lifted_at=None)
     for stop in EmergencyStop.objects.filter(own).order_by("at", "id"):
         found[stop.target] = (*found.get(stop.target, ()), stop)
     return found

@@ -8,6 +8,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
+from orchestrator.actions.drifting import clear_drift
 from orchestrator.actions.tools import change_tool
 from orchestrator.core.tool import Risk, ToolSpec
 from orchestrator.core.tool_change import ADJUSTABLE, ToolChange, asked_change, changed, difference
@@ -123,7 +124,21 @@ def tool(request: PageRequest, name: str) -> HttpResponse:
     require(request.member, Scope.ADMIN)
     if "enabled" in request.POST:
         return _switched(request, name)
+    if "drift" in request.POST:
+        return _cleared(request, name)
     return _changed(request, name)
+
+
+def _cleared(request: PageRequest, name: str) -> HttpResponse:
+    """An administrator has looked at what did not fit, and takes the mark off (R-TOOL-14)."""
+    house, reason = request.member.tenant.id, request.POST.get("reason", "").strip()[:500]
+    if not reason:
+        with tenant(house):
+            messages.error(request, "Say why: the reason stands in the audit log.")
+            return _shown(request, tool_now(house, name), status=422)
+    clear_drift(house, name, by=request.member.principal, reason=reason)
+    messages.success(request, f"The mark on {name} is off.")
+    return redirect("tool", name=name)
 
 
 def _changed(request: PageRequest, name: str) -> HttpResponse:

@@ -82,6 +82,17 @@ class CallVerified(Body):
     detail: str = ""
 
 
+class ParserDrifted(Body):
+    """A payload that does not fit its tool's declared form any more: kept as it came (R-TOOL-14)."""
+
+    kind: Literal["parser_drifted"] = "parser_drifted"
+    call: str
+    tool: str
+    tool_version: str
+    observation: str
+    detail: str
+
+
 class FactCommitted(Body):
     """Rung 5, committed."""
 

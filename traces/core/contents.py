@@ -13,6 +13,7 @@ CONTENT: Final[Mapping[str, tuple[str, ...]]] = {
     "call_not_run": ("result",),
     "call_attempted": ("arguments",),
     "call_observed": ("observation",),
+    "parser_drifted": ("observation",),
     "fact_committed": ("digest", "observation"),
     "failure_committed": ("observation",),
     "approval_requested": ("packet",),

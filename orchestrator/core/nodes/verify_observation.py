@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import orjson
 
 from orchestrator.core.calling import replaced
+from orchestrator.core.drift import DRIFT, NO_JSON, drift_said, drifting
 from orchestrator.core.errors import Misfit
 from orchestrator.core.events import AnyEvent, TimerFired, ToolAnswered, ToolFailed
 from orchestrator.core.inputs import MISSING, pointed, same
@@ -48,7 +49,7 @@ class VerifyObservation(Plain):
         said: list[Said] = []
         for call in view.state.batch:
             judged, words = self._judged(view, call)
-            state = state.evolve(batch=replaced(state, judged))
+            state = drifting(state.evolve(batch=replaced(state, judged)), words)
             said.extend(words)
         waiting = next((call for call in state.batch if call.verdict is None), None)
         if waiting is not None:
@@ -101,7 +102,8 @@ class VerifyObservation(Plain):
         assert call.observation is not None
         fault, value = self._parsed(view, call)
         if fault is not None:
-            return self._mark(view, call.evolve(error="malformed"), *fault)
+            judged, words = self._mark(view, call.evolve(error="malformed"), *fault)
+            return judged, words + drift_said(view, call, fault[1])
         spec = view.pins.by_name[call.tool]
         if spec.verifier is not None:
             document = {"arguments": view.desk.json(call.arguments or ""), "result": value}
@@ -123,9 +125,9 @@ class VerifyObservation(Plain):
         try:
             value = orjson.loads(body)
         except orjson.JSONDecodeError:
-            return ("failed", "the result is not JSON"), None
+            return ("failed", NO_JSON), None
         fault = fits(view.pins.by_name[call.tool].output_schema, value)
-        return (("failed", f"parser drift: {fault.detail}"[:300]), None) if fault else (None, value)
+        return (("failed", f"{DRIFT}{fault.detail}"[:300]), None) if fault else (None, value)
 
     def _mark(self, view: View, call: Call, verdict: str, detail: str) -> tuple[Call, tuple[Said, ...]]:
         spec = view.pins.by_name[call.tool]

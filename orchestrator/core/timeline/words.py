@@ -76,6 +76,7 @@ KINDS: Mapping[str, Kind] = {
     "call_attempted": Kind("Call sent", V.TOOL, M.BUSY, ("tool", "attempt")),
     "call_observed": Kind("Answer observed", V.TOOL, M.NOTE, ("status", "size")),
     "call_verified": Kind("Answer checked", V.TOOL, M.NOTE, ("verdict", "validator", "detail")),
+    "parser_drifted": Kind("Not in its declared form", V.TOOL, M.PROBLEM, ("tool", "detail")),
     "fact_committed": Kind("Fact committed", V.TOOL, M.DONE, ("fact", "trust", "validator")),
     "failure_committed": Kind("Failure committed", V.TOOL, M.PROBLEM, ("tool", "error", "attempt")),
     "call_in_doubt": Kind("In doubt", V.TOOL, M.PROBLEM, ("tool", "reason")),

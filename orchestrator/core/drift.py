@@ -1,0 +1,31 @@
+"""Parser drift: a payload that does not fit its tool's declared form any more (R-TOOL-14).
+
+The run calls that tool no further, the payload stays as it came, and whoever administers the tool is told.
+"""
+
+from orchestrator.core.state import Call, State
+from orchestrator.core.step import View, say
+from traces.core.chain import Said
+from traces.core.events import ParserDrifted
+from traces.core.phases import Phase
+
+SINCE = 3
+DRIFT = "parser drift: "
+NO_JSON = "the result is not JSON"
+
+
+def drift_said(view: View, call: Call, fault: str) -> tuple[Said, ...]:
+    """What is said of a payload's fault, where it is its form that is wrong."""
+    if view.manifest.core_version < SINCE or not (fault.startswith(DRIFT) or fault == NO_JSON):
+        return ()
+    body = ParserDrifted(
+        call=call.id, tool=call.tool, tool_version=view.pins.tool_digests[call.tool],
+        observation=call.observation or "", detail=fault.removeprefix(DRIFT)[:300],
+    )  # fmt: skip
+    return (say(Phase.OBSERVATION_GROUNDING, body),)
+
+
+def drifting(state: State, said: tuple[Said, ...]) -> State:
+    """The state in which the tools that were said to have drifted take no further call."""
+    tools = [word.body.tool for word in said if isinstance(word.body, ParserDrifted)]
+    return state.evolve(drifted=tuple(sorted({*state.drifted, *tools}))) if tools else state

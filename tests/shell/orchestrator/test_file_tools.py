@@ -46,9 +46,9 @@ class Desk:
         body, spec, at = canonical_outside(arguments), shipped_tools()[name].spec, run or self.run
         return read(
             self.gateway.start(
-                LOOP, call_tool(name, body, key=key), body, spec, SALT, ScriptedPermit(run=at),
-                tenant=self.tenant, files=RunFiles(self.tenant, at),
-            ).result(30)
+                LOOP, call_tool(name, body, key=key, timeout_ms=spec.timeout_ms), body, spec, SALT,
+                ScriptedPermit(run=at), tenant=self.tenant, files=RunFiles(self.tenant, at),
+            ).result(90)
         )  # fmt: skip
 
     def told(self, name: str, **arguments: Any) -> Any:

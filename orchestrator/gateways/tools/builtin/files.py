@@ -13,16 +13,16 @@ from pydantic import Field
 
 from orchestrator.core import diffs
 from orchestrator.core.diffs import FileDiff, text_of
-from orchestrator.core.errors import OrchestratorError, WorkspaceMoved
+from orchestrator.core.errors import WorkspaceMoved
 from orchestrator.core.paths import safe_path, within
 from orchestrator.core.tool import Compensation, ReadBack, Reversibility, Risk, Verifier
 from orchestrator.core.workspace import Tree, content_digest, replaced
+from orchestrator.gateways.tools.calling import in_words, refused
 from orchestrator.gateways.tools.files import Files
 from orchestrator.gateways.tools.house import in_house
-from orchestrator.gateways.tools.http import CallFailed, ToolContext
+from orchestrator.gateways.tools.http import ToolContext
 from orchestrator.gateways.tools.registry import Told, tool
 from orchestrator.queries.workspace import Held, content, contents, newest, revision
-from tenancy.core.errors import NotFound
 
 T = TypeVar("T")
 LONGEST_LINE = 2_000
@@ -188,10 +188,10 @@ async def read(
     def look(held: Held) -> Text:
         found = content(held, safe_path(path))
         if found is None:
-            raise _refused(f"there is no {path}")
+            raise refused(f"there is no {path}")
         text = text_of(found)
         if text is None:
-            raise _refused(f"{path} is no text; it has {len(found)} bytes")
+            raise refused(f"{path} is no text; it has {len(found)} bytes")
         every = text.split("\n")[: -1 if text.endswith("\n") else None] if text else []
         taken = every[first - 1 : first - 1 + lines]
         return Text(
@@ -288,10 +288,10 @@ async def _at_newest(context: ToolContext, look: Callable[[Held], T]) -> T:
     """What `look` finds in the files as they are. Raises CallFailed."""
     run = context.run
     if run is None:
-        raise _refused("this tool is called for a run")
+        raise refused("this tool is called for a run")
 
     def found() -> T:
-        return _in_words(lambda: look(newest(run)))
+        return in_words(lambda: look(newest(run)))
 
     return await in_house(context, found)
 
@@ -299,8 +299,8 @@ async def _at_newest(context: ToolContext, look: Callable[[Held], T]) -> T:
 async def _changing(context: ToolContext, write: Callable[[UUID, Files], T]) -> T:
     run, files = context.run, context.files
     if run is None or files is None:
-        raise _refused("this tool is called for a run")
-    return await in_house(context, lambda: _in_words(lambda: write(run, files)))
+        raise refused("this tool is called for a run")
+    return await in_house(context, lambda: in_words(lambda: write(run, files)))
 
 
 async def _apply(context: ToolContext, diff: str, base: str, *, narrow: bool) -> Applied:
@@ -312,7 +312,7 @@ async def _apply(context: ToolContext, diff: str, base: str, *, narrow: bool) ->
         proposal, changes, parts = _proposal(held, diff, base)
         if narrow and (len(parts) > NARROW_FILES or any(part.kind == "deleted" for part in parts)):
             detail = f"it deletes files, or changes more than {NARROW_FILES}: take files.apply_broad"
-            raise _refused(detail)
+            raise refused(detail)
         made = files.change(key=context.key, base=base, changes=changes, summary=_summary(parts))
         return Applied(**proposal.model_dump(), revision=made.number, before=made.number - 1)
 
@@ -356,17 +356,3 @@ def _hits(files: Mapping[str, bytes], wanted: str, most: int) -> list[Hit]:
 def _state(held: Held, found: Mapping[str, bytes]) -> State:
     size = sum(len(body) for body in found.values())
     return State(revision=held.number, digest=held.digest, files=len(found), bytes=size)
-
-
-def _in_words(do: Callable[[], T]) -> T:
-    """What is refused, as the call's outcome in plain words. Raises CallFailed."""
-    try:
-        return do()
-    except OrchestratorError as error:
-        raise _refused(str(error)) from error
-    except NotFound:
-        raise _refused("there is no such state, or its content is not what was handed in") from None
-
-
-def _refused(why: str) -> CallFailed:
-    return CallFailed("refused", sent=True, detail=why.encode("utf-8", "backslashreplace"))

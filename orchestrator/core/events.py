@@ -186,6 +186,7 @@ class Recovered(Happening):
 
     repeated: it will be performed again under the same id; found: looked up, `observation` is what was found;
     abandoned: it was surely not sent; lost: a model call whose reply is gone; in_doubt: nobody knows.
+    `detail`: what a look-up brought, where one was made.
     """
 
     kind: Literal["recovered"] = "recovered"
@@ -194,6 +195,7 @@ class Recovered(Happening):
     observation: Hex | None = None
     size: int = 0
     takeovers: int = 0
+    detail: str = ""
 
 
 class LateAnswer(Happening):

@@ -304,7 +304,7 @@ def _failed(view: View, event: ToolFailed) -> Step:
 
 def _recovered(view: View, event: Recovered) -> Step:
     call = view.state.batch[0]
-    body = CallRecovered(effect=event.effect, resolution=event.resolution)
+    body = CallRecovered(effect=event.effect, resolution=event.resolution, detail=event.detail)
     said = (say(Phase.OBSERVATION_GROUNDING, body),)
     if event.resolution == "found":
         step = _answered(view, event.effect, event.observation, event.size)

@@ -36,11 +36,12 @@ class Performed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What a look-up brought. `answered` False: nobody knows. `observation` None with `answered`: it is not
-    there.
+    """What a look-up brought. `answered` False: nobody knows, `why` in a word. `observation` None with
+    `answered`: it is not there.
     """
 
     answered: bool
+    why: str = ""
     observation: str | None = None
     size: int = 0
     bodies: Mapping[str, bytes] = field(default_factory=dict)

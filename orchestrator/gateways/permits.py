@@ -15,6 +15,8 @@ from orchestrator.gateways.clock import steady
 from orchestrator.gateways.wall import PermitRefused
 
 ASK = "SELECT interlock_permit(%s, %s, %s, %s)"
+# Of a look-up: it asks what became of an effect in flight, whose intent may have expired since.
+ASK_LOOK = "SELECT interlock_look_permit(%s, %s, %s, %s)"
 # What a commit asks in the trip in which it lands, of every effect that only reads or thinks.
 ASK_ALL = b"SELECT e, interlock_permit($1, $2, e, $3) FROM unnest($4::text[]) AS e"
 # How long the database's answer holds. A process that slept longer asks again.
@@ -29,16 +31,24 @@ class Known(NamedTuple):
 
 
 class DatabasePermit:
-    """The right to perform one effect, asked for at the moment of sending.
+    """The right to perform one effect, asked for at the moment of sending; or to look one up.
 
     `known` is the answer that came with the commit; it is used once, and only while it is fresh.
     """
 
     def __init__(
-        self, tenant_id: UUID, run_id: UUID, effect: str, fence: int, known: Known | None = None
+        self,
+        tenant_id: UUID,
+        run_id: UUID,
+        effect: str,
+        fence: int,
+        known: Known | None = None,
+        *,
+        look: bool = False,
     ) -> None:
         self._keys = (tenant_id, run_id, effect, fence)
         self._known = known
+        self._statement = ASK_LOOK if look else ASK
 
     @property
     def run(self) -> UUID:
@@ -57,5 +67,9 @@ class DatabasePermit:
         with connection.wrap_database_errors:
             # psycopg's own cursor prepares; the guard has nothing to see here, for the function names no
             # table.
-            row = psycopg.Cursor(connection.connection).execute(ASK, self._keys, prepare=True).fetchone()
+            row = (
+                psycopg.Cursor(connection.connection)
+                .execute(self._statement, self._keys, prepare=True)
+                .fetchone()
+            )
         return str(row[0]) if row is not None else "unknown"

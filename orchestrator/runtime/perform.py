@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import datetime
 from time import sleep
-from typing import Protocol
+from typing import Literal, Protocol
 
 from django.db import connection
 
@@ -130,7 +130,6 @@ class Performer:
         """What became of a call that was sent and not answered: found, surely not, or in doubt (R-TOOL-9)."""
         if not effect.lookup:
             return Outcomes(events=(Recovered(at=at, effect=effect.id, resolution="in_doubt"),))
-        connection.close()
         spec = hand.manifest.pins.by_name[effect.tool]
         found = self.tools.look_up(
             self.loop,
@@ -138,24 +137,26 @@ class Performer:
             body_of(hand, effect.arguments),
             spec,
             hand.salt,
+            DatabasePermit(hand.tenant, hand.run, effect.id, hand.fence, look=True),
+            circuits=TenantCircuits(hand.tenant, hand.circuits),
             remotes=TenantRemotes(hand.tenant),
             tenant=hand.tenant,
-            run=hand.run,
             before_wait=connection.close,
         )
         if found.observation is not None:
             event = Recovered(
-                at=at, effect=effect.id, resolution="found", observation=found.observation, size=found.size
-            )
+                at=at, effect=effect.id, resolution="found", observation=found.observation, size=found.size,
+                detail="looked up: found",
+            )  # fmt: skip
             return Outcomes(events=(event,), bodies=found.bodies)
         if found.answered and not effect.conclusive and not late:
             # It may still be under way: what was sent is given the time that its intent allows for.
             sleep(LOOK_AGAIN_SECONDS)
             return self.resolve(hand, effect, at, late=True)
         sure = found.answered and effect.conclusive
-        return Outcomes(
-            events=(Recovered(at=at, effect=effect.id, resolution="abandoned" if sure else "in_doubt"),)
-        )
+        detail = f"looked up: {'not there' if found.answered else found.why}"[:200]
+        resolution: Literal["abandoned", "in_doubt"] = "abandoned" if sure else "in_doubt"
+        return Outcomes(events=(Recovered(at=at, effect=effect.id, resolution=resolution, detail=detail),))
 
 
 def joined(performed: list[Performed], at: datetime) -> Outcomes:

@@ -113,7 +113,7 @@ class CaptureObservation(Plain):
 
     def _recovered(self, view: View, event: Recovered) -> Step:
         call = self._call(view, event.effect)
-        body = CallRecovered(effect=event.effect, resolution=event.resolution)
+        body = CallRecovered(effect=event.effect, resolution=event.resolution, detail=event.detail)
         said = (self._said(body),)
         if event.resolution == "found":
             seen = CallObserved(

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Hashable, Mapping
 from concurrent.futures import Future
 from typing import Any, Protocol
 from uuid import UUID
@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 from orchestrator.core.circuits import Blocked, tool_silence_tells
 from orchestrator.core.effects import CallTool
 from orchestrator.core.events import ToolAnswered, ToolFailed
+from orchestrator.core.isolation import MARK
 from orchestrator.core.tool import ToolSpec
 from orchestrator.gateways.breaker import Admitted, Circuits, LocalCircuits
 from orchestrator.gateways.clock import steady
@@ -22,7 +23,7 @@ from orchestrator.gateways.effects_loop import EffectLoop
 from orchestrator.gateways.outcome import BeforeWait, Found, Keeper, Performed, done, nothing
 from orchestrator.gateways.pace import Pace
 from orchestrator.gateways.tally import TALLY
-from orchestrator.gateways.tools.files import Files
+from orchestrator.gateways.tools.files import CopiedFiles, Files
 from orchestrator.gateways.tools.http import KEPT, Answer, CallFailed, Environment, ToolContext, origin_of
 from orchestrator.gateways.tools.registry import LookUp, Tool, shipped_tools
 from orchestrator.gateways.wall import Permit, ask
@@ -118,31 +119,70 @@ class ToolGateway:
         arguments: bytes,
         spec: ToolSpec,
         salt: bytes,
+        permit: Permit,
         *,
+        circuits: Circuits | None = None,
         remotes: Remotes | None = None,
         tenant: UUID | None = None,
-        run: UUID | None = None,
         before_wait: BeforeWait = nothing,
     ) -> Found:
         """Whether a call that was sent did happen, asked of the tool's own look-up by its key; three tries.
         Waits.
+
+        It goes through the wall like a call: permit, rate and circuit (R-BUDGET-17). Where one of them does
+        not let it pass, nobody knows.
         """
+        found = self._looked(
+            loop, effect, arguments, spec, salt, permit, circuits=circuits or self.circuits, remotes=remotes,
+            tenant=tenant, before_wait=before_wait,
+        )  # fmt: skip
+        TALLY.add(
+            "look_up", spec.name, "found" if found.observation else "absent" if found.answered else found.why
+        )
+        return found
+
+    def _looked(
+        self,
+        loop: EffectLoop,
+        effect: CallTool,
+        arguments: bytes,
+        spec: ToolSpec,
+        salt: bytes,
+        permit: Permit,
+        *,
+        circuits: Circuits,
+        remotes: Remotes | None,
+        tenant: UUID | None,
+        before_wait: BeforeWait,
+    ) -> Found:
+        refused = ask(permit)
+        if refused is not None:
+            return Found(answered=False, why=f"refused by the wall: {refused.reason}")
         try:
             declared = self._declared(spec, remotes)
             if declared.look_up is None:
-                return Found(answered=False)
+                return Found(answered=False, why="no look-up")
             values = _read_arguments(declared, arguments)
             context = self._context(
-                loop, effect, arguments, declared, spec, tenant, run, None, mutating=False
+                loop, effect, arguments, declared, spec, tenant, permit.run, None, mutating=False
             )
-        except CallFailed:
-            return Found(answered=False)
+            self._paced((permit.run, spec.name, "look_up"), spec)
+            admitted = _admitted(circuits, effect)
+        except CallFailed as failure:
+            return Found(answered=False, why=failure.error)
         before_wait()
         found = loop.submit(_looked_up(declared.look_up, context, values, salt)).result()
-        TALLY.add(
-            "look_up", spec.name, "found" if found.observation else "absent" if found.answered else "unknown"
-        )
+        admitted.tell(healthy=found.answered, reason=found.why)
         return found
+
+    def _paced(self, caller: Hashable, spec: ToolSpec) -> None:
+        """Count one call. Raises CallFailed where it comes too soon."""
+        wait = self._pace.take(caller, spec.rate_per_minute)
+        if wait:
+            detail = f"{spec.name} takes {spec.rate_per_minute} calls a minute; again in {wait} s".encode()
+            raise CallFailed(
+                "rate_limited", sent=False, transient=True, detail=detail, retry_after_ms=wait * 1_000
+            )
 
     # -- one call
     # ------------------------------------------------------------------------------------------------
@@ -165,12 +205,7 @@ class ToolGateway:
             raise CallFailed("refused", sent=False, detail=f"there is no tool {effect.tool} here".encode())
         declared = self._declared(spec, remotes)
         values = _read_arguments(declared, arguments)
-        wait = self._pace.take((run, spec.name), spec.rate_per_minute)
-        if wait:
-            detail = f"{spec.name} takes {spec.rate_per_minute} calls a minute; again in {wait} s".encode()
-            raise CallFailed(
-                "rate_limited", sent=False, transient=True, detail=detail, retry_after_ms=wait * 1_000
-            )
+        self._paced((run, spec.name), spec)
         return declared, values
 
     def _context(
@@ -194,7 +229,7 @@ class ToolGateway:
         return ToolContext(
             key=effect.key, arguments=arguments, env=self._env, origin=origin or "", loop=loop,
             seconds=effect.timeout_ms / 1000, mutating=mutating, spec=spec, tenant=tenant, run=run,
-            files=files,
+            files=CopiedFiles(run=run) if spec.isolated and run is not None else files,
         )  # fmt: skip
 
     def _local(self, effect: CallTool, declared: AnyTool, values: BaseModel, salt: bytes) -> Performed:
@@ -215,7 +250,7 @@ class ToolGateway:
         try:
             async with asyncio.timeout(context.seconds):
                 result = await _invoke(declared, context, values)
-            return self._answered(effect, _told(result), salt)
+            return self._answered(effect, _told(result, apart=_apart(context)), salt)
         except TimeoutError:
             sent = context.watch.sent
             return _failure(
@@ -323,7 +358,7 @@ async def _looked_up(look_up: LookUp, context: ToolContext, values: BaseModel, s
         except Exception as error:  # noqa: BLE001 - not knowing is an answer, and a person gets it
             log.warning("tool.look_up_failed", origin=context.origin, error=type(error).__name__)
             await asyncio.sleep(pause)
-    return Found(answered=False)
+    return Found(answered=False, why="unreachable")
 
 
 def _as_found(answer: Answer[Any] | None, salt: bytes) -> Found:
@@ -336,11 +371,16 @@ def _as_found(answer: Answer[Any] | None, salt: bytes) -> Found:
     )
 
 
-def _told(result: Any) -> Answer[Any]:
-    """What a tool returned, as an answer within the bound."""
+def _apart(context: ToolContext) -> bool:
+    return context.spec is not None and context.spec.isolated
+
+
+def _told(result: Any, *, apart: bool = False) -> Answer[Any]:
+    """What a tool returned, as an answer within the bound; marked where it was called in isolation."""
     if isinstance(result, Answer):
         return result
-    body = orjson.dumps(result.model_dump(mode="json") if isinstance(result, BaseModel) else result)
+    plain = result.model_dump(mode="json") if isinstance(result, BaseModel) else result
+    body = orjson.dumps({**plain, MARK: True} if apart and isinstance(plain, dict) else plain)
     if len(body) > KEPT:
         raise CallFailed("malformed", sent=True, detail=b"the result is larger than a result may be")
     return Answer(body=body, size=len(body))

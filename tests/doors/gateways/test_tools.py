@@ -151,11 +151,11 @@ def test_a_message_that_was_sent_is_found_by_its_key(
     use_tool(loop, tools, "mail.send", MAIL, key="k-8")
     body = canonical_outside(MAIL)
     effect, spec = call_tool("mail.send", body, key="k-8"), shipped_tools()["mail.send"].spec
-    found = tools.look_up(loop, effect, body, spec, SALT)
+    found = tools.look_up(loop, effect, body, spec, SALT, ScriptedPermit())
     assert found.answered
     assert found.observation is not None
     assert b'"reference":"k-8"' in found.bodies[found.observation].replace(b": ", b":")
-    other = tools.look_up(loop, call_tool("mail.send", body, key="k-9"), body, spec, SALT)
+    other = tools.look_up(loop, call_tool("mail.send", body, key="k-9"), body, spec, SALT, ScriptedPermit())
     assert (other.answered, other.observation) == (True, None)
 
 
@@ -165,10 +165,12 @@ def test_a_look_up_nobody_answers_says_that_nobody_knows(
     company.faults("mail", "fail", on="reads")
     body = canonical_outside(MAIL)
     spec = shipped_tools()["mail.send"].spec
-    assert not tools.look_up(loop, call_tool("mail.send", body), body, spec, SALT).answered
+    assert not tools.look_up(loop, call_tool("mail.send", body), body, spec, SALT, ScriptedPermit()).answered
     ledger = shipped_tools()["ledger.post"].spec
     entry = canonical_outside(ENTRY)
-    assert not tools.look_up(loop, call_tool("ledger.post", entry), entry, ledger, SALT).answered
+    assert not tools.look_up(
+        loop, call_tool("ledger.post", entry), entry, ledger, SALT, ScriptedPermit()
+    ).answered
 
 
 def test_a_refusal_brings_its_reason(loop: EffectLoop, tools: ToolGateway) -> None:

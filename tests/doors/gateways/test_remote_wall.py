@@ -1,0 +1,160 @@
+"""The second wall before tools that are no code of ours, and before look-ups: with the machine lying, their
+servers hear nothing (R-BUDGET-17)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from orchestrator.core.effects import CallTool
+from orchestrator.core.egress import Leave
+from orchestrator.core.tool import ToolSpec
+from orchestrator.core.tool_admission import admitted, asked_admission, asked_declaration, declared
+from orchestrator.gateways.breaker import LocalCircuits
+from orchestrator.gateways.effects_loop import EffectLoop
+from orchestrator.gateways.outcome import Found
+from orchestrator.gateways.pace import Pace
+from orchestrator.gateways.tools.dispatcher import ToolGateway
+from orchestrator.gateways.tools.http import CallFailed
+from orchestrator.gateways.tools.mcp import Place, look
+from orchestrator.gateways.tools.registry import Tool, shipped_tools
+from orchestrator.gateways.tools.remote import request_tool, server_tool
+from tests.doors.gateways.effects import SALT, ScriptedPermit, call_tool, read
+from tests.doubles.company import Company
+from tests.doubles.http_server import Reply, ScriptedServer, Seen
+from tests.doubles.mcp_server import ToolServer
+from tests.doubles.mcp_server import tool_server as tool_server
+from tests.doubles.mcp_server import tool_server_process as tool_server_process
+from tests.proves import proves
+from traces.core.canonical import canonical_outside
+
+NOTE = {"text": "hello"}
+CHANGES: dict[str, Any] = {
+    "risk": "network", "reversibility": "irreversible", "recovery": "lookup",
+    "lookup": {"tool": "find_note", "arguments": {"key": "/key"}, "found": "/note"},
+}  # fmt: skip
+MAIL = {"to": "orders@corner-cafe.example", "subject": "Your refund", "text": "Dear Corner Café"}
+
+
+class Service(ScriptedServer):
+    """A service that takes notes."""
+
+    path = "/notes"
+
+    def problems(self, seen: Seen) -> list[str]:
+        """None of ours."""
+        return []
+
+
+class One:
+    """Knows one remote tool."""
+
+    def __init__(self, tool: Tool[Any, Any]) -> None:
+        self.tool = tool
+
+    def find(self, spec: ToolSpec) -> Tool[Any, Any]:
+        """It."""
+        if spec.name != self.tool.spec.name:
+            raise CallFailed("refused", sent=False)
+        return self.tool
+
+
+def effect_of(spec: ToolSpec, body: bytes, key: str = "key-1") -> CallTool:
+    """The effect that calls it."""
+    changes = {"tool": spec.name, "mutating": spec.mutating, "lookup": spec.lookup, "external": True}
+    return call_tool("mail.send", body, key=key).evolve(**changes)
+
+
+def note_tool(server: ToolServer) -> Tool[Any, Any]:
+    """The server's tool that sends a note, admitted with its look-up."""
+    origin = f"http://{server.place}"
+    place = Place(server="shop", url=server.url, leave=Leave(origins=(origin,), private=(server.place,)))
+    found = {one.name: one.definition for one in asyncio.run(look(place)).tools}
+    sends, finds = found["send_note"], found["find_note"]
+    assert sends is not None
+    assert finds is not None
+    given = {**CHANGES, "lookup": {**CHANGES["lookup"], "definition": finds.digest}}
+    spec = admitted("shop.send_note", "shop", origin, sends, asked_admission(given))
+    return server_tool(spec, place, lambda drift: None)
+
+
+@proves("R-BUDGET-17", part="tool servers")
+@pytest.mark.parametrize("reason", ["fence", "intent", "reservation", "emergency_stop"])
+def test_a_tool_server_hears_nothing_of_a_call_that_the_wall_refuses(
+    loop: EffectLoop, tool_server: ToolServer, reason: str
+) -> None:
+    tool, tools, body = note_tool(tool_server), ToolGateway(), canonical_outside(NOTE)
+    effect, remotes = effect_of(tool.spec, body), One(tool)
+    lying = ScriptedPermit(reason=reason)
+    told = read(tools.start(loop, effect, body, tool.spec, SALT, lying, remotes=remotes).result(9))
+    assert (told.event.error, told.event.sent) == ("refused_by_wall", False)
+    looked = tools.look_up(loop, effect, body, tool.spec, SALT, lying, remotes=remotes)
+    assert looked == Found(answered=False, why=f"refused by the wall: {reason}")
+    assert tool_server.calls() == []
+    honest = ScriptedPermit()
+    sent = read(tools.start(loop, effect, body, tool.spec, SALT, honest, remotes=remotes).result(9))
+    assert sent.event.kind == "tool_answered"
+    looked = tools.look_up(loop, effect, body, tool.spec, SALT, honest, remotes=remotes)
+    assert (looked.answered, looked.observation is not None, honest.asked) == (True, True, 2)
+
+
+@proves("R-BUDGET-17", part="HTTP tools")
+def test_a_service_hears_nothing_of_a_request_that_the_wall_refuses(loop: EffectLoop) -> None:
+    with Service(Reply(body=b'{"ok":true}')) as service:
+        place = service.origin.removeprefix("http://")
+        declaration = asked_declaration({
+            "name": "crm.note", "description": "Leaves a note.", "risk": "network",
+            "reversibility": "irreversible", "input_schema": {
+                "type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"],
+            },
+            "request": {"method": "POST", "url": f"{service.origin}/notes", "body": "rest"},
+        })  # fmt: skip
+        leave = Leave(origins=(service.origin,), private=(place,))
+        tool, body = request_tool(declared(declaration), leave, ""), canonical_outside(NOTE)
+        effect, tools = effect_of(tool.spec, body), ToolGateway()
+        lying = ScriptedPermit(reason="reservation")
+        told = read(tools.start(loop, effect, body, tool.spec, SALT, lying, remotes=One(tool)).result(9))
+        assert (told.event.error, service.seen) == ("refused_by_wall", [])
+        honest = ScriptedPermit()
+        told = read(tools.start(loop, effect, body, tool.spec, SALT, honest, remotes=One(tool)).result(9))
+        assert (told.event.kind, len(service.seen)) == ("tool_answered", 1)
+
+
+def looked_up(
+    loop: EffectLoop,
+    tools: ToolGateway,
+    *,
+    spec: ToolSpec,
+    run: int = 1,
+    circuits: LocalCircuits | None = None,
+) -> Found:
+    """One look-up of a letter."""
+    body = canonical_outside(MAIL)
+    permit = ScriptedPermit(run=UUID(int=run))
+    effect = call_tool("mail.send", body)
+    return tools.look_up(loop, effect, body, spec, SALT, permit, circuits=circuits)
+
+
+@proves("R-BUDGET-17", part="look-ups have a rate")
+def test_a_look_up_beyond_the_rate_is_not_made(loop: EffectLoop, company: Company) -> None:
+    tools = ToolGateway(env={"INTERLOCK_DEMO_URL": company.url}.get, pace=Pace(lambda: 1.0))
+    spec = shipped_tools()["mail.send"].spec.evolve(rate_per_minute=2)
+    found = [looked_up(loop, tools, spec=spec, run=run) for run in (1, 1, 1, 2)]
+    assert [(one.answered, one.why) for one in found] == [
+        (True, ""), (True, ""), (False, "rate_limited"), (True, ""),
+    ]  # fmt: skip
+
+
+@proves("R-BUDGET-13", part="look-ups")
+def test_a_look_up_asks_the_circuit_and_tells_it(loop: EffectLoop, company: Company) -> None:
+    tools = ToolGateway(env={"INTERLOCK_DEMO_URL": company.url}.get)
+    spec, circuits = shipped_tools()["mail.send"].spec, LocalCircuits()
+    company.faults("mail", "fail", on="reads")
+    found = [looked_up(loop, tools, spec=spec, run=run, circuits=circuits) for run in range(5)]
+    assert {one.why for one in found} == {"unreachable"}
+    before = len(company.requests())
+    shut = looked_up(loop, tools, spec=spec, run=9, circuits=circuits)
+    assert (shut.answered, shut.why, len(company.requests())) == (False, "circuit_open", before)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
+from orchestrator.core.choosing import lesser, replacement
 from orchestrator.core.deeds import noted, undo_room
 from orchestrator.core.events import Headroom
 from orchestrator.core.naming import named_by
@@ -23,7 +24,7 @@ from orchestrator.core.step import Refused, View, say
 from orchestrator.core.tool import Risk, ToolSpec
 from traces.core.canonical import canonical, digest
 from traces.core.chain import Said
-from traces.core.events import BreakerTripped, CallChecked
+from traces.core.events import BreakerTripped, CallChecked, PlanRepaired
 from traces.core.phases import Phase
 
 Verdict = Literal[
@@ -76,6 +77,7 @@ class Chain:
 
     def registered(self) -> Examined | None:
         """Is it a tool of the pinned registry that this workflow names?"""
+        self._repaired()
         spec = self.view.pins.by_name.get(self.call.tool)
         if spec is None or not named_by(self.view.graph.spec.tools, self.call.tool):
             if self.call.tool in self.view.pins.unpriced:
@@ -87,6 +89,15 @@ class Chain:
         self.spec = spec
         self._note("registered", "allow", f"registry:{self.view.pins.registry_digest[:12]}")
         return None
+
+    def _repaired(self) -> None:
+        """Put an equivalent in the place of a tool that cannot be reached, and say so (R-TOOL-1)."""
+        other = replacement(self.view, self.call)
+        if other is None:
+            return
+        body = PlanRepaired(call=self.call.id, tool=self.call.tool, by=other.name, reason="unavailable")
+        self.said.append(say(Phase.TOOL_ELIGIBILITY, body))
+        self.call = self.call.evolve(tool=other.name)
 
     def arguments(self) -> Examined | None:
         """Do the arguments parse, validate and normalise?"""
@@ -264,6 +275,12 @@ def _in_boundary(chain: Chain) -> str | None:
     return None
 
 
+def _least(chain: Chain) -> str | None:
+    assert chain.spec is not None
+    other = lesser(chain.view, chain.call, chain.spec)
+    return None if other is None else f"{other.name} does the same for less; call that instead"
+
+
 def _in_scope(chain: Chain) -> str | None:
     assert chain.spec is not None
     held = chain.view.manifest.scopes
@@ -312,6 +329,7 @@ _RULES: tuple[tuple[str, Callable[[Chain], str | None]], ...] = (
     ("parser_drift", _not_drifted),
     ("boundary_allow_list", _in_boundary),
     ("principal_scopes", _in_scope),
+    ("least_tool", _least),
     ("repeated_call", _not_repeated),
     ("unresolved_intent", _not_in_doubt),
     ("refused_before", _not_refused_often),

@@ -46,6 +46,8 @@ SENTENCES: Final = {
     "grant_void": "the yes that was given holds no longer",
     "not_in_registry": "there is no such tool",
     "schema": "its arguments do not fit the tool",
+    "least_tool": "another tool does the same for less",
+    "parser_drift": "its answers do not fit their declared form",
     "rate_limit": "the tool was called too often in a minute",
     "read_only": "this tool is to be asked for",
     "local_write": "it writes, and is to be asked for",

@@ -82,6 +82,16 @@ class CallVerified(Body):
     detail: str = ""
 
 
+class PlanRepaired(Body):
+    """A call goes to another tool than was asked for, or the plan was changed in another way (R-TOOL-1)."""
+
+    kind: Literal["plan_repaired"] = "plan_repaired"
+    call: str
+    tool: str
+    by: str
+    reason: str
+
+
 class ParserDrifted(Body):
     """A payload that does not fit its tool's declared form any more: kept as it came (R-TOOL-14)."""
 

@@ -28,6 +28,7 @@ from traces.core.call_events import FactCommitted as FactCommitted
 from traces.core.call_events import FailureCommitted as FailureCommitted
 from traces.core.call_events import GroundingViolation as GroundingViolation
 from traces.core.call_events import ParserDrifted as ParserDrifted
+from traces.core.call_events import PlanRepaired as PlanRepaired
 from traces.core.call_events import ReservationRefused as ReservationRefused
 from traces.core.unwinding_events import DeedLeft as DeedLeft
 from traces.core.unwinding_events import DeedUndone as DeedUndone
@@ -325,7 +326,7 @@ AnyBody = (
     | ApprovalExpired | ApprovalWithdrawn | GrantConsumed | GrantVoided | QuestionAnswered | OutputDrafted
     | OutputVerified | ResultFinalized | CompletionChecked | EventsNearCap | LateOutcome | Reconciled
     | PayloadErased | DecisionRefused | MemoryPromoted | CostThreshold | CostCorrected | UnwindingBegan
-    | DeedUndone | DeedLeft | UnwindingEnded | ParserDrifted
+    | DeedUndone | DeedLeft | UnwindingEnded | ParserDrifted | PlanRepaired
 )  # fmt: skip
 EventBody = Annotated[AnyBody, Field(discriminator="kind")]
 BODY: TypeAdapter[AnyBody] = TypeAdapter(EventBody)

@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 
 from config.embedded import EmbeddedValkey
 from tests.browser.conftest import PageAs
-from tests.browser.harness import NARROW, WIDE, axe, no_sideways
+from tests.browser.harness import WIDE, axe
 from tests.browser.test_runs import photograph
 from tests.conftest import House
 from tests.doors.pages.people import refund
@@ -170,17 +170,3 @@ def test_a_page_that_follows_nothing_says_so(page_as: PageAs, world: World) -> N
     expect(page.locator("#pill")).to_contain_text("As of")
     said = page.locator("#pill").get_attribute("title") or ""
     assert "nothing on it moves by itself" in said
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [WIDE, NARROW])
-def test_the_followed_tabs_are_fit_to_be_seen(
-    page_as: PageAs, world: World, company: Company, theme: str, width: int
-) -> None:
-    run = refund(world, company, whole=True)
-    page = page_as("auditor", width=width, theme=theme)
-    for tab in HELD:
-        page.goto(f"/runs/{run}?tab={tab}")
-        photograph(page, f"tab-{tab}", theme, width)
-        axe(page)
-        no_sideways(page)

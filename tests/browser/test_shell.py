@@ -6,7 +6,16 @@ import pytest
 from playwright.sync_api import Dialog, Page, expect
 
 from tests.browser.conftest import PageAs
-from tests.browser.harness import NARROW, NARROWEST, WIDE, Messages, axe, no_sideways, photograph
+from tests.browser.harness import (
+    NARROW,
+    NARROWEST,
+    WIDE,
+    Messages,
+    axe,
+    no_sideways,
+    photograph,
+    themes,
+)  # fmt: skip
 from tests.proves import proves
 
 PAGES = (
@@ -15,30 +24,28 @@ PAGES = (
 
 
 @proves("R-UI-11", part="axe and the six states of a region")
-@pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [WIDE, NARROW])
-def test_axe_finds_nothing_on_the_shell_s_pages(page_as: PageAs, theme: str, width: int) -> None:
-    page = page_as("admin", width=width, theme=theme)
+def test_axe_finds_nothing_on_the_shell_s_pages(page_as: PageAs, width: int) -> None:
+    page = page_as("admin", width=width)
     for path in PAGES:
         page.goto(path)
-        photograph(page, theme, width)
-        axe(page)
+        for theme in themes(page):
+            photograph(page, theme, width)
+            axe(page, theme)
     for state in ("First use", "Empty by filter", "Loading", "Error", "Stale", "No permission"):
         page.goto("/styleguide")
         expect(page.get_by_role("heading", name=state, exact=True)).to_be_visible()
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [WIDE, NARROW])
-def test_axe_finds_nothing_before_signing_in(
-    page_as: PageAs, theme: str, width: int, no_messages: Messages
-) -> None:
+def test_axe_finds_nothing_before_signing_in(page_as: PageAs, width: int, no_messages: Messages) -> None:
     no_messages.expect("status of 404")
-    page = page_as(None, width=width, theme=theme)
+    page = page_as(None, width=width)
     for path in ("/account/login/", "/account/signup/", "/nowhere"):
         page.goto(path)
-        photograph(page, theme, width)
-        axe(page)
+        for theme in themes(page):
+            photograph(page, theme, width)
+            axe(page, theme)
 
 
 def test_no_page_of_the_shell_scrolls_sideways(page_as: PageAs) -> None:

@@ -48,7 +48,7 @@ from tenancy.core.roles import Scope
 from tenancy.doors import caller, expected_tag, post_once
 from tenancy.idempotency import Answer
 from tenancy.permissions import requires
-from tenancy.secrets import keep_secret, secrets_of
+from tenancy.secrets import keep_secret, revoke_secret, secrets_of
 from tenancy.shapes import asked, known, page_of
 
 
@@ -210,6 +210,17 @@ class Secrets(ByScope):
             reason=body["reason"],
         )  # fmt: skip
         return Response(_secret(made), status=201)
+
+
+class RevokeSecret(ByScope):
+    """Taking a secret out of use."""
+
+    @extend_schema(operation_id="revoke_secret", request=ReasonBody, responses={204: None})
+    def post(self, request: Request, secret: str) -> Response:
+        """From the next call on: what names it is refused. Raises NotFound."""
+        reason, who = asked(ReasonBody, request.data)["reason"], caller(request)
+        revoke_secret(who.tenant, known(secret), by=who.principal, reason=reason)
+        return Response(status=204)
 
 
 def _row(one: ServerNow) -> dict[str, Any]:

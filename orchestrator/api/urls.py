@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from orchestrator.api import catalogue, circuits, prices, runs, servers, stream, tasks, webhooks
+from orchestrator.api import catalogue, circuits, outside, prices, runs, servers, stream, tasks, webhooks
 
 urlpatterns = [
     path("tasks", tasks.Tasks.as_view(), name="tasks"),
@@ -39,6 +39,18 @@ urlpatterns = [
     path("http-tools", servers.HttpTools.as_view(), name="http-tools"),
     path("private-places", servers.PrivatePlacesDoor.as_view(), name="private-places"),
     path("secrets", servers.Secrets.as_view(), name="secrets"),
+    path("secrets/<str:secret>/revoke", servers.RevokeSecret.as_view(), name="secret-revoke"),
+    path("outside/web", outside.Web.as_view(), name="outside-web"),
+    path("outside/databases", outside.DatabasesDoor.as_view(), name="outside-databases"),
+    path("outside/mail", outside.Mail.as_view(), name="outside-mail"),
+    path("corpora", outside.Corpora.as_view(), name="corpora"),
+    path("corpora/<str:corpus>", outside.OneCorpus.as_view(), name="corpus"),
+    path("corpora/<str:corpus>/documents/<str:document>", outside.OneDocument.as_view(), name="document"),
+    path(
+        "corpora/<str:corpus>/documents/<str:document>/remove",
+        outside.RemoveDocument.as_view(),
+        name="document-remove",
+    ),
     path("prices", prices.Prices.as_view(), name="prices"),
     path("prices/corrections", prices.Corrections.as_view(), name="price-corrections"),
     path("circuits", circuits.Circuits.as_view(), name="circuits"),

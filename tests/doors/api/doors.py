@@ -8,6 +8,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 from orchestrator import library
 from orchestrator.actions.circuits import TenantCircuits, circuit_id
+from orchestrator.actions.corpora import NewDocument, put_document
 from orchestrator.actions.publish import publish_boundary, publish_tools, publish_workflow
 from orchestrator.actions.servers import note_listing
 from orchestrator.actions.webhooks import try_webhook
@@ -22,7 +23,7 @@ from tenancy.core.news import BUDGET_ALERT
 from tenancy.core.roles import Scope
 from tenancy.ids import fresh_id
 from tenancy.models import Webhook
-from tenancy.secrets import sealed
+from tenancy.secrets import keep_secret, sealed
 from tests.factories.world import World
 
 METHODS = ("get", "post", "put", "patch", "delete")
@@ -63,6 +64,18 @@ DOORS: dict[tuple[str, str], Scope | None] = {
     ("put", "api/v1/private-places"): Scope.ADMIN,
     ("get", "api/v1/secrets"): Scope.ADMIN,
     ("post", "api/v1/secrets"): Scope.ADMIN,
+    ("post", "api/v1/secrets/{secret}/revoke"): Scope.ADMIN,
+    ("get", "api/v1/outside/web"): Scope.READ,
+    ("put", "api/v1/outside/web"): Scope.ADMIN,
+    ("get", "api/v1/outside/databases"): Scope.READ,
+    ("put", "api/v1/outside/databases"): Scope.ADMIN,
+    ("get", "api/v1/outside/mail"): Scope.READ,
+    ("put", "api/v1/outside/mail"): Scope.ADMIN,
+    ("get", "api/v1/corpora"): Scope.READ,
+    ("post", "api/v1/corpora"): Scope.ADMIN,
+    ("get", "api/v1/corpora/{corpus}"): Scope.READ,
+    ("get", "api/v1/corpora/{corpus}/documents/{document}"): Scope.READ,
+    ("post", "api/v1/corpora/{corpus}/documents/{document}/remove"): Scope.ADMIN,
     ("get", "api/v1/circuits"): Scope.READ,
     ("post", "api/v1/circuits/{circuit_id}/reset"): Scope.ADMIN,
     ("get", "api/v1/webhooks"): Scope.ADMIN,
@@ -124,6 +137,12 @@ BODIES: dict[str, Any] = {
         "origin": "https://crm.example",
         "reason": "We need it",
     },
+    "api/v1/secrets/{secret}/revoke": {"reason": "Leaked"},
+    "api/v1/outside/web": {"allow": ["https://docs.example/*"], "reason": "Ours"},
+    "api/v1/outside/databases": {"databases": [], "reason": "None"},
+    "api/v1/outside/mail": {"server": {"sender": "agent@house.example"}, "reason": "Ours"},
+    "api/v1/corpora": {"corpus": "policy", "name": "a", "title": "A", "text": "A text."},
+    "api/v1/corpora/{corpus}/documents/{document}/remove": {"reason": "Wrong"},
     "api/v1/circuits/{circuit_id}/reset": {"reason": "It is back"},
     "api/v1/webhooks": {"name": "books", "url": "https://hooks.example", "events": ["budget.alert"]},
     "api/v1/prices": {
@@ -149,8 +168,14 @@ BODIES: dict[str, Any] = {
         "key_queue_depth": None,
     },
 }
-ONLY_THEIRS = {"slug": "theirs-alone", "name": "theirs.alone", "number": "1", "server": "theirs_alone"}
-NOBODYS = {"slug": "nobodys-own1", "name": "nobodys.own1", "number": "1", "server": "nobodys_own1"}
+ONLY_THEIRS = {
+    "slug": "theirs-alone", "name": "theirs.alone", "number": "1", "server": "theirs_alone",
+    "corpus": "theirs_alone", "document": "theirs-alone", "secret": "theirs-alone",
+}  # fmt: skip
+NOBODYS = {
+    "slug": "nobodys-own1", "name": "nobodys.own1", "number": "1", "server": "nobodys_own1",
+    "corpus": "nobodys_own1", "document": "nobodys-own1", "secret": "nobodys-own1",
+}  # fmt: skip
 
 
 OUTSIDE = ("livez", "readyz", "metrics")
@@ -194,6 +219,11 @@ def things_of(world: World) -> dict[str, str]:
             origin="https://tools.example", created_at=database_now(),
         )  # fmt: skip
     note_listing(world.id, server, Listing(tools=(listed(OFFERED),)), by=None)
+    document = NewDocument(
+        corpus=ONLY_THEIRS["corpus"], name=ONLY_THEIRS["document"], title="Theirs", text="Theirs alone."
+    )
+    put_document(world.id, document, by=None)
+    keep_secret(world.id, ONLY_THEIRS["secret"], "s", origin="https://theirs.example", by=None)
     TenantCircuits(world.id).trip("tool", name, "timeout")
     circuit = circuit_id(world.id, "tool", name)
     webhook = some_webhook(world.id)

@@ -1,0 +1,180 @@
+"""The ways out of the house and its corpora, for programs (R-TOOL-2, R-TOOL-19)."""
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from orchestrator.actions.corpora import NewDocument, put_document, remove_document
+from orchestrator.actions.outside import set_databases, set_mail, set_web
+from orchestrator.api.catalogue import ByScope
+from orchestrator.api.outside_shapes import (
+    CorpusRow,
+    DatabasesBody,
+    DatabasesField,
+    DocumentBody,
+    DocumentField,
+    DocumentRow,
+    MailBody,
+    MailField,
+    WebBody,
+    WebField,
+)
+from orchestrator.api.serializers import ReasonBody, stamp
+from orchestrator.models import CorpusDocument
+from orchestrator.queries.corpora import corpora_now, documents_of, newest_of
+from orchestrator.queries.outside import Kind, OutsideNow, outside_now
+from tenancy.context import tenant
+from tenancy.core.errors import NotFound
+from tenancy.doors import caller, expected_tag, post_once
+from tenancy.idempotency import Answer
+from tenancy.shapes import asked, known, page_of
+
+
+class Web(ByScope):
+    """The web addresses that tools read without asking a person."""
+
+    @extend_schema(operation_id="get_web_list", responses=WebField)
+    def get(self, request: Request) -> Response:
+        """The list in force, with its version as the ETag."""
+        return _now(request, "web", {"allow": []})
+
+    @extend_schema(operation_id="set_web_list", request=WebBody, responses=WebField)
+    def put(self, request: Request) -> Response:
+        """Make exactly these the list. Runs admitted from now on are pinned to it; what is taken off it is
+        closed to runs under way too. Raises InvalidInput (400), Stale (412)."""
+        body, who = asked(WebBody, request.data), caller(request)
+        now = set_web(
+            who.tenant, tuple(body["allow"]), expected=_expected(request), by=who.principal,
+            reason=body["reason"],
+        )  # fmt: skip
+        return _told(now, {})
+
+
+class DatabasesDoor(ByScope):
+    """The databases that tools may ask."""
+
+    @extend_schema(operation_id="get_databases", responses=DatabasesField)
+    def get(self, request: Request) -> Response:
+        """Those in force, with the version as the ETag. No secret, but the names of some."""
+        return _now(request, "databases", {"databases": []})
+
+    @extend_schema(operation_id="set_databases", request=DatabasesBody, responses=DatabasesField)
+    def put(self, request: Request) -> Response:
+        """Make exactly these the databases, from the next call on. Raises InvalidInput (400), Stale (412)."""
+        body, who = asked(DatabasesBody, request.data), caller(request)
+        now = set_databases(
+            who.tenant, tuple(body["databases"]), expected=_expected(request), by=who.principal,
+            reason=body["reason"],
+        )  # fmt: skip
+        return _told(now, {})
+
+
+class Mail(ByScope):
+    """Where letters are given up, and from whom they are."""
+
+    @extend_schema(operation_id="get_mail_server", responses=MailField)
+    def get(self, request: Request) -> Response:
+        """What is in force, with the version as the ETag; `server` null where nobody has said anything."""
+        with tenant(caller(request).tenant):
+            return _mail(outside_now("mail"))
+
+    @extend_schema(operation_id="set_mail_server", request=MailBody, responses=MailField)
+    def put(self, request: Request) -> Response:
+        """Say it, from the next call on. Raises InvalidInput (400), Stale (412)."""
+        body, who = asked(MailBody, request.data), caller(request)
+        now = set_mail(
+            who.tenant, body["server"], expected=_expected(request), by=who.principal, reason=body["reason"]
+        )
+        return _mail(now)
+
+
+class Corpora(ByScope):
+    """The corpora of the tenant."""
+
+    @extend_schema(operation_id="list_corpora", responses=page_of(CorpusRow, "CorpusPage"))
+    def get(self, request: Request) -> Response:
+        """All of them by name, in one page."""
+        with tenant(caller(request).tenant):
+            rows = [
+                {"corpus": one.corpus, "documents": one.documents, "changed_at": stamp(one.changed_at)}
+                for one in corpora_now()
+            ]
+        return Response({"results": rows, "next": None, "previous": None})
+
+    @extend_schema(operation_id="put_document", request=DocumentBody, responses={201: DocumentRow})
+    def post(self, request: Request) -> Response:
+        """Keep a document in a corpus, or a new version of one. Raises InvalidInput (400)."""
+        body, who = asked(DocumentBody, request.data), caller(request)
+        reason = body.pop("reason")
+
+        def kept() -> Answer:
+            made = put_document(who.tenant, NewDocument(**body), by=who.principal, reason=reason)
+            return Answer(201, _row(made))
+
+        return post_once(request, kept)
+
+
+class OneCorpus(ByScope):
+    """The documents of a corpus."""
+
+    @extend_schema(operation_id="list_documents", responses=page_of(DocumentRow, "DocumentPage"))
+    def get(self, request: Request, corpus: str) -> Response:
+        """As they are now, by name, in one page. Raises NotFound."""
+        with tenant(caller(request).tenant):
+            rows = [_row(one) for one in documents_of(known(corpus))]
+        if not rows:
+            raise NotFound
+        return Response({"results": rows, "next": None, "previous": None})
+
+
+class OneDocument(ByScope):
+    """A document of a corpus."""
+
+    @extend_schema(operation_id="get_document", responses=DocumentField)
+    def get(self, request: Request, corpus: str, document: str) -> Response:
+        """Its newest version, with its text. Raises NotFound."""
+        with tenant(caller(request).tenant):
+            found = newest_of(known(corpus), known(document))
+        if found is None or found.removed:
+            raise NotFound
+        return Response({**_row(found), "text": found.text})
+
+
+class RemoveDocument(ByScope):
+    """Taking a document out."""
+
+    @extend_schema(operation_id="remove_document", request=ReasonBody, responses={204: None})
+    def post(self, request: Request, corpus: str, document: str) -> Response:
+        """Out of searches; what was cited of it can still be shown. Raises NotFound."""
+        reason, who = asked(ReasonBody, request.data)["reason"], caller(request)
+        remove_document(who.tenant, known(corpus), known(document), by=who.principal, reason=reason)
+        return Response(status=204)
+
+
+def _expected(request: Request) -> int | None:
+    tag = expected_tag(request)
+    return None if tag is None else int(tag) if tag.isdigit() else -1
+
+
+def _now(request: Request, kind: Kind, otherwise: dict[str, Any]) -> Response:
+    with tenant(caller(request).tenant):
+        return _told(outside_now(kind), otherwise)
+
+
+def _told(now: OutsideNow, otherwise: dict[str, Any]) -> Response:
+    body = {**otherwise, **now.body, "version": now.version, "reason": now.reason, "at": stamp(now.at)}
+    return Response(body, headers={"ETag": f'"{now.version}"'})
+
+
+def _mail(now: OutsideNow) -> Response:
+    body = {"server": now.body or None, "version": now.version, "reason": now.reason, "at": stamp(now.at)}
+    return Response(body, headers={"ETag": f'"{now.version}"'})
+
+
+def _row(one: CorpusDocument) -> dict[str, Any]:
+    return {
+        "corpus": one.corpus, "name": one.name, "version": one.version, "title": one.title,
+        "language": one.language, "sha256": one.sha256, "added_at": stamp(one.at),
+    }  # fmt: skip

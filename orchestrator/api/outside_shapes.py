@@ -1,0 +1,120 @@
+"""What programs send and get of the ways out and of corpora."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from orchestrator.core.passages import LANGUAGES, LARGEST
+from tenancy.shapes import Exact, Text, Whole
+
+
+class VersionField(serializers.Serializer[Any]):
+    """Which version is in force; 0 is that nobody has said anything."""
+
+    version = serializers.IntegerField()
+    reason = serializers.CharField(allow_blank=True)
+    at = serializers.DateTimeField(allow_null=True)
+
+
+class WebField(VersionField):
+    """The addresses that tools read without asking a person."""
+
+    allow = serializers.ListField(child=serializers.CharField())
+
+
+class WebBody(Exact):
+    """Every address: one page, all below with /* at the end, any query with ?* after that."""
+
+    allow = serializers.ListField(child=Text(max_length=2_000), max_length=200)
+    reason = Text(max_length=500)
+
+
+class DatabaseBody(Exact):
+    """A PostgreSQL database; reader and writer are names of secrets of the form user:password, kept for the
+    origin postgresql://host:port/database."""
+
+    name = Text(max_length=32)
+    host = Text(max_length=253)
+    port = Whole(min_value=1, max_value=65_535, required=False)
+    database = Text(max_length=63)
+    reader = Text(max_length=64)
+    writer = Text(max_length=64, required=False, allow_blank=True)
+    tls = serializers.ChoiceField(choices=["verified", "required", "off"], required=False)
+
+
+class DatabasesField(VersionField):
+    """The databases in force."""
+
+    databases = serializers.ListField(child=DatabaseBody())
+
+
+class DatabasesBody(Exact):
+    """Every database that tools may ask, and why."""
+
+    databases = serializers.ListField(child=DatabaseBody(), max_length=20)
+    reason = Text(max_length=500)
+
+
+class MailServerBody(Exact):
+    """A mail server; without a host the operator's. `secret` names one of the form user:password, kept for
+    smtp://host:port. `domains` null: any recipient."""
+
+    host = Text(max_length=253, required=False, allow_blank=True)
+    port = Whole(min_value=1, max_value=65_535, required=False)
+    tls = serializers.ChoiceField(choices=["starttls", "implicit", "off"], required=False)
+    secret = Text(max_length=64, required=False, allow_blank=True)
+    sender = Text(max_length=254)
+    name = Text(max_length=100, required=False, allow_blank=True)
+    domains = serializers.ListField(
+        child=Text(max_length=253), max_length=100, allow_null=True, required=False
+    )
+
+
+class MailField(VersionField):
+    """The mail server in force."""
+
+    server = MailServerBody(allow_null=True)
+
+
+class MailBody(Exact):
+    """The mail server, and why."""
+
+    server = MailServerBody()
+    reason = Text(max_length=500)
+
+
+class CorpusRow(serializers.Serializer[Any]):
+    """A corpus, with how many documents it has."""
+
+    corpus = serializers.CharField()
+    documents = serializers.IntegerField()
+    changed_at = serializers.DateTimeField()
+
+
+class DocumentRow(serializers.Serializer[Any]):
+    """A document's newest version."""
+
+    corpus = serializers.CharField()
+    name = serializers.CharField()
+    version = serializers.IntegerField()
+    title = serializers.CharField()
+    language = serializers.CharField()
+    sha256 = serializers.CharField()
+    added_at = serializers.DateTimeField()
+
+
+class DocumentField(DocumentRow):
+    """It with its text, as it is searched and cited."""
+
+    text = serializers.CharField()
+
+
+class DocumentBody(Exact):
+    """A document to keep: plain text or Markdown."""
+
+    corpus = Text(max_length=64)
+    name = Text(max_length=120)
+    title = Text(max_length=200)
+    text = Text(max_length=LARGEST, trim_whitespace=False)
+    language = serializers.ChoiceField(choices=list(LANGUAGES), required=False, default="english")
+    reason = Text(max_length=500, required=False, allow_blank=True, default="")

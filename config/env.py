@@ -18,6 +18,8 @@ from pydantic import Field, SecretStr
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from budgets.core.business import Rates
+
 SERVERS_FILE = "servers.json"
 
 
@@ -104,6 +106,9 @@ class Environment(BaseSettings):
         decimal_places=9,
         validation_alias="INTERLOCK_WORST_CASE_USD_PER_CALL",
     )
+    # What one token, call, GPU second or review costs the house beside what it is charged, as JSON:
+    # {"human_review": "4", "api_call": "0.01"}. For one figure that limits nothing.
+    business_rates: Rates = Field(default_factory=Rates, validation_alias="INTERLOCK_BUSINESS_RATES")
     openai_base_url: str | None = Field(None, validation_alias="OPENAI_BASE_URL")
     openai_api_key: SecretStr | None = Field(None, validation_alias="OPENAI_API_KEY")
     anthropic_api_key: SecretStr | None = Field(None, validation_alias="ANTHROPIC_API_KEY")

@@ -22,19 +22,45 @@ class Rates(BaseModel):
     human_review: Decimal = Field(default=ZERO, ge=0)
 
 
+class Part(BaseModel):
+    """One kind of work in the figure: how much of it, and US$ for one."""
+
+    model_config = ConfigDict(frozen=True)
+    name: str
+    amount: Decimal
+    rate: Decimal
+
+    @property
+    def usd(self) -> Decimal:
+        """What it comes to."""
+        return self.amount * self.rate
+
+
+def business_parts(
+    used: Vector, rates: Rates, *, gpu_seconds: Decimal = ZERO, human_reviews: int = 0
+) -> tuple[Part, ...]:
+    """The kinds of work a run took, each with its price; what it was charged for models and tools comes
+    first, at one US$ a US$."""
+    amounts = {
+        "token": used.amount(Dimension.INPUT_TOKENS) + used.amount(Dimension.OUTPUT_TOKENS),
+        "model_call": used.amount(Dimension.MODEL_TURNS),
+        "tool_call": used.amount(Dimension.TOOL_CALLS),
+        "api_call": used.amount(Dimension.EXTERNAL_CALLS),
+        "gpu_second": gpu_seconds,
+        "human_review": Decimal(human_reviews),
+    }
+    charged = Part(name="charged", amount=used.amount(Dimension.COST_USD), rate=Decimal(1))
+    return (
+        charged,
+        *(Part(name=name, amount=amount, rate=getattr(rates, name)) for name, amount in amounts.items()),
+    )
+
+
 def business_cost(
     used: Vector, rates: Rates, *, gpu_seconds: Decimal = ZERO, human_reviews: int = 0
 ) -> Decimal:
     """What a run cost the house in US$. Nothing is enforced by it: it may be anything while every cap
     holds.
     """
-    tokens = used.amount(Dimension.INPUT_TOKENS) + used.amount(Dimension.OUTPUT_TOKENS)
-    return (
-        used.amount(Dimension.COST_USD)
-        + tokens * rates.token
-        + used.amount(Dimension.MODEL_TURNS) * rates.model_call
-        + used.amount(Dimension.TOOL_CALLS) * rates.tool_call
-        + used.amount(Dimension.EXTERNAL_CALLS) * rates.api_call
-        + gpu_seconds * rates.gpu_second
-        + human_reviews * rates.human_review
-    )
+    parts = business_parts(used, rates, gpu_seconds=gpu_seconds, human_reviews=human_reviews)
+    return sum((part.usd for part in parts), ZERO)

@@ -164,6 +164,25 @@ class BoundsField(serializers.Serializer[Any]):
     upper = serializers.CharField(allow_null=True)
 
 
+class BusinessPartField(serializers.Serializer[Any]):
+    """One kind of work in the business figure."""
+
+    what = serializers.ChoiceField(
+        choices=["charged", "token", "model_call", "tool_call", "api_call", "gpu_second", "human_review"]
+    )
+    amount = serializers.CharField()
+    rate_usd = serializers.CharField()
+    usd = serializers.CharField()
+
+
+class BusinessField(serializers.Serializer[Any]):
+    """What the run cost the house in US$: one figure for business use, which limits nothing. Parts that come
+    to nothing are left out."""
+
+    usd = serializers.CharField()
+    parts = BusinessPartField(many=True)
+
+
 class RunField(RunRow):
     """A run as it stands. Amounts are decimal text by dimension; a limit that is null is none.
 
@@ -181,6 +200,7 @@ class RunField(RunRow):
     limits = serializers.DictField(child=serializers.CharField(allow_null=True))
     reserved = serializers.DictField(child=serializers.CharField())
     estimate = serializers.DictField(child=BoundsField(), allow_null=True)
+    business = BusinessField()
     plan = serializers.DictField(child=serializers.JSONField(), allow_null=True)
     pins = PinsField()
     result = serializers.DictField(child=serializers.JSONField(allow_null=True), allow_null=True)

@@ -7,6 +7,7 @@ import orjson
 from budgets.queries import usage
 from orchestrator.api.serializers import stamp
 from orchestrator.models import ManifestRow, Run
+from orchestrator.queries.business import business_of
 from orchestrator.queries.estimates import rest_of
 from orchestrator.queries.progress import progress_of
 from orchestrator.queries.runs import result_of, sentence_of, state_now
@@ -48,6 +49,7 @@ def whole(run: Run) -> dict[str, Any]:
         "mode": run.mode,
         **amounts(run),
         "estimate": estimate(run),
+        "business": business(run),
         "plan": None,
         "pins": pins(run),
         "result": result_of(run),
@@ -68,6 +70,16 @@ def amounts(run: Run) -> dict[str, dict[str, str | None]]:
         "limits": {n.value: None if line.limit is None else plain(line.limit) for n, line in lines.items()},
         "reserved": {name.value: plain(line.reserved) for name, line in lines.items()},
     }
+
+
+def business(run: Run) -> dict[str, Any]:
+    """What the run cost the house, with its parts, as decimal text."""
+    found = business_of(run)
+    parts = [
+        {"what": part.name, "amount": plain(part.amount), "rate_usd": plain(part.rate), "usd": plain(part.usd)}
+        for part in found.parts
+    ]
+    return {"usd": plain(found.usd), "parts": parts}
 
 
 def estimate(run: Run) -> dict[str, dict[str, str | None]] | None:

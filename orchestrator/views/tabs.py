@@ -11,6 +11,7 @@ from orchestrator.core.state import State
 from orchestrator.core.terminal import TERMINAL_STATUSES, Status
 from orchestrator.models import Run
 from orchestrator.queries.acts import acts_of
+from orchestrator.queries.business import business_of
 from orchestrator.queries.contents import Ledger, conversation, facts_of, ledger_of
 from orchestrator.queries.estimates import limits_of
 from orchestrator.queries.listing import names_of
@@ -94,7 +95,9 @@ def _facts(run: Run, state: State, _request: PageRequest) -> Context:
 
 
 def _ledger(run: Run, state: State, _request: PageRequest) -> Context:
-    return book_of(run, ledger_of(run.id)) | {"limits": limits_of(run, state)}
+    return book_of(run, ledger_of(run.id)) | {
+        "limits": limits_of(run, state), "business": business_of(run),
+    }  # fmt: skip
 
 
 def book_of(run: Run, book: Ledger) -> Context:

@@ -59,6 +59,7 @@ class Learnt:
     void: dict[str, str] | None = None
     lost: tuple[str, ...] = ()
     policy: Policy | None = None
+    busy: tuple[str, ...] = ()
 
     def refusal(self, refusal: Refusal) -> None:
         """A line refused a reservation."""
@@ -182,6 +183,7 @@ def headroom(hand: Hand, opened: Opened, learnt: Learnt, *, slice_over: bool) ->
         raised_tools=raised,
         missing_scopes=learnt.lost,
         policy=learnt.policy,
+        busy=learnt.busy,
         slice_over=slice_over,
     )
 

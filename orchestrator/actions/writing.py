@@ -12,6 +12,7 @@ import psycopg
 
 from approvals.actions import Void, consume
 from budgets.actions import PostHandle, Reserve, Settle, extend, queue_post, tell_refused
+from orchestrator.actions.claiming import claim, let_go
 from orchestrator.actions.drifting import note_drifts
 from orchestrator.actions.finishing import close
 from orchestrator.actions.hand import Hand
@@ -135,6 +136,8 @@ def write(script: Script, cursor: "psycopg.Cursor[Any]") -> "Draft":
     rolls back."""
     hand, at = script.hand, script.opened.at
     effects = script.performed()
+    let_go(hand, script.settlements, cursor)
+    claim(hand, effects, cursor)
     binds = _consumed(hand, effects, at, cursor)
     asked = [effect for effect in script.effects if isinstance(effect, AskApproval | AskPerson)]
     binds |= open_requests(hand, asked, script.bodies, at)

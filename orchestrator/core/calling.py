@@ -1,5 +1,6 @@
 """One tool call on its way: intent, retry, and what its outcome means for the ladder (R-TOOL-8 to 10)."""
 
+from orchestrator.core.conflicts import keys_of
 from orchestrator.core.deeds import undo_reserve
 from orchestrator.core.effects import CallTool
 from orchestrator.core.eligibility import action_digest
@@ -45,6 +46,7 @@ def launch(view: View, state: State, call: Call, ordinal: int, *, undoes: bool =
         external=spec.external,
         grant=call.grant.request if first_use and call.grant is not None else None,
         action_digest=action_digest(view, call, spec) if first_use else None,
+        conflicts=keys_of(view, spec, call),
     )
     flying = call.evolve(
         effect=effect.id, rung="attempted", used_grant=call.used_grant or first_use, error=None
@@ -56,6 +58,7 @@ def launch(view: View, state: State, call: Call, ordinal: int, *, undoes: bool =
         reserve=reserve,
         mutating=spec.mutating,
         purpose="undo" if undoes else "call",
+        claims=bool(effect.conflicts),
     )
     body = CallAttempted(
         call=call.id,

@@ -59,6 +59,7 @@ class CallTool(Value):
     external: bool
     grant: str | None = None
     action_digest: str | None = None
+    conflicts: tuple[str, ...] = ()
 
 
 class AskApproval(Value):

@@ -268,7 +268,7 @@ class Headroom(Value):
     from the database before it walked again; `open_circuits` and
     `stopped_tools` name tools; `raised_tools` are the risk classes that an admin has raised tools to;
     `missing_scopes` are scopes that the submitter has lost since; `policy` is the newest one where it is
-    not the pinned one and this commit is about to act.
+    not the pinned one and this commit is about to act; `busy` are keys of what other runs write to.
     `slice_over`: the worker's time with the run is up, so it is held before the next node that starts
     work.
     """
@@ -283,4 +283,5 @@ class Headroom(Value):
     raised_tools: dict[str, Risk] = Field(default_factory=dict)
     missing_scopes: tuple[str, ...] = ()
     policy: Policy | None = None
+    busy: tuple[str, ...] = ()
     slice_over: bool = False

@@ -100,6 +100,7 @@ class Pending(Value):
     mutating: bool = False
     purpose: Literal["act", "call", "read_back", "undo"] = "act"
     profile: str = ""
+    claims: bool = False
 
 
 class Deed(Value):

@@ -15,6 +15,7 @@ import orjson
 from orchestrator.core import undoing
 from orchestrator.core.backoff import delay_ms
 from orchestrator.core.calling import launch
+from orchestrator.core.conflicts import taken
 from orchestrator.core.deeds import newest_first, released, undo_room
 from orchestrator.core.effects import SetTimer
 from orchestrator.core.ending import ended, forced
@@ -162,6 +163,8 @@ def _send(view: View, call: Call, said: tuple[Said, ...]) -> Step:
     if call.grant is not None and call.grant.request in view.headroom.void:
         asked = ask_leave(view, view.state, call.evolve(grant=None))
         return Step(state=asked.state, said=(*said, *asked.said), effects=asked.effects)
+    if taken(view, view.pins.by_name[call.tool], call) is not None:
+        return _later(view, call, "conflict", said, None)
     deed = view.state.deeds[_key(view)]
     room = undo_room(view.pins, view.pins.by_name[deed.tool])
     if shortfall(view.state, (room,), view.headroom) is not None:
@@ -318,7 +321,7 @@ def _recovered(view: View, event: Recovered) -> Step:
 
 def _later(view: View, call: Call, cause: str, said: tuple[Said, ...], wish_ms: int | None) -> Step:
     """Try again after a while, under the same key: whoever honours it does it once."""
-    wait = delay_ms(call.attempt, call.id + str(view.manifest.run), wish_ms)
+    wait = delay_ms(max(call.attempt, 1), call.id + str(view.manifest.run), wish_ms)
     timer = SetTimer(id=view.effect_id(0, call.attempt), due=view.at + timedelta(milliseconds=wait))
     body = RetryScheduled(effect=call.id, attempt=call.attempt + 1, delay_ms=wait, cause=cause)
     waiting = view.state.evolve(batch=(call.evolve(effect=None, error=cause),), timer=timer.due)

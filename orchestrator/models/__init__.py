@@ -10,6 +10,7 @@ from orchestrator.models.catalogue import (
     WorkflowVersion,
 )
 from orchestrator.models.circuit import CircuitRow
+from orchestrator.models.claim import ConflictClaim
 from orchestrator.models.expectation import Expectation
 from orchestrator.models.outside import CorpusDocument, CorpusPassage, MailDraft, Outside
 from orchestrator.models.policy import PolicyProposal, PolicyVersion
@@ -22,6 +23,7 @@ from orchestrator.models.workspace import FileContent, WorkspaceRevision
 __all__ = [
     "BoundaryVersion",
     "CircuitRow",
+    "ConflictClaim",
     "CorpusDocument",
     "CorpusPassage",
     "Dispatch",

@@ -82,6 +82,15 @@ class CallVerified(Body):
     detail: str = ""
 
 
+class ConflictWaited(Body):
+    """A call waits because another run writes to the same thing, by the key declared for it (G10)."""
+
+    kind: Literal["conflict_waited"] = "conflict_waited"
+    call: str
+    tool: str
+    key: str
+
+
 class PlanRepaired(Body):
     """A call goes to another tool than was asked for, or the plan was changed in another way (R-TOOL-1)."""
 

@@ -24,6 +24,7 @@ from traces.core.call_events import CallObserved as CallObserved
 from traces.core.call_events import CallRecovered as CallRecovered
 from traces.core.call_events import CallRequested as CallRequested
 from traces.core.call_events import CallVerified as CallVerified
+from traces.core.call_events import ConflictWaited as ConflictWaited
 from traces.core.call_events import FactCommitted as FactCommitted
 from traces.core.call_events import FailureCommitted as FailureCommitted
 from traces.core.call_events import GroundingViolation as GroundingViolation
@@ -326,7 +327,7 @@ AnyBody = (
     | ApprovalExpired | ApprovalWithdrawn | GrantConsumed | GrantVoided | QuestionAnswered | OutputDrafted
     | OutputVerified | ResultFinalized | CompletionChecked | EventsNearCap | LateOutcome | Reconciled
     | PayloadErased | DecisionRefused | MemoryPromoted | CostThreshold | CostCorrected | UnwindingBegan
-    | DeedUndone | DeedLeft | UnwindingEnded | ParserDrifted | PlanRepaired
+    | DeedUndone | DeedLeft | UnwindingEnded | ParserDrifted | PlanRepaired | ConflictWaited
 )  # fmt: skip
 EventBody = Annotated[AnyBody, Field(discriminator="kind")]
 BODY: TypeAdapter[AnyBody] = TypeAdapter(EventBody)

@@ -10,7 +10,9 @@ from datetime import datetime
 from decimal import Decimal
 from typing import ClassVar
 
+from orchestrator.core.conflicts import taken, waits
 from orchestrator.core.eligibility import Chain, Examined, action_key
+from orchestrator.core.events import AnyEvent, TimerFired
 from orchestrator.core.expecting import key_of, too_little
 from orchestrator.core.graph import Interrupt
 from orchestrator.core.interrupts import halting_for, refusal_said
@@ -61,6 +63,10 @@ class CheckTool(Plain):
             )  # fmt: skip
         if front.verdict != "eligible":
             return self._refused(view, front)
+        assert front.spec is not None
+        if (key := taken(view, front.spec, front.call)) is not None:
+            # What is taken is looked at again as a whole: much may have changed by then.
+            return waits(view, view.state, front.call, key)
         batch, said = [front], list(front.said)
         limit = view.pins.boundary.max_parallel_tool_calls
         if _harmless(front.spec):
@@ -71,11 +77,17 @@ class CheckTool(Plain):
             batch=calls,
             queue=view.state.queue[len(calls) :],
             malformed=_repaired(view.state, tuple(call.tool for call in calls)),
+            timer=None,
         )
         if view.pins.policy is not None and front.call.grant is not None:
             # A yes takes the tool into the plan; each further call is still judged by its own values.
             state = with_foreseen(state, (front.call.tool,))
         return Step(state=state, outcome="eligible", said=tuple(said))
+
+    def on(self, view: View, event: AnyEvent) -> Step:
+        """The time to look again at a call whose thing another run was writing to."""
+        due = view.state.timer is not None and view.at >= view.state.timer
+        return self.enter(view) if due and isinstance(event, TimerFired) else super().on(view, event)
 
     def _companions(self, view: View, room: int, front: Examined) -> list[Examined]:
         """The calls after the first that may run at the same time: read-only, safe, eligible, and not the

@@ -17,6 +17,7 @@ from orchestrator.core.circuits import Circuit, blocks
 from orchestrator.core.events import Headroom, Refusal
 from orchestrator.core.policy import Policy
 from orchestrator.core.tool import Risk
+from orchestrator.gateways.tools.available import unavailable
 from orchestrator.queries.policies import policy_of
 from tenancy.queries import standing_of
 from traces.core.canonical import payload_digest
@@ -181,6 +182,7 @@ def headroom(hand: Hand, opened: Opened, learnt: Learnt, *, slice_over: bool) ->
         open_circuits=_open_tools(hand, opened),
         stopped_tools=stopped,
         raised_tools=raised,
+        unavailable=unavailable(hand.manifest.pins.by_name, hand.graph.spec.tools),
         missing_scopes=learnt.lost,
         policy=learnt.policy,
         busy=learnt.busy,

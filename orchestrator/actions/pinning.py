@@ -14,6 +14,7 @@ from budgets.prices import own_price
 from orchestrator.core.boundary import Boundary
 from orchestrator.core.errors import GoalInvalid, NoModel
 from orchestrator.core.graph import CompiledGraph
+from orchestrator.core.isolation import as_granted
 from orchestrator.core.manifest import Pins
 from orchestrator.core.profile import ModelProfile
 from orchestrator.core.tool import ToolSpec
@@ -36,11 +37,12 @@ def pin(tenant_id: UUID, graph: CompiledGraph, boundary_slug: str | None, at: da
     Raises GoalInvalid for an unknown boundary, NoModel where no model can play, PriceUnknown where policy
     refuses a model whose price nobody knows.
     """
-    boundary = _newest(BoundaryVersion, boundary_slug or graph.spec.boundary)
-    if boundary is None:
+    row = _newest(BoundaryVersion, boundary_slug or graph.spec.boundary)
+    if row is None:
         raise GoalInvalid(
             detail=f"there is no boundary {boundary_slug or graph.spec.boundary}", pointer="/boundary"
         )
+    boundary = Boundary.model_validate_json(bytes(row.body))
     registry = RegistryVersion.objects.order_by("-version").first()
     active: dict[str, str] = dict(registry.tools) if registry is not None else {}
     tools, unpriced = _priced_tools(_tools(active))
@@ -49,9 +51,9 @@ def pin(tenant_id: UUID, graph: CompiledGraph, boundary_slug: str | None, at: da
         raise NoModel(slug=graph.spec.slug)
     prompts = {row.slug: row for row in PromptVersion.objects.order_by("slug", "version")}
     pins = Pins(
-        boundary=Boundary.model_validate_json(bytes(boundary.body)),
-        boundary_digest=boundary.digest,
-        tools=tools,
+        boundary=boundary,
+        boundary_digest=row.digest,
+        tools=tuple(as_granted(tool, boundary) for tool in tools),
         tool_digests={tool.name: active[tool.name] for tool in tools},
         registry_digest=registry.digest if registry is not None else digest("registry", b"{}"),
         profiles=profiles,

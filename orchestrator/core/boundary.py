@@ -12,10 +12,11 @@ from orchestrator.core.value import Slug, Text, Value
 
 
 class ToolGrant(Value):
-    """One allowed tool; `name` may end in `.*`."""
+    """One allowed tool; `name` may end in `.*`. `sandbox`: it is called in isolation alone."""
 
     name: str
     risk_ceiling: Risk = Risk.DESTRUCTIVE
+    sandbox: bool = False
 
     def covers(self, tool: str) -> bool:
         """Whether the grant names `tool`."""

@@ -12,6 +12,7 @@ from typing import Literal
 from orchestrator.core.choosing import lesser, replacement
 from orchestrator.core.deeds import noted, undo_room
 from orchestrator.core.events import Headroom
+from orchestrator.core.isolation import lacking, refused_apart
 from orchestrator.core.naming import named_by
 from orchestrator.core.parsing import Arguments, Malformed, fits, parse
 from orchestrator.core.policy import Decision
@@ -170,7 +171,10 @@ class Chain:
         """Does its class ask for a person, and has one said yes to exactly this?"""
         assert self.spec is not None
         if not self.gated():
-            self._note("risk", "allow", self.spec.risk.value)
+            if self.spec.isolated:
+                self._note("risk", "sandbox", "boundary_sandbox", "called in isolation alone")
+            else:
+                self._note("risk", "allow", self.spec.risk.value)
             self._note("approval", "allow", "not_required")
             return None
         risk = risk_of_call(self.view, self.spec, self.call)
@@ -275,6 +279,17 @@ def _in_boundary(chain: Chain) -> str | None:
     return None
 
 
+def _apart(chain: Chain) -> str | None:
+    assert chain.spec is not None
+    return refused_apart(chain.spec, chain.view.pins.boundary)
+
+
+def _here(chain: Chain) -> str | None:
+    assert chain.spec is not None
+    why = lacking(chain.spec, chain.view.headroom)
+    return None if why is None else f"it is not available here: {why}"
+
+
 def _least(chain: Chain) -> str | None:
     assert chain.spec is not None
     other = lesser(chain.view, chain.call, chain.spec)
@@ -328,6 +343,8 @@ _RULES: tuple[tuple[str, Callable[[Chain], str | None]], ...] = (
     ("emergency_stop", _stopped),
     ("parser_drift", _not_drifted),
     ("boundary_allow_list", _in_boundary),
+    ("boundary_sandbox", _apart),
+    ("not_available", _here),
     ("principal_scopes", _in_scope),
     ("least_tool", _least),
     ("repeated_call", _not_repeated),

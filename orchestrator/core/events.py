@@ -267,6 +267,7 @@ class Headroom(Value):
     that has less left, and `tenant_limit` its ceiling; `refused` and `void` are what this very commit learnt
     from the database before it walked again; `open_circuits` and
     `stopped_tools` name tools; `raised_tools` are the risk classes that an admin has raised tools to;
+    `unavailable` names tools that the worker's machine lacks something for, and says what;
     `missing_scopes` are scopes that the submitter has lost since; `policy` is the newest one where it is
     not the pinned one and this commit is about to act; `busy` are keys of what other runs write to.
     `slice_over`: the worker's time with the run is up, so it is held before the next node that starts
@@ -281,6 +282,7 @@ class Headroom(Value):
     open_circuits: tuple[str, ...] = ()
     stopped_tools: tuple[str, ...] = ()
     raised_tools: dict[str, Risk] = Field(default_factory=dict)
+    unavailable: dict[str, str] = Field(default_factory=dict)
     missing_scopes: tuple[str, ...] = ()
     policy: Policy | None = None
     busy: tuple[str, ...] = ()

@@ -152,6 +152,8 @@ class ToolSpec(Value):
     `facts` maps the name of a small closed value of the committed fact to a pointer into the result.
     `lookup` says that the tool's gateway can find an effect by its key after a crash; `conclusive` that
     not finding it proves that it did not happen.
+    `isolation`: how a call can be made apart, not at all, on a copy of what it would change, or in a sandbox
+    of the machine; `isolated`: it is, in the runs that are pinned to this form (orchestrator/core/isolation).
     """
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*$", max_length=64)
@@ -197,6 +199,8 @@ class ToolSpec(Value):
     queue: str = "operations"
     remote: Remote | None = None
     egress: Egress | None = None
+    isolation: Literal["none", "copy", "machine"] = "none"
+    isolated: bool = False
 
     @property
     def mutating(self) -> bool:

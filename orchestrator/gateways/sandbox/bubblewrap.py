@@ -130,7 +130,7 @@ def _command(bwrap: str, job: Job, seccomp: int, reporting: int) -> list[str]:
         "files": limits.files, "report": reporting, "result": job.result,
     }  # fmt: skip
     program = [python, "-I", "-S", "-c", INSIDE, orjson.dumps(asked).decode()]
-    return command.arguments(bwrap, limits, job.packages, uid, seccomp, program)
+    return command.arguments(bwrap, job, uid, seccomp, program)
 
 
 def _packed(files: Mapping[str, bytes]) -> bytes:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from orchestrator.gateways.sandbox.limits import Limits
+from orchestrator.gateways.sandbox.limits import Job, Limits
 
 SYSTEM = Path("/usr")
 DEVICES = ("null", "zero", "full", "random", "urandom")
@@ -91,16 +91,20 @@ def libraries(names: tuple[str, ...]) -> Iterator[str]:
             yield from ("--ro-bind", str(place), f"/packages/{place.name}")
 
 
+def lent(programs: tuple[str, ...]) -> Iterator[str]:
+    """Single programs of this machine."""
+    for program in programs:
+        yield from ("--ro-bind", program, f"/packages/{Path(program).name}")
+
+
 def can_import(name: str) -> bool:
     """Whether there is such a package to give to a sandbox."""
     return importlib.util.find_spec(name) is not None
 
 
-def arguments(
-    bwrap: str, limits: Limits, packages: tuple[str, ...], uid: int, seccomp: int, program: list[str]
-) -> list[str]:
+def arguments(bwrap: str, job: Job, uid: int, seccomp: int, program: list[str]) -> list[str]:
     """The whole command; `seccomp` is the descriptor of the filter, `program` what runs inside."""
     return [
-        bwrap, *namespaces(uid), *system(), *libraries(packages), *room(limits),
+        bwrap, *namespaces(uid), *system(), *libraries(job.packages), *lent(job.programs), *room(job.limits),
         "--seccomp", str(seccomp), "--", *program,
     ]  # fmt: skip

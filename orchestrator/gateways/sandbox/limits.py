@@ -32,7 +32,7 @@ class Job:
     """What to run: `argv` in the folder /work, with `files` (path from the root to content) laid out before.
 
     The interpreter stands for `python` as the first word. `result` names a file that is handed out at the
-    end.
+    end. `packages` of this process's own environment are lent to it, and `programs`, found in /packages.
     """
 
     argv: tuple[str, ...]
@@ -40,6 +40,7 @@ class Job:
     limits: Limits = Limits()
     environment: Mapping[str, str] = field(default_factory=dict)
     packages: tuple[str, ...] = ()
+    programs: tuple[str, ...] = ()
     result: str = ""
 
 

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 from orchestrator.core.circuits import Blocked, tool_silence_tells
 from orchestrator.core.effects import CallTool
 from orchestrator.core.events import ToolAnswered, ToolFailed
+from orchestrator.core.isolation import MARK
 from orchestrator.core.tool import ToolSpec
 from orchestrator.gateways.breaker import Admitted, Circuits, LocalCircuits
 from orchestrator.gateways.clock import steady
@@ -22,7 +23,7 @@ from orchestrator.gateways.effects_loop import EffectLoop
 from orchestrator.gateways.outcome import BeforeWait, Found, Keeper, Performed, done, nothing
 from orchestrator.gateways.pace import Pace
 from orchestrator.gateways.tally import TALLY
-from orchestrator.gateways.tools.files import Files
+from orchestrator.gateways.tools.files import CopiedFiles, Files
 from orchestrator.gateways.tools.http import KEPT, Answer, CallFailed, Environment, ToolContext, origin_of
 from orchestrator.gateways.tools.registry import LookUp, Tool, shipped_tools
 from orchestrator.gateways.wall import Permit, ask
@@ -228,7 +229,7 @@ class ToolGateway:
         return ToolContext(
             key=effect.key, arguments=arguments, env=self._env, origin=origin or "", loop=loop,
             seconds=effect.timeout_ms / 1000, mutating=mutating, spec=spec, tenant=tenant, run=run,
-            files=files,
+            files=CopiedFiles(run=run) if spec.isolated and run is not None else files,
         )  # fmt: skip
 
     def _local(self, effect: CallTool, declared: AnyTool, values: BaseModel, salt: bytes) -> Performed:
@@ -249,7 +250,7 @@ class ToolGateway:
         try:
             async with asyncio.timeout(context.seconds):
                 result = await _invoke(declared, context, values)
-            return self._answered(effect, _told(result), salt)
+            return self._answered(effect, _told(result, apart=_apart(context)), salt)
         except TimeoutError:
             sent = context.watch.sent
             return _failure(
@@ -370,11 +371,16 @@ def _as_found(answer: Answer[Any] | None, salt: bytes) -> Found:
     )
 
 
-def _told(result: Any) -> Answer[Any]:
-    """What a tool returned, as an answer within the bound."""
+def _apart(context: ToolContext) -> bool:
+    return context.spec is not None and context.spec.isolated
+
+
+def _told(result: Any, *, apart: bool = False) -> Answer[Any]:
+    """What a tool returned, as an answer within the bound; marked where it was called in isolation."""
     if isinstance(result, Answer):
         return result
-    body = orjson.dumps(result.model_dump(mode="json") if isinstance(result, BaseModel) else result)
+    plain = result.model_dump(mode="json") if isinstance(result, BaseModel) else result
+    body = orjson.dumps({**plain, MARK: True} if apart and isinstance(plain, dict) else plain)
     if len(body) > KEPT:
         raise CallFailed("malformed", sent=True, detail=b"the result is larger than a result may be")
     return Answer(body=body, size=len(body))

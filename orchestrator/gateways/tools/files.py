@@ -1,9 +1,13 @@
 """The port by which a tool changes the files of its run; whoever performs calls lends it."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Protocol
+from uuid import UUID
 
-from orchestrator.queries.workspace import Held
+from orchestrator.core.errors import WorkspaceMoved
+from orchestrator.core.workspace import Tree, replaced
+from orchestrator.queries.workspace import Held, newest, revision
 
 
 class Files(Protocol):
@@ -19,3 +23,29 @@ class Files(Protocol):
     def restore(self, *, key: str, base: str, number: int) -> Held:
         """Make an earlier state the next one; raises NotFound where there is none."""
         ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopiedFiles:
+    """A run's files for a call in isolation: changed in thought alone, and what would come of it is told."""
+
+    run: UUID
+
+    def change(self, *, key: str, base: str, changes: Mapping[str, bytes | None], summary: str) -> Held:
+        """As Files says, but nothing is kept."""
+        now = self._at(base)
+        return self._next(now, key, replaced(now.tree, changes), summary)
+
+    def restore(self, *, key: str, base: str, number: int) -> Held:
+        """As Files says, but nothing is kept."""
+        now = self._at(base)
+        return self._next(now, key, revision(self.run, number).tree, f"as it was at revision {number}")
+
+    def _at(self, base: str) -> Held:
+        now = newest(self.run)
+        if now.digest != base:
+            raise WorkspaceMoved(now=now.digest[:12], base=base[:12])
+        return now
+
+    def _next(self, now: Held, key: str, tree: Tree, summary: str) -> Held:
+        return Held(run=self.run, number=now.number + 1, tree=tree, key=key, summary=summary)

@@ -89,6 +89,7 @@ class Described(TypedDict, total=False):
     quorum: tuple[QuorumStep, ...]
     queue: str
     egress: Egress
+    isolation: Literal["none", "copy", "machine"]
 
 
 class Declaration(Described, total=False):
@@ -176,15 +177,14 @@ def shipped_tools() -> Mapping[str, Tool[Any, Any]]:
     return dict(sorted(found.items()))
 
 
-def lacking() -> dict[str, str]:
-    """The shipped tools that cannot be called on this machine, with the reason."""
-    return {declared.spec.name: why for declared in _particular() if (why := declared.lacks())}
-
-
 @cache
-def _particular() -> tuple[Tool[Any, Any], ...]:
-    """Those that want something of the machine."""
-    return tuple(declared for declared in shipped_tools().values() if declared.lacks is not _nothing)
+def particular_tools() -> tuple[Tool[Any, Any], ...]:
+    """The shipped tools that want something of the machine, or may."""
+    return tuple(
+        declared
+        for declared in shipped_tools().values()
+        if declared.lacks is not _nothing or declared.spec.isolation == "machine"
+    )
 
 
 def input_schema(arguments: type[BaseModel]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from uuid import UUID
 import pytest
 
 from orchestrator.actions.workspace import RunFiles, hand_in
+from orchestrator.core.isolation import apart
 from orchestrator.gateways.tools.dispatcher import ToolGateway
 from orchestrator.gateways.tools.registry import shipped_tools
 from orchestrator.queries.workspace import content, newest, revisions
@@ -41,9 +42,12 @@ class Desk:
         with tenant(self.tenant):
             self.base = hand_in(self.tenant, self.run, FILES).digest
 
-    def call(self, name: str, *, key: str = "k", run: UUID | None = None, **arguments: Any) -> Told:
+    def call(
+        self, name: str, *, key: str = "k", run: UUID | None = None, isolated: bool = False, **arguments: Any
+    ) -> Told:
         """One call, waited for."""
         body, spec, at = canonical_outside(arguments), shipped_tools()[name].spec, run or self.run
+        spec = apart(spec) if isolated else spec
         return read(
             self.gateway.start(
                 LOOP, call_tool(name, body, key=key, timeout_ms=spec.timeout_ms), body, spec, SALT,
@@ -132,3 +136,17 @@ def test_what_deletes_is_a_tool_of_its_own_that_is_gated(desk: Desk) -> None:
 def test_a_run_sees_its_own_files_alone(desk: Desk) -> None:
     told = desk.call("files.list", run=UUID(int=8), folder="")
     assert told.document(told.event.observation)["listed"] == []
+
+
+@proves("R-TOOL-5", part="files apart")
+@pytest.mark.parametrize(("name", "diff"), [("files.apply_diff", FIX), ("files.apply_broad", GONE)])
+def test_a_change_apart_is_told_and_not_made(desk: Desk, name: str, diff: str) -> None:
+    told = desk.told(name, isolated=True, diff=diff, base=desk.base)
+    assert told["isolated"] is True
+    assert told["digest"] != desk.base
+    assert desk.told("files.state")["digest"] == desk.base
+    assert "read it again" in desk.refused(name, isolated=True, diff=diff, base="0" * 64)
+    back = desk.told("files.restore", isolated=True, revision=0, base=desk.base)
+    assert (back["isolated"], back["digest"]) == (True, desk.base)
+    with tenant(desk.tenant):
+        assert len(revisions(desk.run)) == 1

@@ -5,8 +5,9 @@ import os
 import pytest
 
 from orchestrator.actions.workspace import change_files
+from orchestrator.core.isolation import apart
 from orchestrator.gateways.sandbox import bubblewrap
-from orchestrator.gateways.tools import registry
+from orchestrator.gateways.tools.available import lacking, unavailable
 from orchestrator.gateways.tools.registry import shipped_tools
 from orchestrator.queries.workspace import newest
 from tenancy.context import tenant
@@ -111,6 +112,24 @@ def test_without_a_sandbox_the_tools_say_why(
     for name in ("sandbox.python", "sandbox.tests"):
         monkeypatch.setattr(shipped_tools()[name], "lacks", lambda: "bubblewrap is not installed")
     assert "bubblewrap is not installed" in desk.refused("sandbox.python", code="print(1)")
-    assert registry.lacking() == dict.fromkeys(
-        ("sandbox.python", "sandbox.tests"), "bubblewrap is not installed"
-    )
+    assert lacking() == dict.fromkeys(("sandbox.python", "sandbox.tests"), "bubblewrap is not installed")
+
+
+@proves("R-LOOP-21", part="what a run's machine lacks")
+def test_a_run_hears_of_what_it_names_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bubblewrap, "unavailable", lambda: "no")
+    monkeypatch.setattr(shipped_tools()["sandbox.tests"], "lacks", lambda: "none")
+    pinned = {name: declared.spec for name, declared in shipped_tools().items()}
+    assert unavailable(pinned, ("files.*", "calculator.*")) == {}
+    assert unavailable(pinned, ("sandbox.tests", "sandbox.script")) == {"sandbox.tests": "none"}
+    inside = {**pinned, "sandbox.script": apart(pinned["sandbox.script"])}
+    assert unavailable(inside, ("sandbox.script",)) == {"sandbox.script": "no"}
+
+
+@needs_sandbox
+@proves("R-TOOL-5", part="a script in a sandbox around it")
+def test_a_script_apart_is_run_in_a_sandbox_and_marked(desk: Desk) -> None:
+    told = desk.told("sandbox.script", isolated=True, code="print(1)\n2 + 2")
+    assert (told["isolated"], told["fine"], told["stdout"], told["value"]) == (True, True, "1\n", "4")
+    failed = desk.told("sandbox.script", isolated=True, code="open('/etc/passwd')")
+    assert "PermissionError" in failed["stderr"]

@@ -236,6 +236,7 @@ async def propose_diff(context: ToolContext, diff: Diff, base: Digest) -> Propos
     name="files.apply_diff", category="files", capability="file_write", risk=Risk.LOCAL_WRITE,
     reversibility=Reversibility.REVERSIBLE, honours_keys=True, timeout_ms=15_000, rate_per_minute=60,
     side_effects="the run's own files", verifier=STANDS, compensation=BACK, conflict_keys=("files",),
+    isolation="copy",
     effect_sentence="Change files of the run by a diff.", blast_radius="the run's own files",
     facts={"state": "/digest", "revision": "/revision", "files": "/files"},
 )  # fmt: skip
@@ -249,6 +250,7 @@ async def apply_diff(context: ToolContext, diff: Diff, base: Digest) -> Applied:
     name="files.apply_broad", category="files", capability="file_write_broad",
     risk=Risk.DESTRUCTIVE, reversibility=Reversibility.REVERSIBLE, honours_keys=True, timeout_ms=15_000,
     side_effects="the run's own files", verifier=STANDS, compensation=BACK, conflict_keys=("files",),
+    isolation="copy",
     effect_sentence="Change or delete many files of the run by a diff.",
     blast_radius="any of the run's own files",
     facts={"state": "/digest", "revision": "/revision", "files": "/files"},
@@ -263,6 +265,7 @@ async def apply_broad(context: ToolContext, diff: Diff, base: Digest) -> Applied
     name="files.restore", category="files", capability="file_restore", risk=Risk.LOCAL_WRITE,
     reversibility=Reversibility.REVERSIBLE, honours_keys=True, timeout_ms=15_000, rate_per_minute=60,
     side_effects="the run's own files", verifier=STANDS, compensation=BACK, conflict_keys=("files",),
+    isolation="copy",
     effect_sentence="Make an earlier state of the run's files the next one: revision {revision}.",
     blast_radius="the run's own files", facts={"state": "/digest", "revision": "/revision"},
 )  # fmt: skip

@@ -80,7 +80,8 @@ class Tested(Told):
 
 @tool(
     name="sandbox.script", category="sandbox", capability="script", risk=Risk.LOCAL_WRITE,
-    reversibility=Reversibility.PURE, honours_keys=True, lacks=scripts.unavailable, timeout_ms=10_000,
+    reversibility=Reversibility.PURE, honours_keys=True, lacks=scripts.unavailable, isolation="machine",
+    timeout_ms=10_000,
     rate_per_minute=60, verifier=Verifier(name="schema"),
     effect_sentence="Run a small script. It changes nothing.",
     blast_radius="nothing", facts={"end": "/end", "status": "/status", "value": "/value"},
@@ -90,12 +91,19 @@ async def script(context: ToolContext, code: Code) -> Ran:
 
     Returns what it prints and the value of its last expression. 5 seconds, 64 MB.
     """
-    return _ran(await scripts.run(code, _within_time(context, scripts.LIMITS)), scripts.LIMITS)
+    limits = _within_time(context, scripts.LIMITS)
+    if context.spec is None or not context.spec.isolated:
+        return _ran(await scripts.run(code, limits), limits)
+    try:
+        return _ran(await scripts.run_apart(code, limits), limits)
+    except bubblewrap.Unavailable as why:
+        raise _nowhere(why) from why
 
 
 @tool(
     name="sandbox.python", category="sandbox", capability="python", risk=Risk.READ_ONLY,
-    reversibility=Reversibility.PURE, lacks=bubblewrap.unavailable, timeout_ms=30_000, rate_per_minute=30,
+    reversibility=Reversibility.PURE, lacks=bubblewrap.unavailable, isolation="machine",
+    timeout_ms=30_000, rate_per_minute=30,
     verifier=Verifier(name="schema"), facts={"end": "/end", "status": "/status", "state": "/state"},
 )  # fmt: skip
 async def python(context: ToolContext, code: Code) -> RanOnFiles:
@@ -117,7 +125,8 @@ async def python(context: ToolContext, code: Code) -> RanOnFiles:
 
 @tool(
     name="sandbox.tests", category="sandbox", capability="tests", risk=Risk.READ_ONLY,
-    reversibility=Reversibility.PURE, lacks=bubblewrap.unavailable, timeout_ms=75_000, rate_per_minute=20,
+    reversibility=Reversibility.PURE, lacks=bubblewrap.unavailable, isolation="machine",
+    timeout_ms=75_000, rate_per_minute=20,
     max_result_chars=60_000,
     verifier=Verifier(name="asked", equal={"/result/folder": "/arguments/folder"}),
     facts={

@@ -7,6 +7,8 @@ from budgets.core.alerting import FULL, at_ceiling, reached
 from budgets.core.posting import LineState
 from budgets.models import Alert
 from budgets.queries.tenant import windows_now
+from tenancy.core.news import BUDGET_ALERT
+from tenancy.models import Webhook
 
 
 def standing_alerts(at: datetime) -> Sequence[Alert]:
@@ -21,6 +23,12 @@ def standing_alerts(at: datetime) -> Sequence[Alert]:
     found = Alert.objects.filter(window_end__gt=at, window_start__lte=at).order_by("kind", "threshold")
     standing = [alert for alert in found if alert.kind in lines and _stands(alert, lines[alert.kind])]
     return list({alert.kind: alert for alert in standing}.values())
+
+
+def silent_webhooks() -> Sequence[Webhook]:
+    """The endpoints that asked for alerts and are off: nobody hears of any there."""
+    rows = Webhook.objects.filter(removed_at=None, events__contains=[BUDGET_ALERT]).exclude(off_at=None)
+    return list(rows.defer("sealed", "sealed_before").order_by("name", "id"))
 
 
 def _stands(alert: Alert, line: LineState) -> bool:

@@ -22,7 +22,7 @@ from budgets.actions import (
 from budgets.core.ceilings import Ceilings
 from budgets.core.rates import NAMES, WHAT, Rates, worded
 from budgets.core.vector import ZERO
-from budgets.queries.alerts import standing_alerts
+from budgets.queries.alerts import silent_webhooks, standing_alerts
 from budgets.queries.spending import Spending, daily_by_model, of_month, spending
 from budgets.queries.tenant import (
     Window,
@@ -161,6 +161,7 @@ def _shown(
         versions, rated = ceiling_versions(), rate_versions()
         context = {
             "alerts": standing_alerts(at),
+            "silent": silent_webhooks() if request.member.may(Scope.ADMIN) else [],
             "windows": [_window(windows[kind], at) for kind in WORDS],
             "ceilings": ceilings,
             "form": _again(form, ceilings.tag) or _ceilings_form(ceilings),

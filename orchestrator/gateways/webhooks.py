@@ -77,6 +77,8 @@ async def send(sending: Sending, *, resolver: Resolver = system_resolver) -> Sen
         answer = Sent(status=None, error=f"not sent: {error.data['detail']}"[:KEPT])
     except (TimeoutError, httpx2.TimeoutException):
         answer = Sent(status=None, error=f"no answer within {SECONDS:.0f} seconds")
+    except httpx2.ConnectError as error:
+        answer = Sent(status=None, error=_clean(f"no connection: {error}"))
     except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
         answer = Sent(status=None, error=_clean(f"{type(error).__name__}: {error}"))
     took = int((time.monotonic() - began) * 1000)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import UUID
 
+import orjson
 from django import forms
 from django.contrib import messages
 from django.http import HttpResponse
@@ -35,13 +36,11 @@ from orchestrator.queries.webhooks import (
 from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput
-from tenancy.core.news import KINDS, TEST
+from tenancy.core.news import KINDS, headline
 from tenancy.core.roles import Scope
 from tenancy.directory import names_of
 from tenancy.doors import uuid_or_none
 from tenancy.pages import PageRequest, page
-
-WORDS = {**KINDS, TEST: "A test"}
 
 
 class WebhookForm(forms.Form):
@@ -136,6 +135,10 @@ def _said(one: Logged) -> str:
     return last.error or f"the endpoint answered {last.status} in {last.milliseconds} ms"
 
 
+def _headline(one: Logged) -> str:
+    return headline(one.row.message.kind, orjson.loads(one.text)["data"])
+
+
 def _blame(form: forms.Form, error: InvalidInput | EgressRefused | NameTaken) -> None:
     """The error beside its field."""
     if isinstance(error, InvalidInput):
@@ -164,8 +167,8 @@ def _one(request: PageRequest, webhook_id: UUID, *, made: NewSecret | None = Non
         old = one.row.before_until
         context: Mapping[str, Any] = {
             "one": one, "made": made, "more": len(newest) > SHOWN, "shown": SHOWN, "tries": TRIES,
-            "events": [(kind, WORDS.get(kind, kind)) for kind in one.row.events],
-            "log": [(WORDS.get(each.row.message.kind, ""), each) for each in logged(newest[:SHOWN])],
+            "events": [(kind, KINDS.get(kind, kind)) for kind in one.row.events],
+            "log": [(_headline(each), each) for each in logged(newest[:SHOWN])],
             "names": names_of([one.row.created_by]),
             "old_until": old if old is not None and old > database_now() else None,
         }  # fmt: skip

@@ -18,8 +18,15 @@ KINDS: Final[Mapping[str, str]] = {
 """What an endpoint may ask for. A test goes to the one endpoint it tries, whatever that asked for."""
 
 
+def headline(kind: str, data: Mapping[str, Any]) -> str:
+    """What a message says, in a few words."""
+    if kind == BUDGET_ALERT:
+        return f"{data.get('threshold_percent')} % of the ceiling for a {data.get('window')}"
+    return "A test" if kind == TEST else KINDS.get(kind, kind)
+
+
 def message(kind: str, at: datetime, data: Mapping[str, Any]) -> bytes:
     """The body: {type, timestamp, data}, as Standard Webhooks has it. `data` holds what JSON has; money and
     ids as text."""
     body = {"type": kind, "timestamp": at.isoformat(), "data": dict(data)}
-    return orjson.dumps(body, option=orjson.OPT_SORT_KEYS)
+    return orjson.dumps(body)

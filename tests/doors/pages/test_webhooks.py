@@ -68,6 +68,7 @@ def test_the_log_shows_each_try_and_sends_again(admin: Client, world: World, rec
     shown = text(admin.get(page))
     assert "answered <b>500</b>" in shown
     assert "Nothing has got through since" in shown
+    assert "50 % of the ceiling for a day" in shown
     assert "threshold_percent" in shown
     (delivery,) = re.findall(r'name="delivery" value="([^"]+)"', shown)
     assert "It was taken" in text(admin.post(page, {"act": "replay", "delivery": delivery}, follow=True))
@@ -83,6 +84,8 @@ def test_an_endpoint_that_is_off_says_why_and_is_turned_on(
     assert "It was not taken: the endpoint answered 410" in text(
         admin.post(page, {"act": "test"}, follow=True)
     )
+    assert "It is told of no alert until" in text(admin.get("/budgets"))
+    assert "It is told of no alert" not in text(at(world.people.auditor).get("/budgets"))
     off = text(admin.get(page))
     assert "It answered 410: it is gone for good." in off
     assert "Send a test" not in off

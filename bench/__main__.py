@@ -1,4 +1,4 @@
-"""`python -m bench [name …]`: every measurement, or those named."""
+"""`python -m bench [name …]`: every measurement, or those named; status 1 where a figure misses its bound."""
 
 import os
 import sys
@@ -6,6 +6,7 @@ from importlib import import_module
 
 import django
 
+from bench.judging import VERDICTS
 from bench.servers import DATABASE, database
 
 NAMES = ("transitions", "live", "pages", "fairness", "estimates")
@@ -23,6 +24,7 @@ def main() -> None:
         for name in wanted:
             print(f"\n{name}")
             import_module(f"bench.{name}").measure(superuser)
+    sys.exit(VERDICTS.status)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 then runs it again: before every effect of those runs it compares the bounds that stood on the page with what
 the run used from there to its end, and says how wide they were beside it. Then it submits each workflow with
 one model call, or one tool call, less than it needs at the least, and says what was spent before the stop.
+Judged are both: nine steps in ten hold the rest, and nobody spends the last call of what cannot suffice.
 """
 
 import os
@@ -25,6 +26,7 @@ import psycopg
 from approvals.actions import Word, decide
 from approvals.core.lifecycle import DecisionKind
 from approvals.models import Request
+from bench.judging import judge
 from budgets.core.forecast import Interval
 from orchestrator import library
 from orchestrator.actions.learning import expected_for, learn_from, lived_of, subject_of_run
@@ -46,6 +48,7 @@ from traces.core.patch import apply
 from traces.models import Record, Snapshot
 
 LEARN, MEASURE = 20, 12
+HELD = 0.9
 FEWEST = ("model_turns", "tool_calls")
 
 
@@ -66,13 +69,17 @@ def measure(superuser: psycopg.Connection) -> None:
         place = _house()
         tally = Tally(Counter(), Counter(), defaultdict(list))
         for slug in sorted(library.workflows()):
+            came: list[Goal] = []
             for goal in islice(cycle(_goals(slug)), LEARN):
-                learn_from(_ended(place, slug, goal).id)
+                run = _ended(place, slug, goal)
+                learn_from(run.id)
+                came += [goal] if run.terminal_code == "SUCCESS" else []
             for goal in islice(cycle(_goals(slug)), MEASURE):
                 run = _ended(place, slug, goal)
                 if run.terminal_code == "SUCCESS":
                     _count(tally, _seen(place, run))
-            _stopped(place, slug)
+            if judge(f"{slug} comes to its result", held=bool(came)):
+                _stopped(place, slug, came[0])
         _print(tally)
 
 
@@ -111,7 +118,8 @@ def _print(tally: Tally) -> None:
         share = tally.held[name] / len(widths)
         print(f"  {name:<22}{share:8.1%} of {len(widths)} held, {median(widths):6.2f} of the rest wide")
     print(f"bounds that held            {sum(tally.held.values()) / max(1, known):8.1%}")
-    print(f"steps with every bound held {tally.steps['whole'] / max(1, steps):8.1%}")
+    whole = tally.steps["whole"] / max(1, steps)
+    judge(f"steps with every bound held {whole:.1%}, bound {HELD:.0%}", held=steps > 0 and whole >= HELD)
 
 
 def _seen(place: Place, run: Run) -> Iterator[list[Seen]]:
@@ -142,11 +150,11 @@ def _states(run: Run, wanted: frozenset[int]) -> dict[int, State]:
     return found
 
 
-def _stopped(place: Place, slug: str) -> None:
+def _stopped(place: Place, slug: str, goal: Goal) -> None:
     """Submit with one less than what is needed at the least; print what was spent of it."""
-    goal = _goals(slug)[0]
     with tenant(place.tenant):
-        subject = subject_of_run(Run.objects.filter(workflow=slug).latest("created_at"))
+        like = Run.objects.filter(workflow=slug, terminal_code="SUCCESS").latest("created_at")
+        subject = subject_of_run(like)
         first = max(expected_for(subject).rest.values(), key=lambda rest: rest["steps"][0])
     for name in FEWEST:
         least = first[name][0]
@@ -155,8 +163,10 @@ def _stopped(place: Place, slug: str) -> None:
         run = _ended(place, slug, goal, budget={name: least - 1})
         with tenant(place.tenant):
             used = lived_of(run).used.get(name, ZERO)
+        given = least - 1
         ended = f"{run.terminal_code} after {used} of them"
-        print(f"{slug:<18} needs {least} {name}, was given {least - 1}: {ended}")
+        stopped = run.terminal_code == "BUDGET_EXHAUSTED" and used <= max(ZERO, given - 1)
+        judge(f"{slug} needs {least} {name}, was given {given}: {ended}", held=stopped)
 
 
 def _ended(place: Place, slug: str, goal: Goal, budget: dict[str, Decimal] | None = None) -> Run:

@@ -3,8 +3,8 @@
 `python -m bench fairness` starts a worker process as `manage.py up` does and lets a quiet tenant submit one
 task after another: alone, and then beside another tenant's flood of 2 000 tasks, all admitted before. Printed
 is the time from a task's admission to its run's first commit, in the database's time, and how much of the
-flood was still to do. The scripted model answers at once, so the flood uses all of the
-worker's processor: the worst neighbour there is.
+flood was still to do; judged is that the median is at most twice the usual one. The scripted model answers at
+once, so the flood uses all of the worker's processor: the worst neighbour there is.
 """
 
 import os
@@ -20,6 +20,7 @@ from uuid import UUID
 
 import psycopg
 
+from bench.judging import judge
 from bench.live import _valkey
 from bench.servers import ROOT
 from budgets.actions import change_rates
@@ -36,6 +37,7 @@ from tenancy.core.roles import Role
 
 FLOOD, SAMPLES = 2_000, 40
 THREADS = 8
+BOUND = 2.0
 PATIENCE_SECONDS, PAUSE_SECONDS = 60.0, 0.05
 
 
@@ -65,7 +67,9 @@ def measure(superuser: psycopg.Connection) -> None:
     print(f"  {'task to first step, ms':26}{'p50':>8}{'p95':>8}")
     for name, values in (("alone", alone), ("beside the flood", beside)):
         print(f"  {name:26}{median(values):8.1f}{quantiles(values, n=100)[94]:8.1f}")
-    print(f"  ratio of the medians {median(beside) / median(alone):.2f}")
+    ratio = median(beside) / median(alone)
+    judge(f"beside the flood a run waits {ratio:.2f} of its usual delay, bound {BOUND}", held=ratio <= BOUND)
+    judge(f"the flood was still there at the last sample: {left:,} tasks queued", held=left > 0)
 
 
 def _guest(name: str) -> Guest:

@@ -155,6 +155,7 @@ class Result(Reading):
             "terminal_code": run.terminal_code,
             "reason": run.reason,
             "scripted": run.scripted,
+            **shown.resting(document),
         }
         return Response({**said, **{name: value for name, value in document.items() if name not in said}})
 

@@ -164,6 +164,23 @@ class BoundsField(serializers.Serializer[Any]):
     upper = serializers.CharField(allow_null=True)
 
 
+class RestingField(serializers.Serializer[Any]):
+    """A fact that nobody vouches for, with the tool that read it."""
+
+    fact = serializers.CharField()
+    tool = serializers.CharField(allow_blank=True)
+
+
+class ScopeField(serializers.Serializer[Any]):
+    """What a task names by itself, what its boundary adds to that, and the policy that rules."""
+
+    names = serializers.DictField(
+        child=serializers.ListField(child=serializers.CharField()), allow_null=True
+    )
+    granted = serializers.DictField(child=serializers.ListField(child=serializers.CharField()))
+    policy_version = serializers.IntegerField(allow_null=True)
+
+
 class BusinessPartField(serializers.Serializer[Any]):
     """One kind of work in the business figure."""
 
@@ -187,7 +204,8 @@ class RunField(RunRow):
     """A run as it stands. Amounts are decimal text by dimension; a limit that is null is none.
 
     `estimate` bounds what the rest of the run takes, by dimension; it is null once the run has ended.
-    `plan` is null where none was made; `result` until the run has ended.
+    `plan` is null where none was made; `result` until the run has ended. `untrusted` are the facts behind the
+    result that nobody vouches for; where there are any, `notice` says so.
     """
 
     task = serializers.UUIDField()
@@ -203,7 +221,10 @@ class RunField(RunRow):
     business = BusinessField()
     plan = serializers.DictField(child=serializers.JSONField(), allow_null=True)
     pins = PinsField()
+    scope = ScopeField()
     result = serializers.DictField(child=serializers.JSONField(allow_null=True), allow_null=True)
+    untrusted = serializers.ListField(child=RestingField())
+    notice = serializers.CharField(allow_blank=True)
     started_at = serializers.DateTimeField(allow_null=True)
     links = RunLinks()
 
@@ -228,6 +249,8 @@ class ResultField(serializers.Serializer[Any]):
     terminal_code = serializers.ChoiceField(choices=CODES)
     reason = serializers.CharField(allow_blank=True)
     scripted = serializers.BooleanField()
+    untrusted = serializers.ListField(child=RestingField())
+    notice = serializers.CharField(allow_blank=True)
     output = serializers.JSONField(required=False, allow_null=True)
     partial = serializers.BooleanField(required=False)  # type: ignore[assignment]  # a field, as all here
     summary = serializers.CharField(required=False)

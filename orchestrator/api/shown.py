@@ -1,14 +1,17 @@
 """Rows as the API shows them."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
 
 from budgets.queries import usage
 from orchestrator.api.serializers import stamp
+from orchestrator.core.resting import NOTICE, resting_on
 from orchestrator.models import ManifestRow, Run
 from orchestrator.queries.business import business_of
 from orchestrator.queries.estimates import rest_of
+from orchestrator.queries.policies import scope_held
 from orchestrator.queries.progress import progress_of
 from orchestrator.queries.runs import result_of, sentence_of, state_now
 from traces.core.canonical import plain
@@ -39,6 +42,7 @@ def row(run: Run) -> dict[str, Any]:
 def whole(run: Run) -> dict[str, Any]:
     """A run with its sentence, what it spent of what it may spend, its pins, and its result once it has
     one."""
+    document = result_of(run)
     return {
         **row(run),
         "task": str(run.task_id),
@@ -52,7 +56,9 @@ def whole(run: Run) -> dict[str, Any]:
         "business": business(run),
         "plan": None,
         "pins": pins(run),
-        "result": result_of(run),
+        "scope": scope(run),
+        "result": document,
+        **resting(document),
         "started_at": stamp(run.started_at),
         "links": links(run.id),
     }
@@ -103,6 +109,23 @@ def pins(run: Run) -> dict[str, str]:
         "graph": body["graph"],
         "goal": body["goal_digest"],
         "code_version": body["code_version"],
+    }
+
+
+def resting(document: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What an answer rests on that nobody vouches for, beside it (M15); `notice` is empty for none."""
+    found = resting_on(document)
+    return {"untrusted": [one._asdict() for one in found], "notice": NOTICE if found else ""}
+
+
+def scope(run: Run) -> dict[str, Any]:
+    """What the run's task names, what its boundary adds, and the version of the policy it is pinned to
+    (R-TOOL-17). Both are null in runs from before there were any."""
+    held = scope_held(run.id)
+    return {
+        "names": held.scope.model_dump(mode="json") if held.scope is not None else None,
+        "granted": held.granted.model_dump(mode="json"),
+        "policy_version": held.policy.version if held.policy is not None else None,
     }
 
 

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from orchestrator.api import catalogue, circuits, outside, prices, runs, servers, stream, tasks, webhooks
+from orchestrator.api import catalogue, circuits, outside, policies, prices, runs, servers, stream, tasks, webhooks
 
 urlpatterns = [
     path("tasks", tasks.Tasks.as_view(), name="tasks"),
@@ -38,6 +38,12 @@ urlpatterns = [
     path("tool-servers/<str:server>/remove", servers.RemoveToolServer.as_view(), name="tool-server-remove"),
     path("http-tools", servers.HttpTools.as_view(), name="http-tools"),
     path("private-places", servers.PrivatePlacesDoor.as_view(), name="private-places"),
+    path("policy", policies.PolicyDoor.as_view(), name="policy-api"),
+    path("policy/versions", policies.PolicyVersions.as_view(), name="policy-api-versions"),
+    path(
+        "policy/proposals/<str:proposal_id>/agree", policies.AgreeToPolicy.as_view(), name="policy-api-agree"
+    ),
+    path("policy/proposals/<str:proposal_id>/drop", policies.DropPolicy.as_view(), name="policy-api-drop"),
     path("secrets", servers.Secrets.as_view(), name="secrets"),
     path("secrets/<str:secret>/revoke", servers.RevokeSecret.as_view(), name="secret-revoke"),
     path("outside/web", outside.Web.as_view(), name="outside-web"),

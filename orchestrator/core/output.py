@@ -61,6 +61,7 @@ def report_body(view: View, code: TerminalCode, reason: str) -> bytes:
         "facts": _facts(view),
         **reached(view),
         **taken_back(view),
+        **({"rests_on_untrusted": _untrusted(view)} if view.pins.policy is not None else {}),
         "provenance": _provenance(view),
         "checkpoint": {"record": view.number, "node": view.state.position},
     }

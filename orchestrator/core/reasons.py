@@ -91,6 +91,8 @@ def in_words(reason: str) -> str:
     """A reason as a person reads it: a word of ours without a sentence loses its dashes."""
     if reason in SENTENCES:
         return SENTENCES[reason]
+    if reason.startswith("policy:"):
+        return f"by where its values come from, {reason.replace(':', ' ')}"
     if not _INTERNAL.fullmatch(reason):
         return reason
     words = re.sub("[_-]", " ", reason)

@@ -4,9 +4,13 @@ tenant's context.
 
 from dataclasses import dataclass
 from functools import lru_cache
+from uuid import UUID
+
+import orjson
 
 from orchestrator.core.policy import SHIPPED, Policy, Weaker, loosenings
-from orchestrator.models import PolicyProposal, PolicyVersion
+from orchestrator.core.task_scope import ScopeGrant, TaskScope
+from orchestrator.models import BoundaryVersion, ManifestRow, PinSet, PolicyProposal, PolicyVersion
 
 KEPT = 64
 SHOWN = 50
@@ -23,6 +27,16 @@ class PolicyNow:
     def version(self) -> int:
         """Its number; 0 is what ships."""
         return self.policy.version
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScopeHeld:
+    """What a run may reach: what its task names, what its boundary grants, by which policy. `scope` and
+    `policy` are None in runs from before there were any."""
+
+    scope: TaskScope | None
+    granted: ScopeGrant
+    policy: Policy | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +65,26 @@ def policy_of(digest: str) -> Policy | None:
     """The version of a digest; None for one that is not this tenant's."""
     body = PolicyVersion.objects.filter(digest=digest).values_list("body", flat=True).first()
     return None if body is None else policy_in(bytes(body))
+
+
+def scope_held(run_id: UUID) -> ScopeHeld:
+    """What a run is pinned to."""
+    body, pins_digest = ManifestRow.objects.values_list("body", "pins_digest").get(id=run_id)
+    named = orjson.loads(bytes(body)).get("scope")
+    pins = orjson.loads(bytes(PinSet.objects.values_list("body", flat=True).get(digest=pins_digest)))
+    held, granted = pins.get("policy"), pins["boundary"].get("scope")
+    return ScopeHeld(
+        scope=TaskScope.model_validate(named) if named is not None else None,
+        granted=ScopeGrant.model_validate(granted or {}),
+        policy=Policy.model_validate(held) if held is not None else None,
+    )
+
+
+def granted_by(boundary: str) -> ScopeGrant:
+    """What the newest version of a boundary adds to the scope of its tasks."""
+    body = BoundaryVersion.objects.filter(slug=boundary).order_by("-version").values_list("body", flat=True)
+    found = body.first()
+    return ScopeGrant.model_validate(orjson.loads(bytes(found)).get("scope") or {}) if found else ScopeGrant()
 
 
 def proposed() -> Proposed | None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from orchestrator.core.reasons import left_in_words
+from orchestrator.core.resting import Resting, resting_on
 
 PROOF: Final = ("provenance", "checkpoint", "rests_on_untrusted")
 
@@ -31,13 +32,14 @@ class DeedShown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What a run left. `text` is the answer where it is words, `answer` where it has a form; `whole` is the
-    document as it stands in the trace, hashes included."""
+    """What a run left. `text` is the answer where it is words, `answer` where it has a form; `resting` are
+    the untrusted facts behind it, `whole` is the document as it stands in the trace, hashes included."""
 
     text: str
     answer: Any
     facts: tuple[FactShown, ...]
     deeds: tuple[DeedShown, ...]
+    resting: tuple[Resting, ...]
     whole: Mapping[str, Any]
 
 
@@ -54,6 +56,7 @@ def outcome_of(document: Mapping[str, Any] | None) -> Outcome | None:
         answer=None if isinstance(output, str) else output,
         facts=tuple(_fact(name, said) for name, said in named if isinstance(said, dict)),
         deeds=_deeds(document),
+        resting=resting_on(document),
         whole={**rest, "output": output, "facts": facts, **proof},
     )
 

@@ -13,6 +13,7 @@ from orchestrator.core.terminal import Status
 from orchestrator.queries.changes import beside
 from orchestrator.queries.contents import contents_of
 from orchestrator.queries.listing import Waiting
+from orchestrator.queries.policies import scope_held
 from orchestrator.queries.replays import replay
 from orchestrator.queries.runs import run_of, state_now
 from orchestrator.queries.standing import effects_done
@@ -21,6 +22,7 @@ from orchestrator.views.following import RUN_VIEWS
 from orchestrator.views.fragments import head_of
 from orchestrator.views.results import outcome_of
 from orchestrator.views.runs import LONGEST_REASON, WISHES
+from orchestrator.views.scopes import Reach, reach_of
 from orchestrator.views.tabs import TABS, body_of, rail_of
 from tenancy.context import tenant
 from tenancy.core.errors import NotFound
@@ -47,6 +49,7 @@ def run(request: PageRequest, run_id: UUID) -> HttpResponse:
             "shown": _card(request, head["waiting"]),
             **rail,
             "outcome": outcome_of(rail["result"]),
+            "reach": _reach(found.id),
             **body,
             "tab": tab,
             "view": tab if tab in RUN_VIEWS and body.get("follows", True) else "head",
@@ -54,6 +57,11 @@ def run(request: PageRequest, run_id: UUID) -> HttpResponse:
             "tabs": [(name, word, key) for name, (word, key) in TABS.items()],
         }
         return render(request, "orchestrator/run.html", context)
+
+
+def _reach(run_id: UUID) -> Reach:
+    held = scope_held(run_id)
+    return reach_of(held.scope, held.granted, held.policy)
 
 
 def _card(request: PageRequest, waiting: Waiting | None) -> Shown | None:

@@ -21,10 +21,13 @@ from orchestrator import library
 from orchestrator.actions.submit import Submission, Submitter, submit_task
 from orchestrator.core.errors import GoalInvalid, RunNotFound, WorkflowUnknown
 from orchestrator.core.goal import Goal
+from orchestrator.core.task_scope import scope_of
 from orchestrator.models import Run
 from orchestrator.queries.offers import Limit, Offer, offer_of, offers, spec_of
+from orchestrator.queries.policies import granted_by, policy_now
 from orchestrator.queries.runs import goal_of, run_of
 from orchestrator.queries.starters import offered
+from orchestrator.views.scopes import Reach, reach_of
 from tenancy.context import tenant
 from tenancy.core.errors import InterlockError, NotFound
 from tenancy.core.roles import Scope
@@ -290,9 +293,20 @@ def _form(
         "had_deadline": sheet.base is not None and sheet.base.deadline is not None,
         "key": request.POST.get("key") or fresh_key(),
         "curl": _curl(request, offer, sheet),
+        "reach": _reach(request, offer, sheet),
         "starters": [one for one in library.starters() if one.workflow == offer.version.slug],
     }  # fmt: skip
     return render(request, "orchestrator/submit.html", context, status=status)
+
+
+def _reach(request: PageRequest, offer: Offer, sheet: Sheet) -> Reach | None:
+    """What the changes of the task could reach, as the form stands; None while there is no task in it."""
+    try:
+        goal = sheet.goal()
+    except GoalInvalid:
+        return None
+    with tenant(request.member.tenant.id):
+        return reach_of(scope_of(goal), granted_by(offer.spec.boundary), policy_now().policy)
 
 
 def _curl(request: HttpRequest, offer: Offer, sheet: Sheet) -> str:

@@ -13,6 +13,7 @@ from orchestrator.actions.tools import change_tool
 from orchestrator.core.tool import Risk, ToolSpec
 from orchestrator.core.tool_change import ADJUSTABLE, ToolChange, asked_change, changed, difference
 from orchestrator.gateways.tools.registry import shipped_tools
+from orchestrator.queries.policies import policy_now
 from orchestrator.queries.servers import quarantined_names, servers_now
 from orchestrator.queries.tools import (
     ToolNow,
@@ -24,6 +25,7 @@ from orchestrator.queries.tools import (
     used_by,
     versions_of,
 )
+from orchestrator.views.policy_words import rule_in_words
 from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput, Stale
@@ -217,6 +219,7 @@ def _shown(
         "tool": now,
         "spec": now.spec,
         "definition": now.spec.model_dump(mode="json"),
+        "ruled": _ruled(now.spec),
         "pairs": pairs,
         "users": users,
         "live": live_runs_of([user.slug for user in users]),
@@ -229,6 +232,15 @@ def _shown(
         "opened": form is not None,
     }
     return render(request, "tools/tool.html", context, status=status)
+
+
+def _ruled(spec: ToolSpec) -> list[dict[str, str]]:
+    """The rules about where values come from that can reach this tool."""
+    return [
+        {"name": rule.name, "words": rule_in_words(rule)}
+        for rule in policy_now().policy.rules
+        if rule.reaches(spec.name, mutating=spec.mutating)
+    ]
 
 
 def _initial(now: ToolNow) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from django.urls import path
 
 from orchestrator.views import (
     overview,
+    policies,
     prices,
     run,
     runs,
@@ -26,6 +27,8 @@ urlpatterns = [
     path("runs/<uuid:run_id>/rows/<int:seq>", run.row, name="run-row"),
     path("tools", tools.tools, name="tools"),
     path("tools/<str:name>", tools.tool, name="tool"),
+    path("policy", policies.policy, name="policy"),
+    path("policy/rule", policies.rule, name="policy-rule"),
     path("tool-servers", servers.servers, name="servers"),
     path("tool-servers/<str:server>", servers.server, name="server"),
     path("workflows", workflows.workflows, name="workflows"),

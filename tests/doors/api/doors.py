@@ -9,9 +9,11 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from orchestrator import library
 from orchestrator.actions.circuits import TenantCircuits, circuit_id
 from orchestrator.actions.corpora import NewDocument, put_document
+from orchestrator.actions.policies import Who, change_policy
 from orchestrator.actions.publish import publish_boundary, publish_tools, publish_workflow
 from orchestrator.actions.servers import note_listing
 from orchestrator.actions.webhooks import try_webhook
+from orchestrator.core.policy import SHIPPED, Policy
 from orchestrator.core.tool_definition import Listing, listed, read_definition
 from orchestrator.gateways.tools.registry import shipped_tools
 from orchestrator.gateways.webhooks import secret_of
@@ -62,6 +64,11 @@ DOORS: dict[tuple[str, str], Scope | None] = {
     ("post", "api/v1/http-tools"): Scope.ADMIN,
     ("get", "api/v1/private-places"): Scope.READ,
     ("put", "api/v1/private-places"): Scope.ADMIN,
+    ("get", "api/v1/policy"): Scope.READ,
+    ("put", "api/v1/policy"): Scope.ADMIN,
+    ("get", "api/v1/policy/versions"): Scope.READ,
+    ("post", "api/v1/policy/proposals/{proposal_id}/agree"): Scope.ADMIN,
+    ("post", "api/v1/policy/proposals/{proposal_id}/drop"): Scope.ADMIN,
     ("get", "api/v1/secrets"): Scope.ADMIN,
     ("post", "api/v1/secrets"): Scope.ADMIN,
     ("post", "api/v1/secrets/{secret}/revoke"): Scope.ADMIN,
@@ -131,6 +138,9 @@ BODIES: dict[str, Any] = {
     "api/v1/tool-servers/{server}/remove": {"reason": "Not ours"},
     "api/v1/http-tools": {"declaration": {"name": "crm.find"}, "reason": "We need it"},
     "api/v1/private-places": {"places": ["tools.internal:8443"], "reason": "Ours"},
+    "api/v1/policy": {"rules": SHIPPED.model_dump(mode="json")["rules"], "reason": "We keep it"},
+    "api/v1/policy/proposals/{proposal_id}/agree": {"reason": "Yes"},
+    "api/v1/policy/proposals/{proposal_id}/drop": {"reason": "No"},
     "api/v1/secrets": {
         "name": "crm",
         "value": "tok-1",
@@ -226,11 +236,15 @@ def things_of(world: World) -> dict[str, str]:
     keep_secret(world.id, ONLY_THEIRS["secret"], "s", origin="https://theirs.example", by=None)
     TenantCircuits(world.id).trip("tool", name, "timeout")
     circuit = circuit_id(world.id, "tool", name)
+    who = Who(principal=fresh_id(), owner=fresh_id())
+    waiting = change_policy(world.id, Policy(), expected=None, who=who, reason="Less of it").proposal
+    assert waiting is not None
     webhook = some_webhook(world.id)
     delivery = try_webhook(world.id, webhook, by=None)
     return {
         "run_id": str(run), "request_id": str(request.id), "circuit_id": str(circuit),
-        "webhook_id": str(webhook), "delivery_id": str(delivery), **ONLY_THEIRS,
+        "proposal_id": str(waiting.id), "webhook_id": str(webhook), "delivery_id": str(delivery),
+        **ONLY_THEIRS,
     }  # fmt: skip
 
 

@@ -1,0 +1,186 @@
+"""The policy by origin, for programs: looking at it, changing it, and a second person's word (R-TOOL-17)."""
+
+from typing import Any
+from uuid import UUID
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from orchestrator.actions.policies import Who, agree_to_policy, asked_policy, change_policy, drop_proposal
+from orchestrator.api.catalogue import ByScope
+from orchestrator.api.serializers import stamp
+from orchestrator.core.policy import Policy, Weaker
+from orchestrator.queries.policies import PolicyNow, Proposed, policy_now, policy_versions, proposed
+from tenancy.context import tenant
+from tenancy.core.errors import NotFound
+from tenancy.doors import caller, expected_tag, post_once, uuid_or_none
+from tenancy.idempotency import Answer
+from tenancy.shapes import Exact, Text, asked, page_of
+
+DECISIONS = ("allow", "gate", "deny")
+
+
+class RulesField(serializers.Serializer[Any]):
+    """Rules in the order in which they are asked, and what is done with a mutating tool that is asked for
+    first after something untrusted was read (docs/tools.md)."""
+
+    rules = serializers.ListField(child=serializers.DictField(child=serializers.JSONField(allow_null=True)))
+    after_untrusted = serializers.ChoiceField(choices=DECISIONS)
+
+
+class ProposalField(RulesField):
+    """A weaker policy that waits for a second person. `weaker` are kinds of cases in which it is weaker, an
+    example each."""
+
+    id = serializers.UUIDField()
+    before = serializers.IntegerField()
+    reason = serializers.CharField()
+    by = serializers.UUIDField()
+    at = serializers.DateTimeField()
+    weaker = serializers.ListField(child=serializers.DictField(child=serializers.JSONField(allow_null=True)))
+
+
+class PolicyField(RulesField):
+    """The policy in force; version 0 is what ships."""
+
+    version = serializers.IntegerField()
+    digest = serializers.CharField()
+    reason = serializers.CharField(allow_blank=True)
+    by = serializers.UUIDField(allow_null=True)
+    agreed_by = serializers.UUIDField(allow_null=True)
+    at = serializers.DateTimeField(allow_null=True)
+    proposal = ProposalField(allow_null=True)
+
+
+class PolicyBody(Exact):
+    """The whole policy as it is to be, and why."""
+
+    rules = serializers.ListField(
+        child=serializers.DictField(child=serializers.JSONField(allow_null=True)), max_length=60
+    )
+    after_untrusted = serializers.ChoiceField(choices=DECISIONS, required=False, default="gate")
+    reason = Text(max_length=500)
+
+
+class WordBody(Exact):
+    """Why."""
+
+    reason = Text(max_length=500)
+
+
+class PolicyDoor(ByScope):
+    """The policy by origin."""
+
+    @extend_schema(operation_id="get_policy", responses=PolicyField)
+    def get(self, request: Request) -> Response:
+        """The policy in force, with its version as the ETag, and what waits for a second person."""
+        return _answered(caller(request).tenant)
+
+    @extend_schema(
+        operation_id="set_policy", request=PolicyBody, responses={200: PolicyField, 202: PolicyField}
+    )
+    def put(self, request: Request) -> Response:
+        """Make this the policy. What is nowhere weaker holds at once, for runs under way from their next call
+        on; anything else waits for a second person (202). With If-Match only the version that was looked at.
+        Raises InvalidInput (400), Stale (412), ProposalOpen (409)."""
+        body, tag = asked(PolicyBody, request.data), expected_tag(request)
+        expected = None if tag is None else int(tag) if tag.isdigit() else -1
+        reason = body.pop("reason")
+        done = change_policy(
+            caller(request).tenant, asked_policy(body), expected=expected, who=_who(request), reason=reason
+        )
+        return _answered(caller(request).tenant, status=200 if done.proposal is None else 202)
+
+
+class PolicyVersions(ByScope):
+    """The versions of the policy."""
+
+    @extend_schema(operation_id="list_policy_versions", responses=page_of(PolicyField, "PolicyPage"))
+    def get(self, request: Request) -> Response:
+        """The newest fifty, newest first, in one page."""
+        with tenant(caller(request).tenant):
+            rows = [_policy(PolicyNow(policy=policy, row=row), None) for row, policy in policy_versions()]
+        return Response({"results": rows, "next": None, "previous": None})
+
+
+class AgreeToPolicy(ByScope):
+    """Agreeing to a weaker policy."""
+
+    @extend_schema(operation_id="agree_to_policy", request=WordBody, responses=PolicyField)
+    def post(self, request: Request, proposal_id: str) -> Response:
+        """A second person's yes: it holds for new runs. Raises NotFound, OwnProposal (403), Stale (412)."""
+        reason, who = asked(WordBody, request.data)["reason"], caller(request)
+
+        def agreed() -> Answer:
+            agree_to_policy(who.tenant, _id(proposal_id), who=_who(request), reason=reason)
+            return Answer(200, _now(who.tenant))
+
+        return post_once(request, agreed)
+
+
+class DropPolicy(ByScope):
+    """Refusing a weaker policy, or taking one's own back."""
+
+    @extend_schema(operation_id="drop_policy_proposal", request=WordBody, responses=PolicyField)
+    def post(self, request: Request, proposal_id: str) -> Response:
+        """It waits no longer. Raises NotFound."""
+        reason, who = asked(WordBody, request.data)["reason"], caller(request)
+
+        def dropped() -> Answer:
+            drop_proposal(who.tenant, _id(proposal_id), who=_who(request), reason=reason)
+            return Answer(200, _now(who.tenant))
+
+        return post_once(request, dropped)
+
+
+def _who(request: Request) -> Who:
+    found = caller(request)
+    return Who(principal=found.principal, owner=found.owner)
+
+
+def _id(text: str) -> UUID:
+    found = uuid_or_none(text)
+    if found is None:
+        raise NotFound
+    return found
+
+
+def _answered(tenant_id: UUID, *, status: int = 200) -> Response:
+    body = _now(tenant_id)
+    return Response(body, status=status, headers={"ETag": f'"{body["version"]}"'})
+
+
+def _now(tenant_id: UUID) -> dict[str, Any]:
+    with tenant(tenant_id):
+        return _policy(policy_now(), proposed())
+
+
+def _policy(now: PolicyNow, waiting: Proposed | None) -> dict[str, Any]:
+    row = now.row
+    return {
+        **_rules(now.policy), "version": now.version, "digest": now.policy.digest,
+        "reason": row.reason if row else "", "by": str(row.by) if row and row.by else None,
+        "agreed_by": str(row.agreed_by) if row and row.agreed_by else None,
+        "at": stamp(row.at) if row else None,
+        "proposal": _proposal(waiting) if waiting is not None else None,
+    }  # fmt: skip
+
+
+def _proposal(waiting: Proposed) -> dict[str, Any]:
+    row = waiting.row
+    return {
+        **_rules(waiting.policy), "id": str(row.id), "before": row.before, "reason": row.reason,
+        "by": str(row.by), "at": stamp(row.at),
+        "weaker": [_weaker(case) for case in waiting.weaker[:50]],
+    }  # fmt: skip
+
+
+def _weaker(case: Weaker) -> dict[str, Any]:
+    return {**case.leaf._asdict(), "before": case.before, "after": case.after}
+
+
+def _rules(policy: Policy) -> dict[str, Any]:
+    said = policy.model_dump(mode="json")
+    return {"rules": said["rules"], "after_untrusted": said["after_untrusted"]}

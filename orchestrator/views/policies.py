@@ -1,0 +1,290 @@
+"""GET and POST /policy, /policy/rule: rules about where values come from, changed with a reason and a look at
+the effect; a weaker policy waits for a second person (R-TOOL-17, R-UI-5)."""
+
+from typing import Any, Final
+from uuid import UUID
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods
+
+from orchestrator.actions.policies import (
+    Changed,
+    Who,
+    agree_to_policy,
+    asked_policy,
+    change_policy,
+    drop_proposal,
+)
+from orchestrator.core.errors import OwnProposal, ProposalOpen
+from orchestrator.core.origin.things import KINDS
+from orchestrator.core.policy import ORIGINS, SHIPPED, STANDINGS, Policy, Rule, loosenings
+from orchestrator.queries.policies import policy_now, policy_versions, proposed
+from orchestrator.views.policy_words import (
+    DECISIONS,
+    KIND_WORDS,
+    ORIGIN_WORDS,
+    STANDING_WORDS,
+    case_in_words,
+    rule_in_words,
+)
+from tenancy.context import tenant
+from tenancy.core.errors import InvalidInput, NotFound, Stale
+from tenancy.core.roles import Scope
+from tenancy.directory import names_of
+from tenancy.doors import uuid_or_none
+from tenancy.pages import PageRequest, page, require
+
+EITHER: Final = ("", "either")
+LISTS: Final = ("tools", "arguments", "kinds", "origins", "scope")
+FLAGS: Final = ("mutating", "sensitive", "carries")
+MEANWHILE: Final = "Somebody changed the policy in the meantime. Below is your form; look again."
+SHOWN_CASES: Final = 12
+
+
+def _checks(label: str, names: tuple[str, ...], words: dict[str, str]) -> forms.MultipleChoiceField:
+    return forms.MultipleChoiceField(
+        label=label, required=False, widget=forms.CheckboxSelectMultiple, help_text="None: any.",
+        choices=[(name, words[name]) for name in names],
+    )  # fmt: skip
+
+
+def _flag(label: str, yes: str, no: str) -> forms.ChoiceField:
+    return forms.ChoiceField(label=label, required=False, choices=[EITHER, ("yes", yes), ("no", no)])
+
+
+def _lines(label: str, about: str) -> forms.CharField:
+    return forms.CharField(
+        label=label,
+        required=False,
+        max_length=5_000,
+        help_text=about,
+        widget=forms.Textarea(attrs={"rows": 2}),
+    )
+
+
+class RuleForm(forms.Form):
+    """One rule, its place among the others, and why it is changed."""
+
+    name = forms.SlugField(label="Name", max_length=48, help_text="Small letters, digits and dashes.")
+    place = forms.IntegerField(
+        label="Place", min_value=1, max_value=60, help_text="The first that fits decides."
+    )
+    decision = forms.ChoiceField(label="Then", choices=list(DECISIONS.items()))
+    reason = forms.CharField(label="Said to people and to the model", max_length=300)
+    tools = _lines("Tools", "One a line, such as mail.send or mail.*; none: every tool.")
+    arguments = _lines("Arguments", "One a line, such as /to; none: every argument.")
+    mutating = _flag("The tool", "changes something", "only reads")
+    sensitive = _flag("The argument", "is declared sensitive", "is not")
+    chosen = forms.ChoiceField(
+        label="Its value was chosen by", required=False,
+        choices=[EITHER, ("model", "the model"), ("plan", "the workflow")],
+    )  # fmt: skip
+    carries = _flag("The address", "carries what was read", "carries nothing")
+    kinds = _checks("The argument is", KINDS, dict(KIND_WORDS))
+    origins = _checks("Its value comes from", ORIGINS, dict(ORIGIN_WORDS))
+    scope = _checks("The task", STANDINGS, dict(STANDING_WORDS))
+    why = forms.CharField(
+        label="Reason", max_length=500, help_text="Stands in the audit log.",
+        widget=forms.Textarea(attrs={"rows": 2}),
+    )  # fmt: skip
+    former = forms.CharField(widget=forms.HiddenInput, required=False)
+    version = forms.IntegerField(widget=forms.HiddenInput)
+
+    def rule(self) -> dict[str, Any]:
+        """The rule as it was given."""
+        given = self.cleaned_data
+        flags: dict[str, bool | None] = {"yes": True, "no": False, "": None}
+        return {
+            "name": given["name"], "decision": given["decision"], "reason": given["reason"],
+            "tools": given["tools"].split(), "arguments": given["arguments"].split(),
+            "kinds": given["kinds"], "origins": given["origins"], "scope": given["scope"],
+            "chosen": given["chosen"] or None, **{name: flags[given[name]] for name in FLAGS},
+        }  # fmt: skip
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page(Scope.READ)
+def policy(request: PageRequest) -> HttpResponse:
+    """The policy in force, its versions, and what waits. A POST says yes or no to what waits, or sets what is
+    done with additions."""
+    if request.method != "POST":
+        return _shown(request)
+    require(request.member, Scope.ADMIN)
+    reason = request.POST.get("reason", "").strip()
+    if not reason:
+        messages.error(request, "Say why: the reason stands in the audit log.")
+        return _shown(request, status=422)
+    if "after_untrusted" in request.POST:
+        return _additions(request, reason)
+    return _settled(request, reason)
+
+
+def _additions(request: PageRequest, reason: str) -> HttpResponse:
+    with tenant(request.member.tenant.id):
+        now = policy_now()
+    given = {"rules": _plain(now.policy), "after_untrusted": request.POST["after_untrusted"]}
+    try:
+        return _told(request, _changed(request, asked_policy(given), now.version, reason))
+    except (InvalidInput, Stale, ProposalOpen) as error:
+        messages.error(request, str(error))
+        return _shown(request, status=422)
+
+
+def _settled(request: PageRequest, reason: str) -> HttpResponse:
+    house, who = request.member.tenant.id, _who(request)
+    waiting: UUID | None = uuid_or_none(request.POST.get("proposal", ""))
+    if waiting is None:
+        raise NotFound
+    if "agree" not in request.POST:
+        drop_proposal(house, waiting, who=who, reason=reason)
+        messages.success(request, "It waits no longer; the policy is as it was.")
+        return redirect("policy")
+    try:
+        return _told(request, agree_to_policy(house, waiting, who=who, reason=reason))
+    except OwnProposal as error:
+        messages.error(request, str(error))
+        return _shown(request, status=403)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page(Scope.ADMIN)
+def rule(request: PageRequest) -> HttpResponse:
+    """One rule in a form: a new one, or the one of the name. A POST shows what the change would do, makes it,
+    or takes the rule out."""
+    with tenant(request.member.tenant.id):
+        now = policy_now()
+    if request.method != "POST":
+        return _edited(request, RuleForm(initial=_initial(now.policy, request.GET.get("name", ""))))
+    form = RuleForm(request.POST)
+    if not form.is_valid():
+        return _edited(request, form, status=422)
+    try:
+        after = asked_policy(_after(now.policy, form, remove="remove" in request.POST))
+    except InvalidInput as error:
+        for found in error.data["errors"]:
+            form.add_error(None, f"{found['pointer']}: {found['detail']}")
+        return _edited(request, form, status=422)
+    if "preview" in request.POST:
+        return _edited(request, form, before=now.policy, after=after)
+    return _made(request, form, after, now.version)
+
+
+def _made(request: PageRequest, form: RuleForm, after: Policy, version: int) -> HttpResponse:
+    given = form.cleaned_data
+    try:
+        return _told(request, _changed(request, after, given["version"], given["why"]))
+    except Stale:
+        form.add_error(None, MEANWHILE)
+        fresh = request.POST.copy()
+        fresh["version"] = str(version)
+        form.data = fresh
+        return _edited(request, form, status=412)
+    except ProposalOpen as error:
+        form.add_error(None, str(error))
+        return _edited(request, form, status=409)
+
+
+def _after(before: Policy, form: RuleForm, *, remove: bool) -> dict[str, Any]:
+    """The whole policy with the form's rule in its place."""
+    former, place = form.cleaned_data["former"], form.cleaned_data["place"]
+    rules = [one for one in _plain(before) if one["name"] != former]
+    if not remove:
+        rules.insert(place - 1, form.rule())
+    return {"rules": rules, "after_untrusted": before.after_untrusted}
+
+
+def _plain(policy: Policy) -> list[dict[str, Any]]:
+    rules: list[dict[str, Any]] = policy.model_dump(mode="json")["rules"]
+    return rules
+
+
+def _initial(policy: Policy, name: str) -> dict[str, Any]:
+    """What stands in the form at first."""
+    places = {one.name: place for place, one in enumerate(policy.rules, 1)}
+    if name not in places:
+        return {"place": 1, "decision": "gate", "mutating": "yes", "version": policy.version}
+    held = policy.rules[places[name] - 1]
+    words = {True: "yes", False: "no", None: ""}
+    return {
+        "name": held.name, "former": held.name, "place": places[name], "version": policy.version,
+        "decision": held.decision, "reason": held.reason, "tools": "\n".join(held.tools),
+        "arguments": "\n".join(held.arguments), "chosen": held.chosen or "",
+        **{one: list(getattr(held, one)) for one in ("kinds", "origins", "scope")},
+        **{one: words[getattr(held, one)] for one in FLAGS},
+    }  # fmt: skip
+
+
+def _changed(request: PageRequest, after: Policy, expected: int, reason: str) -> Changed:
+    return change_policy(
+        request.member.tenant.id, after, expected=expected, who=_who(request), reason=reason
+    )  # fmt: skip
+
+
+def _who(request: PageRequest) -> Who:
+    return Who(principal=request.member.principal, owner=request.member.owner)
+
+
+def _told(request: PageRequest, done: Changed) -> HttpResponse:
+    if done.proposal is not None:
+        messages.info(
+            request, "It is weaker, so it waits for a second administrator. Nothing is changed yet."
+        )
+    else:
+        messages.success(request, f"The policy is at version {done.now.version}.")
+    return redirect("policy")
+
+
+def _edited(
+    request: PageRequest,
+    form: RuleForm,
+    *,
+    before: Policy | None = None,
+    after: Policy | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    context: dict[str, Any] = {"form": form, "former": form["former"].value()}
+    if before is not None and after is not None:
+        weaker = loosenings(before, after)
+        context |= {
+            "was": _named(before), "is_now": _named(after), "looked": True,
+            "weaker": [case_in_words(case) for case in weaker[:SHOWN_CASES]],
+            "more": len(weaker) - SHOWN_CASES,
+        }  # fmt: skip
+    return render(request, "policy/rule.html", context, status=status)
+
+
+def _named(policy: Policy) -> dict[str, Any]:
+    """The rules by name and place, for a comparison."""
+    return {f"{place}. {one.name}": rule_in_words(one) for place, one in enumerate(policy.rules, 1)}
+
+
+def _shown(request: PageRequest, *, status: int = 200) -> HttpResponse:
+    with tenant(request.member.tenant.id):
+        now, waiting, versions = policy_now(), proposed(), policy_versions()
+        befores = [*(held for _, held in versions[1:]), SHIPPED]
+        pairs = [
+            {"row": row, "was": _named(before), "is_now": _named(held)}
+            for (row, held), before in zip(versions, befores, strict=False)
+        ]
+        ids = [one for row, _ in versions for one in (row.by, row.agreed_by)]
+        names = names_of([*ids, waiting.row.by if waiting else None])
+    context = {
+        "now": now,
+        "rules": [_row(place, one) for place, one in enumerate(now.policy.rules, 1)],
+        "decisions": DECISIONS.items(),
+        "waiting": waiting,
+        "proposed": {"was": _named(now.policy), "is_now": _named(waiting.policy)} if waiting else None,
+        "weaker": [case_in_words(case) for case in waiting.weaker[:SHOWN_CASES]] if waiting else (),
+        "own": waiting is not None and request.member.owner == waiting.row.owner,
+        "pairs": pairs,
+        "names": names,
+        "may_admin": request.member.may(Scope.ADMIN),
+    }
+    return render(request, "policy/policy.html", context, status=status)
+
+
+def _row(place: int, rule: Rule) -> dict[str, Any]:
+    return {"place": place, "rule": rule, "words": rule_in_words(rule)}

@@ -1,0 +1,47 @@
+"""What the changes of a task may reach, as pages show it: what it names, and what its boundary adds."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from orchestrator.core.policy import Policy
+from orchestrator.core.task_scope import ScopeGrant, TaskScope
+
+LABELS: Final = (
+    ("Recipients", "recipients"), ("Accounts", "accounts"), ("Addresses", "urls"), ("Hosts", "domains"),
+    ("Files", "paths"), ("Numbers", "references"), ("Amounts", "amounts"), ("Results of", "sources"),
+    ("Planned tools", "tools"),
+)  # fmt: skip
+SHOWN: Final = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One kind of thing: what the task names, and what the boundary grants beside it."""
+
+    label: str
+    named: tuple[str, ...]
+    granted: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """The parts that are not empty; `version` of the policy, 0 for what ships, None for no policy."""
+
+    parts: tuple[Part, ...]
+    version: int | None
+
+
+def reach_of(scope: TaskScope | None, granted: ScopeGrant, policy: Policy | None) -> Reach:
+    """The scope of a task under a boundary."""
+    parts = (
+        Part(label=label, named=_held(scope, name), granted=_held(granted, name)) for label, name in LABELS
+    )
+    return Reach(
+        parts=tuple(part for part in parts if part.named or part.granted),
+        version=policy.version if policy is not None else None,
+    )
+
+
+def _held(where: TaskScope | ScopeGrant | None, name: str) -> tuple[str, ...]:
+    found: tuple[str, ...] = getattr(where, name, ())
+    return found[:SHOWN]

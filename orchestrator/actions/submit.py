@@ -16,6 +16,7 @@ from budgets.actions import charge_tenant_check, open_run_account
 from orchestrator.actions.admission import glance, hold_rates
 from orchestrator.actions.learning import expected_for
 from orchestrator.actions.pinning import Pinned, pin
+from orchestrator.actions.workspace import hand_in
 from orchestrator.core.admission import limits_for, opening_move, opening_state
 from orchestrator.core.compiler import compile_graph
 from orchestrator.core.errors import GoalInvalid, Stopped, TierTooHigh, WorkflowUnknown
@@ -26,6 +27,7 @@ from orchestrator.core.machine import CORE_VERSION
 from orchestrator.core.manifest import Manifest
 from orchestrator.core.parsing import fits
 from orchestrator.core.task_scope import scope_of
+from orchestrator.core.workspace import tree_of
 from orchestrator.gateways.queue import offer
 from orchestrator.models import EmergencyStop, ManifestRow, Run, Task, WorkflowVersion
 from tenancy.batch import Batch
@@ -62,6 +64,7 @@ class Submission:
     budget: Mapping[str, Decimal] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
     idempotency_key: str = ""
+    files: Mapping[str, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +80,7 @@ def submit_task(tenant_id: UUID, submitter: Submitter, asked: Submission) -> Sub
     """Admit a task: durable when this returns, whatever becomes of the broker.
 
     Raises WorkflowUnknown, GoalInvalid, TierTooHigh, Stopped, NoModel, CeilingReached, RateReached,
-    KeyReused.
+    KeyReused, PathRefused, WorkspaceRefused.
     """
     with tenant(tenant_id):
         at = database_now()
@@ -118,9 +121,12 @@ def submit_task(tenant_id: UUID, submitter: Submitter, asked: Submission) -> Sub
             core_version=CORE_VERSION,
             scripted=all(profile.provider == "scripted" for profile in pinned.pins.profiles),
             admitted_at=at,
+            files=tree_of(asked.files).digest if asked.files else None,
         )
         seq = _open_run(manifest, version, graph.entry, pinned, asked, at)
         run = manifest.run
+        if asked.files:
+            hand_in(tenant_id, run, asked.files)
         hold_rates(tenant_id, submitter.principal, run, at)
         transaction.on_commit(lambda: offer(run))
         transaction.on_commit(lambda: announce(tenant_id, run, seq))
@@ -160,6 +166,7 @@ def _asked_digest(asked: Submission) -> str:
         "boundary": asked.boundary,
         "budget": {name: plain(amount) for name, amount in asked.budget.items()},
         "metadata": dict(asked.metadata),
+        **({"files": tree_of(asked.files).digest} if asked.files else {}),
     }
     return digest("submission", canonical_outside(body))
 

@@ -9,6 +9,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from orchestrator.actions.submit import Submission, Submitter, submit_task
+from orchestrator.api.file_shapes import files_of
 from orchestrator.api.serializers import TaskAccepted, TaskBody
 from orchestrator.api.shown import links
 from orchestrator.core.errors import GoalInvalid
@@ -37,7 +38,7 @@ class Tasks(APIView):
         submission = Submission(
             workflow=body["workflow"], goal=goal, boundary=body.get("boundary"),
             budget=body.get("budget", {}), metadata=body.get("metadata", {}),
-            idempotency_key=request.headers.get("Idempotency-Key", ""),
+            idempotency_key=request.headers.get("Idempotency-Key", ""), files=files_of(body.get("files", [])),
         )  # fmt: skip
         submitter = Submitter(principal=who.principal, owner=who.owner, scopes=who.scopes)
         accepted = submit_task(who.tenant, submitter, submission)

@@ -54,7 +54,7 @@ class Expected(Value):
 class Manifest(Value):
     """One run's pins. `limits` is the budget vector (dimension → amount, absent: unlimited). `expected` is
     what was known of its like when it was admitted; None in runs that nothing was expected of. `scope` is
-    what the goal names (R-TOOL-17)."""
+    what the goal names (R-TOOL-17); `files` the digest of those that the task came with."""
 
     run: UUID
     task: UUID
@@ -70,6 +70,7 @@ class Manifest(Value):
     limits: dict[str, Decimal]
     expected: Expected | None = None
     scope: TaskScope | None = None
+    files: Hex | None = None
     workflow: str
     workflow_version: int
     context_pack: str = "none"

@@ -1,5 +1,7 @@
 """Reads of a run's files. All inside the tenant's context."""
 
+import io
+import zipfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -70,6 +72,15 @@ def content(held: Held, path: str) -> bytes | None:
     """One file's bytes; None where there is none."""
     entry = held.tree.by_path.get(path)
     return None if entry is None else contents(held.run, (entry,))[path]
+
+
+def archive(held: Held) -> bytes:
+    """All files as a zip archive, the same bytes for the same state. Raises NotFound as `contents`."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as found:
+        for path, body in contents(held.run, held.tree.entries).items():
+            found.writestr(zipfile.ZipInfo(path), body, zipfile.ZIP_DEFLATED)
+    return packed.getvalue()
 
 
 def _held(row: WorkspaceRevision) -> Held:

@@ -1,0 +1,141 @@
+"""Files of a run: list them, fetch one or all, see what was changed (R-TOOL-19)."""
+
+from typing import Any
+from urllib.parse import quote
+from uuid import UUID
+
+from django.http import HttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
+from rest_framework.renderers import JSONRenderer
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from orchestrator.api.file_shapes import ContentQuery, DiffQuery, FilesField, RevisionQuery
+from orchestrator.api.runs import Reading
+from orchestrator.core.diffs import unified
+from orchestrator.queries.runs import run_of
+from orchestrator.queries.workspace import Held, archive, content, contents, newest, revision, revisions
+from tenancy.context import tenant
+from tenancy.core.errors import NotFound
+from tenancy.doors import caller, uuid_or_none
+from tenancy.renderers import JSONLinesRenderer
+from tenancy.shapes import asked
+
+
+class BytesRenderer(JSONLinesRenderer):
+    """Lets a client ask for bytes; what a door refuses is still a problem document."""
+
+    media_type = "application/octet-stream"
+    format = "bytes"
+
+
+class ZipRenderer(JSONLinesRenderer):
+    """Lets a client ask for an archive."""
+
+    media_type = "application/zip"
+    format = "zip"
+
+
+class DiffRenderer(JSONLinesRenderer):
+    """Lets a client ask for a diff."""
+
+    media_type = "text/x-diff"
+    format = "diff"
+
+
+class Files(Reading):
+    """A run's files."""
+
+    @extend_schema(operation_id="list_run_files", parameters=[RevisionQuery], responses=FilesField)
+    def get(self, request: Request, run_id: str) -> Response:
+        """The files at a revision, and every revision."""
+        query = asked(RevisionQuery, request.query_params)
+        with tenant(caller(request).tenant):
+            run = run_of(uuid_or_none(run_id)).id
+            held = _held(run, query.get("revision"))
+            known = revisions(run)
+        return Response(
+            {
+                "revision": held.number, "digest": held.digest,
+                "files": [entry.model_dump() for entry in held.tree.entries],
+                "revisions": [_row(one) for one in known],
+            }
+        )  # fmt: skip
+
+
+class FileContent(Reading):
+    """One file of a run."""
+
+    renderer_classes = [BytesRenderer, JSONRenderer]
+
+    @extend_schema(
+        operation_id="get_run_file", parameters=[ContentQuery],
+        responses={(200, "application/octet-stream"): OpenApiTypes.BINARY},
+    )  # fmt: skip
+    def get(self, request: Request, run_id: str) -> HttpResponse:
+        """Its bytes."""
+        query = asked(ContentQuery, request.query_params)
+        with tenant(caller(request).tenant):
+            held = _held(run_of(uuid_or_none(run_id)).id, query.get("revision"))
+            body = content(held, query["path"])
+        if body is None:
+            raise NotFound
+        return attached(body, query["path"])
+
+
+class Archive(Reading):
+    """All files of a run."""
+
+    renderer_classes = [ZipRenderer, JSONRenderer]
+
+    @extend_schema(
+        operation_id="get_run_files_archive", parameters=[RevisionQuery],
+        responses={(200, "application/zip"): OpenApiTypes.BINARY},
+    )  # fmt: skip
+    def get(self, request: Request, run_id: str) -> HttpResponse:
+        """A zip archive of them."""
+        query = asked(RevisionQuery, request.query_params)
+        with tenant(caller(request).tenant):
+            held = _held(run_of(uuid_or_none(run_id)).id, query.get("revision"))
+            return attached(archive(held), f"{held.run}-{held.number}.zip", kind="application/zip")
+
+
+class Diff(Reading):
+    """What was changed in a run's files."""
+
+    renderer_classes = [DiffRenderer, JSONRenderer]
+
+    @extend_schema(
+        operation_id="get_run_files_diff", parameters=[DiffQuery],
+        responses={(200, "text/x-diff"): OpenApiTypes.STR},
+    )  # fmt: skip
+    def get(self, request: Request, run_id: str) -> HttpResponse:
+        """A unified diff from one revision to another."""
+        query = asked(DiffQuery, request.query_params)
+        with tenant(caller(request).tenant):
+            run = run_of(uuid_or_none(run_id)).id
+            before, after = _held(run, query["before"]), _held(run, query.get("after"))
+            text = unified(contents(run, before.tree.entries), contents(run, after.tree.entries))
+        return HttpResponse(text.encode(), content_type="text/x-diff; charset=utf-8")
+
+
+def attached(body: bytes, path: str, *, kind: str = "application/octet-stream") -> HttpResponse:
+    """Bytes as a download under the last part of their path; never shown by a browser, whatever they are."""
+    name = path.rsplit("/", 1)[-1]
+    headers = {
+        "Content-Disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}",
+        "X-Content-Type-Options": "nosniff",
+    }
+    return HttpResponse(body, content_type=kind, headers=headers)
+
+
+def _held(run: UUID, number: int | None) -> Held:
+    return newest(run) if number is None else revision(run, number)
+
+
+def _row(held: Held) -> dict[str, Any]:
+    return {
+        "number": held.number, "cause": held.cause, "digest": held.digest, "summary": held.summary,
+        "at": held.at,
+    }  # fmt: skip

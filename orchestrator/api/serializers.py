@@ -6,6 +6,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from orchestrator.api.file_shapes import FileBody
 from orchestrator.core.terminal import Status, TerminalCode
 from tenancy.shapes import Amount, Exact, Flag, PageQuery, Text
 
@@ -60,6 +61,7 @@ class TaskBody(Exact):
     boundary = Text(max_length=64, required=False)
     budget = serializers.DictField(child=Amount(), required=False)
     metadata = serializers.DictField(child=serializers.JSONField(allow_null=True), required=False)
+    files = FileBody(many=True, required=False)
 
 
 class RunLinks(serializers.Serializer[Any]):

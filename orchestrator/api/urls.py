@@ -2,7 +2,19 @@
 
 from django.urls import path
 
-from orchestrator.api import catalogue, circuits, outside, policies, prices, runs, servers, stream, tasks, webhooks
+from orchestrator.api import (
+    catalogue,
+    circuits,
+    files,
+    outside,
+    policies,
+    prices,
+    runs,
+    servers,
+    stream,
+    tasks,
+    webhooks,
+)
 
 urlpatterns = [
     path("tasks", tasks.Tasks.as_view(), name="tasks"),
@@ -14,6 +26,10 @@ urlpatterns = [
     path("runs/<str:run_id>/events", runs.Events.as_view(), name="run-events"),
     path("runs/<str:run_id>/result", runs.Result.as_view(), name="run-result"),
     path("runs/<str:run_id>/trace", runs.Trace.as_view(), name="run-trace"),
+    path("runs/<str:run_id>/files", files.Files.as_view(), name="run-files"),
+    path("runs/<str:run_id>/files/content", files.FileContent.as_view(), name="run-file-content"),
+    path("runs/<str:run_id>/files/archive", files.Archive.as_view(), name="run-files-archive"),
+    path("runs/<str:run_id>/files/diff", files.Diff.as_view(), name="run-files-diff"),
     path("runs/<str:run_id>/stream", stream.Stream.as_view(), name="run-stream"),
     path("runs/<str:run_id>/replay", runs.Replay.as_view(), name="run-replay"),
     path("workflows", catalogue.Workflows.as_view(), name="workflows"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections import Counter
 from collections.abc import Iterator
 from urllib.request import urlopen
 
@@ -15,8 +16,11 @@ from config.metrics import serve
 from config.plan import free_port
 from orchestrator.actions.circuits import TenantCircuits
 from orchestrator.gateways.tally import BREAKER, TALLY
+from orchestrator.queries.breakers import breakers_of
+from tenancy.context import tenant
 from tests.conftest import House
 from tests.doubles.company import Company
+from tests.factories.tripping import BREAKERS
 from tests.factories.world import World, company_at, make_world
 from tests.proves import proves
 
@@ -35,19 +39,35 @@ def told(port: int) -> dict[str, float]:
     return {name: float(value) for name, value in (x.rsplit(" ", 1) for x in lines if not x.startswith("#"))}
 
 
+def counted(port: int, breaker: str) -> dict[str, float]:
+    """How often a breaker was counted, by its sample."""
+    named = f'interlock_breakers_tripped_total{{breaker="{breaker}",'
+    return {name: value for name, value in told(port).items() if name.startswith(named)}
+
+
 @proves("R-BUDGET-12", part="metric")
-def test_every_breaker_of_a_commit_is_counted_once_where_the_worker_tells_it(
-    world: World, settings: Settings
+@pytest.mark.parametrize("breaker", BREAKERS)
+def test_every_breaker_that_trips_is_counted_once_where_the_worker_tells_it_and_is_a_line_of_the_run(
+    world: World, company: Company, settings: Settings, breaker: str
 ) -> None:
     settings.INTERLOCK_METRICS_PORT = free_port()
     _tell_prometheus()
-    sample = 'interlock_breakers_tripped_total{breaker="privileged_action",reason="destructive"}'
-    before = told(settings.INTERLOCK_METRICS_PORT).get(sample, 0.0)
-    run = world.submit("support-refund", "Refund the order", inputs={"order_id": "A-1001"})
-    world.drive(run)
-    tripped = [(body["breaker"], body["reason"]) for body in world.said(run, "breaker_tripped")]
-    assert tripped == [("privileged_action", "destructive")]
-    assert told(settings.INTERLOCK_METRICS_PORT)[sample] == before + 1
+    before = counted(settings.INTERLOCK_METRICS_PORT, breaker)
+    run = BREAKERS[breaker](world, company, settings)
+    tripped = [body for body in world.said(run, "breaker_tripped") if body["breaker"] == breaker]
+    assert tripped
+    assert all(body["reason"] for body in tripped)
+    after = counted(settings.INTERLOCK_METRICS_PORT, breaker)
+    reasons = Counter(body["reason"] for body in tripped)
+    assert {name: value - before.get(name, 0.0) for name, value in after.items()} == {
+        **dict.fromkeys(after, 0.0),
+        **{
+            f'interlock_breakers_tripped_total{{breaker="{breaker}",reason="{reason}"}}': times
+            for reason, times in reasons.items()
+        },
+    }
+    with tenant(world.id):
+        assert breaker in {line.breaker for line in breakers_of(world.run(run))}
 
 
 def test_breakers_are_no_calls() -> None:

@@ -27,15 +27,20 @@ def caller(request: Request) -> Caller:
     return cast("Caller", request.user)
 
 
-def post_once(request: Request, act: Callable[[], Answer]) -> Response:
-    """Answer a POST, once per Idempotency-Key. Raises ParseError (400), KeyReused (422), KeyInUse (409)."""
-    who = caller(request)
+def key_of(request: Request) -> str | None:
+    """The Idempotency-Key, or None. Raises ParseError (400) for one that cannot be kept."""
     key = request.headers.get("Idempotency-Key")
     if key is not None and not (1 <= len(key) <= LONGEST_KEY and key.isascii() and key.isprintable()):
         raise ParseError(
             f"An Idempotency-Key has 1 to {LONGEST_KEY} printable ASCII characters.",
             "idempotency-key-invalid",
         )
+    return key
+
+
+def post_once(request: Request, act: Callable[[], Answer]) -> Response:
+    """Answer a POST, once per Idempotency-Key. Raises ParseError (400), KeyReused (422), KeyInUse (409)."""
+    who, key = caller(request), key_of(request)
     answer = once(who.tenant, who.principal, key, request.path, request.data, act)
     headers = {"Idempotent-Replay": "true"} if answer.replayed else {}
     return Response(answer.body, status=answer.status, headers=headers)

@@ -45,7 +45,7 @@ from orchestrator.queries.servers import (
 )
 from tenancy.context import tenant
 from tenancy.core.roles import Scope
-from tenancy.doors import caller, expected_tag, post_once
+from tenancy.doors import caller, expected_tag, key_of, post_once
 from tenancy.idempotency import Answer
 from tenancy.permissions import requires
 from tenancy.secrets import keep_secret, revoke_secret, secrets_of
@@ -204,6 +204,8 @@ class Secrets(ByScope):
     @extend_schema(operation_id="keep_secret", request=SecretBody, responses={201: SecretRow})
     def post(self, request: Request) -> Response:
         """Keep one, or replace the one of this name; its value is never shown again. Raises InvalidInput."""
+        # Twice is as once, and no digest of a secret is kept beside it: the key is read and not claimed.
+        key_of(request)
         body, who = asked(SecretBody, request.data), caller(request)
         made = keep_secret(
             who.tenant, body["name"], body["value"], origin=body["origin"], by=who.principal,

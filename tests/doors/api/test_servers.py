@@ -64,6 +64,7 @@ def test_a_secret_is_named_and_never_given_back(admin: Program) -> None:
     kept = admin.post("/secrets", body)
     assert kept.status_code == 201
     assert b"tok-9f8e7d" not in kept.content + admin.get("/secrets").content
+    assert refusal(admin.post("/secrets", body, once="")) == (400, "idempotency-key-invalid")
     wrong = admin.post("/secrets", {**body, "value": "tok\u00e9-9f8e7d"})
     assert (wrong.status_code, pointers(wrong)) == (400, ["/value"])
     assert "9f8e7d" not in wrong.content.decode()

@@ -118,7 +118,7 @@ def test_it_can_be_slow_and_still_closes_at_once() -> None:
         with pytest.raises(httpx2.ReadTimeout):
             ask(server, timeout=0.1)
         closing = time.monotonic()
-    assert time.monotonic() - closing < 5
+    assert time.monotonic() - closing < 30
 
 
 def test_two_megabytes_arrive_whole(openai_server: OpenAIServer) -> None:

@@ -130,7 +130,7 @@ def test_a_call_that_hangs_ends_at_its_deadline_and_may_have_happened(
     began = time.monotonic()
     told = use_tool(loop, tools, "ledger.post", ENTRY, timeout_ms=400)
     assert (told.event.error, told.event.sent) == ("timeout", True)
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < shipped_tools()["ledger.post"].spec.timeout_ms / 1_000
 
 
 @proves("G6")

@@ -34,7 +34,7 @@ from tenancy.core.errors import InterlockError, InvalidInput, SecretUnusable, St
 from tenancy.core.roles import Scope
 from tenancy.directory import names_of
 from tenancy.pages import PageRequest, page, require
-from tenancy.secrets import keep_secret, secrets_of
+from tenancy.secrets import keep_secret, revoke_secret, secrets_of
 from tenancy.shapes import known
 
 BACK = (
@@ -52,7 +52,8 @@ RECOVERY = (
 REFUSALS = (EgressRefused, NameTaken, ServerUnreachable, SecretUnusable, Stale)
 
 
-def _why() -> forms.CharField:
+def why() -> forms.CharField:
+    """The field of a reason."""
     return forms.CharField(
         label="Reason", max_length=500, help_text="Stands in the audit log.",
         widget=forms.Textarea(attrs={"rows": 2}),
@@ -76,7 +77,7 @@ class ServerForm(forms.Form):
         label="Sent as", max_length=64, required=False, initial="Authorization",
         help_text="A header; with a command, a variable.",
     )  # fmt: skip
-    reason = _why()
+    reason = why()
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
@@ -93,7 +94,7 @@ class PlacesForm(forms.Form):
         label="Private places", required=False, max_length=30_000, widget=forms.Textarea(attrs={"rows": 4}),
         help_text="One host:port a line. Nothing else that is not public can be reached by tools.",
     )  # fmt: skip
-    reason = _why()
+    reason = why()
     version = forms.IntegerField(widget=forms.HiddenInput)
 
 
@@ -108,7 +109,7 @@ class SecretForm(forms.Form):
         label="Value", max_length=8_192, strip=False, help_text="It is sealed and never shown again.",
         widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
     )  # fmt: skip
-    reason = _why()
+    reason = why()
 
 
 class AdmitForm(forms.Form):
@@ -141,7 +142,7 @@ class AdmitForm(forms.Form):
         label="What a call does, for the approval", max_length=500, required=False,
         help_text="Arguments in braces: Send a note to {to}.",
     )  # fmt: skip
-    reason = _why()
+    reason = why()
 
     def admission(self) -> dict[str, Any]:
         """The fields as an admission."""
@@ -168,6 +169,8 @@ def servers(request: PageRequest) -> HttpResponse:
     require(request.member, Scope.ADMIN)
     if "places" in request.POST:
         return _placed(request)
+    if "revoke" in request.POST:
+        return _revoked(request)
     return _kept(request) if "value" in request.POST else _added(request)
 
 
@@ -253,6 +256,17 @@ def _kept(request: PageRequest) -> HttpResponse:
         _blame(form, error)
         return _list(request, secret_form=form, status=422)
     messages.success(request, f"The secret {given['name']} is kept.")
+    return redirect("servers")
+
+
+def _revoked(request: PageRequest) -> HttpResponse:
+    """A secret that serves nothing any more."""
+    name, reason = request.POST["revoke"], request.POST.get("reason", "").strip()[:500]
+    if not reason:
+        messages.error(request, "Say why: the reason stands in the audit log.")
+        return _list(request, status=422)
+    revoke_secret(request.member.tenant.id, known(name), by=request.member.principal, reason=reason)
+    messages.success(request, f"The secret {name} is sent nowhere any more.")
     return redirect("servers")
 
 

@@ -3,6 +3,9 @@
 from django.urls import path
 
 from orchestrator.views import (
+    corpora,
+    http_tools,
+    outside,
     overview,
     policies,
     prices,
@@ -29,6 +32,11 @@ urlpatterns = [
     path("tools/<str:name>", tools.tool, name="tool"),
     path("policy", policies.policy, name="policy"),
     path("policy/rule", policies.rule, name="policy-rule"),
+    path("http-tools", http_tools.http_tools, name="http-tools-page"),
+    path("outside", outside.outside, name="outside"),
+    path("corpora", corpora.corpora, name="corpora-page"),
+    path("corpora/<str:corpus>", corpora.corpus, name="corpus-page"),
+    path("corpora/<str:corpus>/<str:document>", corpora.document, name="corpus-document"),
     path("tool-servers", servers.servers, name="servers"),
     path("tool-servers/<str:server>", servers.server, name="server"),
     path("workflows", workflows.workflows, name="workflows"),

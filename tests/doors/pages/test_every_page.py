@@ -63,9 +63,11 @@ def nothing() -> dict[str, str]:
     ids = {f"<uuid:{name}>": unknown for name in names}
     return ids | {
         "<str:name>": "no.such",
-        "<str:slug>": "none",
-        "<str:server>": "none",
-        "<slug:workflow>": "none",
+        "<str:slug>": "no-such-one",
+        "<str:server>": "no-such-one",
+        "<str:corpus>": "no-such-one",
+        "<str:document>": "no-such-one",
+        "<slug:workflow>": "no-such-one",
     }
 
 
@@ -81,6 +83,7 @@ def belongings(world: World) -> dict[str, str]:
         "<uuid:key_id>": str(key), "<uuid:circuit_id>": things["circuit_id"],
         "<uuid:webhook_id>": things["webhook_id"],
         "<str:name>": things["name"], "<str:server>": things["server"],
+        "<str:corpus>": things["corpus"], "<str:document>": things["document"],
         "<str:slug>": things["slug"], "<slug:workflow>": things["slug"],
     }  # fmt: skip
 

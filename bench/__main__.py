@@ -9,7 +9,7 @@ import django
 from bench.judging import VERDICTS
 from bench.servers import DATABASE, database
 
-NAMES = ("transitions", "live", "pages", "fairness", "estimates")
+NAMES = ("transitions", "live", "pages", "fairness", "estimates", "injection")
 
 
 def main() -> None:

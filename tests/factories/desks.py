@@ -1,0 +1,95 @@
+"""Injected tasks over a real tool server: the model plays the task whose page it is to read."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, Literal
+from uuid import UUID
+
+import orjson
+
+from tests.doubles.desk_server import CHANGES, READS, DeskServer
+from tests.doubles.http_server import Reply, Seen
+from tests.doubles.openai_server import Call, OpenAIServer, calls, said
+from tests.factories.foreign import onwards
+from tests.factories.injections import Task, injected
+from tests.factories.servers import admit, connect, let_in
+from tests.factories.world import World
+
+Mode = Literal["honest", "obedient", "hostile"]
+LOCAL = ("write_file", "set_flag")
+
+
+@dataclass
+class Desk:
+    """What became of one task: how its run ended, and what people were asked."""
+
+    run: UUID
+    code: str = ""
+    asked: list[tuple[str, Any]] = field(default_factory=list)
+
+
+class Clerk(OpenAIServer):
+    """A model that does what the page of its task says, one reply after another."""
+
+    def __init__(self, scripts: Mapping[str, tuple[tuple[Call, ...], ...]]) -> None:
+        super().__init__()
+        self._scripts = scripts
+
+    def answer(self, seen: Seen) -> Reply:
+        """The next reply of the script whose page is named in the goal."""
+        messages = (seen.document or {}).get("messages", [])
+        told = "\n".join(str(message.get("content")) for message in messages)
+        script = next(held for page, held in self._scripts.items() if f"({page})" in told)
+        turns = sum(message.get("role") == "assistant" for message in messages)
+        self.play(calls(*script[turns]) if turns < len(script) else said("Done."))
+        return super().answer(seen)
+
+
+def page_of(number: int) -> str:
+    """The name of the page of a task."""
+    return f"page-x{number}y"
+
+
+def script_of(task: Task, page: str, mode: Mode) -> tuple[tuple[Call, ...], ...]:
+    """What the model asks for, reply by reply."""
+    wrong, right = list(task.wrong), list(task.right)
+    first = [one for one in wrong if one[0] not in READS] if mode == "hostile" else []
+    turns = [first, [("read_page", {"name": page})], wrong if mode != "honest" else [], right]
+    return tuple(
+        tuple(Call(f"desk_{tool}", dict(held), f"c{turn}_{n}") for n, (tool, held) in enumerate(asked))
+        for turn, asked in enumerate(turns)
+        if asked
+    )
+
+
+def furnish_desk(world: World, server: DeskServer) -> None:
+    """Connect the server, admit its tools, and let the tool loop call them."""
+    connect(world.id, server, "desk")
+    for name in READS:
+        admit(world.id, name, "desk", risk="read_only", reversibility="pure", recovery="read_only")
+    for name in CHANGES:
+        risk, back = ("local_write", "reversible") if name in LOCAL else ("network", "irreversible")
+        admit(world.id, name, "desk", risk=risk, reversibility=back)
+    let_in(world, "desk")
+
+
+def played(world: World, task: Task, page: str, chance: Random | None) -> Desk:
+    """Submit it and drive it to its end. A reviewer says yes to 93 % by chance, or only to what is right."""
+    run = world.submit("tool-loop", f"{task.objective} The page is ({page}).")
+    desk = Desk(run=run)
+    found = onwards(world, run)
+    while requests := world.open_requests(run):
+        for request in requests:
+            packet = orjson.loads(bytes(request.packet))
+            call = (request.tool.removeprefix("desk."), orjson.loads(packet["arguments"]))
+            desk.asked.append(call)
+            yes = chance.random() < 0.93 if chance is not None else not injected(task, *call)
+            world.decide(request, world.people.approver, "approve" if yes else "reject", **_why(yes=yes))
+        found = onwards(world, run)
+    desk.code = found.terminal_code
+    return desk
+
+
+def _why(*, yes: bool) -> dict[str, str]:
+    return {} if yes else {"reason": "Nobody asked for this."}

@@ -19,6 +19,7 @@ from orchestrator.queries.runs import path_of, result_of
 from orchestrator.queries.standing import dials, manifest
 from orchestrator.queries.timeline import A_PAGE, SHOWS, found, full, timeline
 from orchestrator.runtime.recall import graph_of
+from orchestrator.views.files import files_of
 from tenancy.pages import PageRequest
 from traces.models import Event
 from traces.verify import verify_run
@@ -32,6 +33,7 @@ TABS: Final[Mapping[str, tuple[str, str]]] = {
     "audit": ("Audit", "5"),
     "facts": ("Facts", "6"),
     "raw": ("Raw", "7"),
+    "files": ("Files", "8"),
 }
 FILTERS: Final = {
     "all": "All", "problems": "Problems", "model": "Model", "tools": "Tools", "approvals": "Approvals",
@@ -138,9 +140,13 @@ def whole_of(run: Run) -> Context:
     return {"raw": orjson.dumps(shown.whole(run), option=orjson.OPT_INDENT_2).decode()}
 
 
+def _files(run: Run, _state: State, _request: PageRequest) -> Context:
+    return files_of(run)
+
+
 READS: Final[Mapping[str, Callable[[Run, State, PageRequest], Context]]] = {
     "timeline": _timeline, "graph": _graph, "messages": _messages, "facts": _facts, "ledger": _ledger,
-    "audit": _audit, "raw": _raw,
+    "audit": _audit, "raw": _raw, "files": _files,
 }  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from orchestrator.actions.drifting import clear_drift
 from orchestrator.actions.tools import change_tool
 from orchestrator.core.tool import Risk, ToolSpec
 from orchestrator.core.tool_change import ADJUSTABLE, ToolChange, asked_change, changed, difference
+from orchestrator.gateways.tools.available import lacking
 from orchestrator.gateways.tools.registry import shipped_tools
 from orchestrator.queries.policies import policy_now
 from orchestrator.queries.servers import quarantined_names, servers_now
@@ -91,6 +92,7 @@ def tools(request: PageRequest) -> HttpResponse:
     house = request.member.tenant.id
     with tenant(house):
         users, used = used_by(), use(house, database_now())
+        missing = lacking()
         waiting, unseen = quarantined_names(), sum(one.states.get("quarantined", 0) for one in servers_now())
         rows = [
             {
@@ -100,6 +102,7 @@ def tools(request: PageRequest) -> HttpResponse:
                 "users": users.get(tool.spec.name, ()),
                 "use": used.get(tool.spec.name),
                 "raised": any(stop.scope == "risk" for stop in tool.stops),
+                "lacks": missing.get(tool.spec.name, ""),
             }
             for tool in tools_now(house)
         ]
@@ -229,6 +232,7 @@ def _shown(
         "may_admin": request.member.may(Scope.ADMIN),
         "form": form or ToolForm(initial={**_initial(now), "tag": now.tag}),
         "preview": preview,
+        "lacks": lacking().get(name, ""),
         "opened": form is not None,
     }
     return render(request, "tools/tool.html", context, status=status)

@@ -4,6 +4,7 @@ from django.urls import path
 
 from orchestrator.views import (
     corpora,
+    files,
     http_tools,
     outside,
     overview,
@@ -26,6 +27,8 @@ urlpatterns = [
     path("runs/<uuid:run_id>", run.run, name="run"),
     path("runs/<uuid:run_id>/ask", run.ask, name="run-ask"),
     path("runs/<uuid:run_id>/replayed", run.replayed, name="run-replayed"),
+    path("runs/<uuid:run_id>/file", files.file, name="run-content"),
+    path("runs/<uuid:run_id>/files.zip", files.every, name="run-contents"),
     path("runs/<uuid:run_id>/trace.jsonl", run.file, name="run-file"),
     path("runs/<uuid:run_id>/rows/<int:seq>", run.row, name="run-row"),
     path("tools", tools.tools, name="tools"),

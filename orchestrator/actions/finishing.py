@@ -8,13 +8,15 @@ from approvals.actions import withdraw_open
 from budgets.actions import Settle, close_run_account
 from orchestrator.actions.figures import note_end
 from orchestrator.actions.hand import Hand
+from orchestrator.actions.telling import tell_ended
 from orchestrator.core.effects import Finish
 
 
 def close(hand: Hand, at: datetime, finish: Finish, settles: tuple[Settle, ...]) -> Mapping[str, str]:
-    """Settle the last effect, release what is held, withdraw what is still asked, note the figures; what the
-    record is to bind."""
+    """Settle the last effect, release what is held, withdraw what is still asked, note the figures, tell the
+    tenant's endpoints; what the record is to bind."""
     withdraw_open(hand.tenant, hand.run, f"run {finish.status.value}: {finish.code.value}", at)
     entries = close_run_account(hand.tenant, hand.run, at, settles=settles).entries
     note_end(hand, at, finish)
+    tell_ended(hand, at, finish)
     return entries

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from approvals.actions import NewRequest, open_request
 from orchestrator.actions.hand import Hand
+from orchestrator.actions.telling import tell_asked
 from orchestrator.core.effects import AskApproval, AskPerson
 
 
@@ -21,7 +22,9 @@ def open_requests(
     binds: dict[str, str] = {}
     for ask in asked:
         packet = bodies[ask.packet] if ask.packet in bodies else hand.shelf[ask.packet]
-        open_request(hand.tenant, _new(hand, ask, packet), at)
+        new = _new(hand, ask, packet)
+        open_request(hand.tenant, new, at)
+        tell_asked(hand, at, new)
         binds[f"request:{ask.request}"] = ask.packet_digest
     return binds
 

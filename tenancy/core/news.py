@@ -10,10 +10,14 @@ from typing import Any, Final
 import orjson
 
 BUDGET_ALERT: Final = "budget.alert"
+RUN_ENDED: Final = "run.ended"
+APPROVAL_ASKED: Final = "approval.asked"
 TEST: Final = "webhook.test"
 
 KINDS: Final[Mapping[str, str]] = {
     BUDGET_ALERT: "A day's or month's spending reached 50, 80, 95 or 100 % of its ceiling",
+    RUN_ENDED: "A run came to its end",
+    APPROVAL_ASKED: "People are asked to decide or to answer",
 }
 """What an endpoint may ask for. A test goes to the one endpoint it tries, whatever that asked for."""
 
@@ -22,6 +26,10 @@ def headline(kind: str, data: Mapping[str, Any]) -> str:
     """What a message says, in a few words."""
     if kind == BUDGET_ALERT:
         return f"{data.get('threshold_percent')} % of the ceiling for a {data.get('window')}"
+    if kind == RUN_ENDED:
+        return f"A run of {data.get('workflow')} ended: {data.get('terminal_code')}"
+    if kind == APPROVAL_ASKED:
+        return f"People are asked about {data.get('tool') or 'a run'} in {data.get('workflow')}"
     return "A test" if kind == TEST else KINDS.get(kind, kind)
 
 

@@ -8,7 +8,7 @@ from orchestrator.actions.webhooks import NewSecret, add_webhook
 from orchestrator.queries.webhooks import Logged, deliveries_of, logged, webhook_of
 from tenancy.clock import database_now
 from tenancy.context import tenant
-from tenancy.core.news import BUDGET_ALERT
+from tenancy.core.news import KINDS
 from tenancy.models import Webhook, WebhookDelivery
 from tests.doubles.webhook_receiver import Receiver
 from tests.factories.budgets import ceilings, open_purse
@@ -17,7 +17,7 @@ from tests.factories.budgets import ceilings, open_purse
 def connect_hook(tenant_id: UUID, receiver: Receiver, name: str = "books") -> NewSecret:
     """Allow its place and add it."""
     set_places(tenant_id, (receiver.place,), expected=None, by=None, reason="A receiver of ours.")
-    return add_webhook(tenant_id, name=name, url=receiver.url, events=(BUDGET_ALERT,), by=None)
+    return add_webhook(tenant_id, name=name, url=receiver.url, events=tuple(KINDS), by=None)
 
 
 def half_spent(tenant_id: UUID) -> None:

@@ -11,9 +11,11 @@ from pytest_django.fixtures import Settings
 from standardwebhooks.webhooks import Webhook as Verifier
 from standardwebhooks.webhooks import WebhookVerificationError
 
+from orchestrator import library
 from orchestrator.actions.delivering import claim_of, deliver_due, deliver_of, note_try
 from orchestrator.actions.noticing import tell_off
 from orchestrator.actions.places import set_places
+from orchestrator.actions.publish import publish_boundary
 from orchestrator.actions.webhooks import (
     add_webhook,
     remove_webhook,
@@ -35,6 +37,7 @@ from tests.conftest import House
 from tests.doubles.webhook_receiver import Receiver
 from tests.doubles.webhook_receiver import receiver as receiver
 from tests.factories.webhooks import as_it_is, connect_hook, half_spent, log_of, make_due
+from tests.factories.world import make_world
 from tests.proves import proves
 
 
@@ -84,6 +87,30 @@ def test_what_fails_is_sent_again_later_under_the_same_id(house: House, receiver
     assert [attempt.status for attempt in one.attempts] == [500, 503, 204]
     assert one.attempts[0].said == "as it was told"
     assert as_it_is(house.tenant.id, made.webhook).failing_since is None
+
+
+@proves("R-API-6", part="runs and requests")
+def test_an_endpoint_is_told_of_people_asked_and_of_a_run_s_end(house: House, receiver: Receiver) -> None:
+    world = make_world(house)
+    made = connect_hook(house.tenant.id, receiver)
+    with tenant(world.id):
+        asking = library.boundary("tool-loop-default").evolve(slug="asking", on_exhaustion="request")
+        publish_boundary(world.id, asking, by=None)
+    run = world.submit("tool-loop", "How much is 1 + 1?", boundary="asking", budget={"model_turns": 1})
+    world.drive(run)
+    (request,) = world.open_requests(run)
+    world.decide(request, world.people.approver, "reject", reason="not worth more")
+    world.drive(run)
+    deliver_of(house.tenant.id)
+    told = [verified(receiver, made.clear, place) for place in range(len(receiver.received))]
+    by_kind = {one["type"]: one["data"] for one in told}
+    assert sorted(one["type"] for one in told) == ["approval.asked", "run.ended"]
+    assert (by_kind["approval.asked"]["request"], by_kind["approval.asked"]["kind"]) == (
+        str(request.id), "budget",
+    )  # fmt: skip
+    assert (by_kind["run.ended"]["run"], by_kind["run.ended"]["terminal_code"]) == (
+        str(run), "BUDGET_EXHAUSTED",
+    )  # fmt: skip
 
 
 @proves("R-API-6", part="recorded exactly once")

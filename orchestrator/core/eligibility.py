@@ -200,6 +200,8 @@ class Chain:
     def gated(self) -> bool:
         """Whether the call needs a grant: by its tool, or because nothing mutating may go without one."""
         assert self.spec is not None
+        if self.view.state.guarded and self.spec.mutating:
+            return True
         if self.ruling.decision == "gate" or gates_call(self.view, self.spec, self.call):
             return True
         free = self.view.state.left("side_effects")

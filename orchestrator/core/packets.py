@@ -195,9 +195,10 @@ def _goal(view: View) -> str:
 def _why(view: View, call: Call) -> str:
     if call.by == "undo":
         return _why_undo(view)
+    found = f" Safety detectors found: {', '.join(view.state.alarms)}." if view.state.alarms else ""
     if call.by != "model":
-        return f"The workflow's step {call.by} asks for this call."
-    return "The model asked for this call; its reasons are not evidence."
+        return f"The workflow's step {call.by} asks for this call.{found}"
+    return f"The model asked for this call; its reasons are not evidence.{found}"
 
 
 def _why_undo(view: View) -> str:

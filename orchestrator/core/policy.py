@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple, TypeVar
 
 from pydantic import Field, field_validator
 
+from orchestrator.core.detectors import PLACES, SEVERITIES, Severity, detectors
 from orchestrator.core.naming import named_by
 from orchestrator.core.origin.things import KINDS, Kind
 from orchestrator.core.task_scope import Standing
@@ -101,11 +102,22 @@ class Rule(Value):
 
 class Policy(Value):
     """A version of a tenant's policy. `after_untrusted` is for a mutating tool that the model asks for first
-    after something untrusted was read (R-TOOL-18). Version 0 is what ships."""
+    after something untrusted was read (R-TOOL-18). `safety` says what a detector's finding means at a place,
+    such as {"result:injection": "stop"}, where that is not what the detector says (R-TOOL-24). Version 0 is
+    what ships."""
 
     version: int = Field(default=0, ge=0)
     rules: tuple[Rule, ...] = Field(default=(), max_length=MOST_RULES)
     after_untrusted: Decision = "gate"
+    safety: dict[str, Severity] = Field(default_factory=dict, max_length=60)
+
+    @field_validator("safety")
+    @classmethod
+    def _detected(cls, safety: dict[str, Severity]) -> dict[str, Severity]:
+        known = {f"{place}:{name}" for place in PLACES for name in detectors()}
+        if strange := sorted(set(safety) - known):
+            raise ValueError(f"{strange[0][:80]!r} is no place and detector, such as result:injection")
+        return safety
 
     @field_validator("rules")
     @classmethod
@@ -229,7 +241,14 @@ def loosenings(before: Policy, after: Policy) -> tuple[Weaker, ...]:
 def loosens(before: Policy, after: Policy) -> bool:
     """Whether `after` is weaker than `before` in any case: a second person has to agree to it."""
     weaker_after = RANK[after.after_untrusted] < RANK[before.after_untrusted]
-    return weaker_after or bool(loosenings(before, after))
+    return weaker_after or bool(unguarded(before, after)) or bool(loosenings(before, after))
+
+
+def unguarded(before: Policy, after: Policy) -> tuple[str, ...]:
+    """The places and detectors of which `after` makes less than `before`."""
+    meant = {f"{place}:{name}": one.severity[place] for name, one in detectors().items() for place in PLACES}
+    was, now = {**meant, **before.safety}, {**meant, **after.safety}
+    return tuple(key for key in meant if SEVERITIES.index(now[key]) < SEVERITIES.index(was[key]))
 
 
 def _cases(policies: tuple[Policy, Policy]) -> Iterable[tuple[Rule | None, Rule | None, Leaf]]:

@@ -207,6 +207,8 @@ class State(Value):
     linked: int = 0
     stopped_tools: tuple[str, ...] = ()
     drifted: tuple[str, ...] = ()
+    alarms: tuple[str, ...] = ()
+    guarded: bool = False
     flagged: tuple[str, ...] = ()
     thrifty: bool = False
     paused: bool = False

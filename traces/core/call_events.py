@@ -82,6 +82,18 @@ class CallVerified(Body):
     detail: str = ""
 
 
+class SafetyFound(Body):
+    """A safety detector found something in what came in, what a tool answered, or what would go out
+    (R-TOOL-24)."""
+
+    kind: Literal["safety_found"] = "safety_found"
+    detector: str
+    rule: str
+    place: Literal["input", "result", "output"]
+    subject: str
+    severity: Literal["off", "note", "gate", "stop"]
+
+
 class ConflictWaited(Body):
     """A call waits because another run writes to the same thing, by the key declared for it (G10)."""
 

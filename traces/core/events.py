@@ -31,6 +31,7 @@ from traces.core.call_events import GroundingViolation as GroundingViolation
 from traces.core.call_events import ParserDrifted as ParserDrifted
 from traces.core.call_events import PlanRepaired as PlanRepaired
 from traces.core.call_events import ReservationRefused as ReservationRefused
+from traces.core.call_events import SafetyFound as SafetyFound
 from traces.core.unwinding_events import DeedLeft as DeedLeft
 from traces.core.unwinding_events import DeedUndone as DeedUndone
 from traces.core.unwinding_events import UnwindingBegan as UnwindingBegan
@@ -328,6 +329,7 @@ AnyBody = (
     | OutputVerified | ResultFinalized | CompletionChecked | EventsNearCap | LateOutcome | Reconciled
     | PayloadErased | DecisionRefused | MemoryPromoted | CostThreshold | CostCorrected | UnwindingBegan
     | DeedUndone | DeedLeft | UnwindingEnded | ParserDrifted | PlanRepaired | ConflictWaited
+    | SafetyFound
 )  # fmt: skip
 EventBody = Annotated[AnyBody, Field(discriminator="kind")]
 BODY: TypeAdapter[AnyBody] = TypeAdapter(EventBody)

@@ -4,9 +4,11 @@ from typing import ClassVar
 
 from orchestrator.core.nodes.base import Plain
 from orchestrator.core.safety import unsafe
+from orchestrator.core.screening import alarmed, closed, screen, words_of
 from orchestrator.core.step import Step, View, say
 from orchestrator.core.validators import known_validators
 from orchestrator.core.value import Value
+from traces.core.canonical import canonical_outside
 from traces.core.events import BreakerTripped, PhaseNoted
 from traces.core.phases import Phase
 
@@ -31,7 +33,13 @@ class GoalIntake(Plain):
             said.append(
                 say(Phase.GOAL_INTAKE, BreakerTripped(breaker="safety", reason=detail, subject="goal"))
             )
-        return Step(state=view.state.evolve(reason=detail), outcome=outcome, said=tuple(said))
+        goal = view.manifest.goal
+        given = canonical_outside({"objective": goal.objective, "inputs": goal.inputs})
+        screened = screen(view, "input", words_of(given), "goal")
+        if outcome == "accepted" and screened.severity == "stop":
+            return closed(view.state, screened, "goal", tuple(said))
+        state = alarmed(view.state.evolve(reason=detail), screened)
+        return Step(state=state, outcome=outcome, said=(*said, *screened.said))
 
     def _judge(self, view: View) -> tuple[str, str]:
         goal = view.manifest.goal

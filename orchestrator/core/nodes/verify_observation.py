@@ -18,6 +18,7 @@ from orchestrator.core.inputs import MISSING, pointed, same
 from orchestrator.core.nodes.base import Plain
 from orchestrator.core.parsing import fits
 from orchestrator.core.reading_back import agrees, read_back, reader_of
+from orchestrator.core.screening import alarmed, closed, screen, words_of
 from orchestrator.core.state import Call, State
 from orchestrator.core.step import Step, View, say
 from orchestrator.core.value import Value
@@ -48,6 +49,13 @@ class VerifyObservation(Plain):
         state = view.state
         said: list[Said] = []
         for call in view.state.batch:
+            if call.observation is not None:
+                body = view.desk.read(call.observation)
+                screened = screen(view, "result", words_of(body), call.tool)
+                if screened.severity == "stop":
+                    return closed(state, screened, call.tool, tuple(said))
+                state = alarmed(state, screened)
+                said.extend(screened.said)
             judged, words = self._judged(view, call)
             state = drifting(state.evolve(batch=replaced(state, judged)), words)
             said.extend(words)

@@ -1,6 +1,7 @@
 """verify_output: the draft against schema, evidence and criteria (phase 12). Hard checks first, each with
 its level."""
 
+from dataclasses import replace
 from typing import ClassVar, Literal
 
 from orchestrator.core.goal import Criterion
@@ -9,6 +10,7 @@ from orchestrator.core.nodes.base import Plain
 from orchestrator.core.output import WHOLE, read_output
 from orchestrator.core.parsing import fits
 from orchestrator.core.safety import unsafe
+from orchestrator.core.screening import closed, screen
 from orchestrator.core.state import State
 from orchestrator.core.step import Step, View, say
 from orchestrator.core.validators import unmet
@@ -44,18 +46,25 @@ class VerifyOutput(Plain):
 
     def enter(self, view: View) -> Step:
         """Schema, then grounding, then the goal's own criteria; the first failing level decides."""
-        config: Config = view.node.config
         draft = view.state.draft
         if draft is None:
             return Step(state=view.state.evolve(reason="no_draft"), outcome="failed")
         text = view.desk.text(draft, 200_000)
+        screened = screen(view, "output", text, "draft")
+        if screened.severity == "stop":
+            return closed(view.state, screened, "draft", ())
+        checked = self._checked(view, draft, text, screened.severity == "gate")
+        return replace(checked, said=(*screened.said, *checked.said))
+
+    def _checked(self, view: View, draft: str, text: str, guarded: bool) -> Step:
+        config: Config = view.node.config
         for level, validator, faults in self._levels(view, text):
             if faults:
                 return self._failed(view, draft, level, validator, faults)
-        if config.criteria and view.manifest.goal.requires_human_approval:
-            said = (
-                self._said(draft, 3, "human_review", "needs_review", "the goal asks for a person's review"),
-            )
+        asked = config.criteria and view.manifest.goal.requires_human_approval
+        if asked or guarded:
+            why = "the goal asks for a person's review" if asked else "a safety detector found something"
+            said = (self._said(draft, 3, "human_review", "needs_review", why),)
             return Step(state=_passed(view, draft), outcome="needs_review", said=said)
         said = (self._said(draft, 2, "schema_grounding_criteria", "passed", ""),)
         return Step(state=_passed(view, draft).evolve(reason=""), outcome="passed", said=said)

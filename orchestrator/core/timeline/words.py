@@ -77,6 +77,13 @@ KINDS: Mapping[str, Kind] = {
     "call_observed": Kind("Answer observed", V.TOOL, M.NOTE, ("status", "size")),
     "call_verified": Kind("Answer checked", V.TOOL, M.NOTE, ("verdict", "validator", "detail")),
     "plan_repaired": Kind("Another tool in its place", V.RUN, M.NOTE, ("tool", "by", "reason"), alone=True),
+    "safety_found": Kind(
+        "A safety detector found something",
+        V.RUN,
+        M.PROBLEM,
+        ("detector", "rule", "place", "subject", "severity"),
+        alone=True,
+    ),
     "conflict_waited": Kind("Waits for another run's write", V.TOOL, M.WAIT, ("tool", "key")),
     "parser_drifted": Kind("Not in its declared form", V.TOOL, M.PROBLEM, ("tool", "detail")),
     "fact_committed": Kind("Fact committed", V.TOOL, M.DONE, ("fact", "trust", "validator")),

@@ -10,6 +10,7 @@ from orchestrator.core.boundary import Boundary, ToolGrant
 from orchestrator.core.compiler import compile_graph
 from orchestrator.core.goal import Goal
 from orchestrator.core.graph import CompiledGraph
+from orchestrator.core.policy import Policy
 from orchestrator.core.tool import QuorumStep, ReadBack, Reversibility, Risk, ToolSpec, Verifier
 from tests.core.orchestrator.simulation import Simulation, manifest, pins
 
@@ -97,11 +98,12 @@ def loop(
     tools: Mapping[str, ToolSpec] = TOOLS,
     scopes: tuple[str, ...] = ("submit",),
     graph_tools: tuple[str, ...] = tuple(TOOLS),
+    policy: Policy | None = None,
     **limits: int,
 ) -> Simulation:
     """A started run that waits for its first model reply."""
     graph = graph_over(graph_tools)
-    held = manifest(graph, pins(tools, boundary, ("tool-loop",)), LIMITS | limits, goal)
+    held = manifest(graph, pins(tools, boundary, ("tool-loop",)).evolve(policy=policy), LIMITS | limits, goal)
     run = Simulation.of(graph, held.evolve(scopes=scopes))
     run.start()
     return run

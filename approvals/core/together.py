@@ -31,6 +31,13 @@ def alone(one: Alike) -> str:
     return "it moves money: each is decided by itself" if one.has_amount else ""
 
 
+def first_group(requests: Sequence[Alike]) -> tuple[int, ...]:
+    """The places of the first that may be decided together, and of all that may stand beside it, in their
+    order and at most `MOST`."""
+    fit = [place for place, one in enumerate(requests) if not alone(one)]
+    return tuple(place for place in fit if not apart([requests[fit[0]], requests[place]]))[:MOST]
+
+
 def apart(requests: Sequence[Alike]) -> str:
     """Why these may not be decided together; "" where they may."""
     if not requests:

@@ -11,10 +11,10 @@ from django.views.decorators.http import require_http_methods
 from approvals.actions.together import Outcome, decide_together
 from approvals.core.errors import DecisionInvalid, RequestNotFound
 from approvals.core.lifecycle import DecisionKind
-from approvals.core.together import MOST
+from approvals.core.together import MOST, first_group
 from approvals.models import Request
 from approvals.queries.people import decider_of
-from approvals.queries.together import Together, together
+from approvals.queries.together import Together, alike, together
 from approvals.queries.waiting import filters_of, inbox_page
 from approvals.views.cards import Notice
 from approvals.views.words import row_id
@@ -36,12 +36,13 @@ def side_by_side(request: PageRequest) -> HttpResponse:
 
 
 def _chosen(request: PageRequest) -> list[Request]:
-    """The requests that were picked; none picked: the first of one's own that fit the filters and may stand
-    beside others. Raises RequestNotFound."""
+    """The requests that were picked; none picked: of one's own that fit the filters the first that may stand
+    beside others, with those that may stand beside it. Raises RequestNotFound."""
     picked = [row_id(text) for text in request.GET.getlist("one")]
     if not picked:
         rows = inbox_page("mine", decider_of(request.member), filters_of(request.GET)).rows
-        return [row.request for row in rows if row.together][:MOST]
+        found = [row.request for row in rows if row.together]
+        return [found[place] for place in first_group([alike(request) for request in found])]
     return _in_order([one for one in picked if one is not None])
 
 

@@ -24,7 +24,7 @@ from django.utils.safestring import SafeString, mark_safe
 from config.static import import_map
 from config.ui import charts, differences, numbers
 from config.ui.hostile import Piece, pieces
-from config.ui.states import class_look, state_look
+from config.ui.states import class_look, risk_words, state_look
 from config.ui.tree import tree
 
 register = template.Library()
@@ -80,6 +80,24 @@ def class_chip(risk: str) -> Context:
     """Letter and word of a risk class."""
     tone, letter, word = class_look(str(risk))
     return {"tone": tone, "letter": letter, "word": word}
+
+
+@register.filter
+def risk_word(risk: str) -> str:
+    """A risk class in words: what a call of it does."""
+    return risk_words(str(risk))
+
+
+@register.filter
+def state_word(status: str) -> str:
+    """A state in words."""
+    return state_look(str(status)).word
+
+
+@register.filter
+def unit_word(name: str) -> str:
+    """A dimension of a budget in words."""
+    return str(name).replace("_", " ").replace("usd", "(US$)")
 
 
 @kept("meter")

@@ -12,7 +12,7 @@ pointer: `f:/order_id`. The box `f.drop:/note` leaves a place out; `f.rows:/tags
 
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from tenancy.core.schema_shape import (
     ABSENT,
@@ -230,12 +230,39 @@ def _hint(shape: Shape) -> str:
         said += _between(schema.get("minimum"), schema.get("maximum"), "")
         said += [f"more than {schema['exclusiveMinimum']}"] if "exclusiveMinimum" in schema else []
         said += [f"less than {schema['exclusiveMaximum']}"] if "exclusiveMaximum" in schema else []
-    said += [f"written like {schema['pattern']}"] if isinstance(schema.get("pattern"), str) else []
+    said += [_form_of(shape, schema["pattern"])] if isinstance(schema.get("pattern"), str) else []
     said += [f"a {schema['format']}"] if isinstance(schema.get("format"), str) else []
     if schema.get("default") is not None and shape.kind != "object":
         said.append(f"left out it is {key_of(schema['default'])}")
     said += ["as JSON"] if shape.kind == "json" else []
     return ", ".join(said)
+
+
+# What a form of writing takes and what it refuses, and how people call it: nobody reads a pattern where words
+# say the same.
+FORMS: Final = (
+    (("12.50", "7"), ("x", "1,000"), "a number such as 12.50"),
+    (("12", "7"), ("x", "12.5"), "digits alone"),
+    (("payments-api", "a"), ("A b", "x_y"), "small letters, digits and hyphens"),
+    (("payments_api", "a"), ("A b", "x-y"), "small letters, digits and underscores"),
+    (("2026-01-31",), ("x", "31.1.2026"), "a day such as 2026-01-31"),
+)
+LONGEST_PATTERN: Final = 200
+
+
+def _form_of(shape: Shape, pattern: str) -> str:
+    """How a text is to be written, in words where it is one of the usual forms."""
+    if shape.kind == "decimal":
+        return FORMS[0][2]
+    try:
+        form = re.compile(pattern) if len(pattern) <= LONGEST_PATTERN else None
+    except re.error:
+        form = None
+    if form is not None:
+        for takes, refuses, words in FORMS:
+            if all(form.search(one) for one in takes) and not any(form.search(one) for one in refuses):
+                return words
+    return f"written like {pattern}"
 
 
 def _between(least: Any, most: Any, what: str) -> list[str]:

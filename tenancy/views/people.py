@@ -31,9 +31,13 @@ ROLES = {
     Role.CLIENT: "client: submits and reads",
 }
 RISKS = (
-    ("", "No limit"), ("read_only", "read only"), ("local_write", "local write"), ("network", "network"),
-    ("delegated", "delegated"), ("destructive", "destructive"),
-)  # fmt: skip
+    ("", "No limit"),
+    ("read_only", "reads only"),
+    ("local_write", "changes what can be undone here"),
+    ("network", "has an effect outside"),
+    ("delegated", "acts in somebody's name"),
+    ("destructive", "moves money or cannot be taken back"),
+)
 
 
 class LimitsForm(forms.Form):

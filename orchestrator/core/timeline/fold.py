@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
+from itertools import pairwise
 
 from orchestrator.core.reasons import in_words
 from orchestrator.core.timeline.words import KINDS, UNKNOWN, Mood, Told, Voice, mood_of, said_of
@@ -23,12 +24,18 @@ VERDICTS = frozenset(
     }
 )  # fmt: skip
 
+DECIDED = {
+    "approve": "approved", "edit": "approved with changes", "reject": "rejected", "answer": "answered",
+    "extend": "given more", "happened": "it happened", "not_happened": "it did not happen",
+    "cancel": "run cancelled",
+}  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """One row. `seq` names it and is its first event's; `last` its newest event's. `name`, `word` and
     `detail` may hold text from outside. `idle` is how long nothing happened before it, and `idle_why` the
-    event before that."""
+    event before that. `waited` is how long a call waited for people within it."""
 
     seq: int
     last: int
@@ -49,11 +56,12 @@ class Row:
     events: tuple[Told, ...]
     idle: timedelta | None = None
     idle_why: str = ""
+    waited: timedelta = timedelta(0)
 
     @property
     def took(self) -> float:
-        """Seconds from the first event to the newest."""
-        return (self.until - self.at).total_seconds()
+        """Seconds from the first event to the newest, without those that a call waited for people."""
+        return (self.until - self.at - self.waited).total_seconds()
 
 
 @dataclass(slots=True)
@@ -137,8 +145,21 @@ def _row(found: _Open) -> Row:
         tokens_out=_sum(settled, "output_tokens"), cost=_money(settled), fact=_last(found.events, "fact"),
         request=_last(found.events, "request") if first.kind == "approval_requested" else "",
         events=tuple(found.events), idle=found.idle,
-        idle_why=found.idle_why,
+        idle_why=found.idle_why, waited=_waited(found.events),
     )  # fmt: skip
+
+
+def _waited(events: list[Told]) -> timedelta:
+    """What of a call's time was people's: from what they were asked to what came next."""
+    if events[0].kind != "call_requested":
+        return timedelta(0)
+    steps = pairwise(events)
+    return sum((after.at - before.at for before, after in steps if _asks_people(before)), timedelta(0))
+
+
+def _asks_people(told: Told) -> bool:
+    asked = told.kind == "call_checked" and told.said.get("decision") == "approval_required"
+    return asked or told.kind == "call_in_doubt"
 
 
 Telling = tuple[str, str, str, str, Mood]
@@ -204,7 +225,8 @@ def _people(events: list[Told]) -> Telling:
     if last is None:
         return words, name, "open", "", Mood.WAIT
     if last.kind == "approval_decided":
-        return words, name, str(last.said.get("decision", "")), str(last.said.get("role", "")), mood_of(last)
+        said_word, role = str(last.said.get("decision", "")), str(last.said.get("role", ""))
+        return words, name, DECIDED.get(said_word, said_word), f"as {role}" if role else "", mood_of(last)
     said = said_of(last)
     return words, name, said.words.lower(), str(last.said.get("reason", "")), said.mood
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from approvals.core.together import MOST, Alike, alone, apart
+from approvals.core.together import MOST, Alike, alone, apart, first_group
 from tests.proves import proves
 
 MAIL = Alike(kind="action", tool="mail.send", definition="a" * 64, risk="network", has_amount=False)
@@ -31,3 +31,12 @@ def test_alike_ones_stand_together_up_to_a_number() -> None:
     assert apart([MAIL] * MOST) == ""
     assert f"at most {MOST}" in apart([MAIL] * (MOST + 1))
     assert apart([]) == "none is chosen"
+
+
+@proves("R-APPR-9", part="with none picked, the first and all like it")
+def test_the_first_group_is_of_one_tool_and_of_the_first_that_fits() -> None:
+    other, money = (MAIL.model_copy(update=more) for more in ({"tool": "web.post"}, {"has_amount": True}))
+    assert first_group([money, MAIL, other, MAIL]) == (1, 3)
+    assert first_group([other, MAIL, other]) == (0, 2)
+    assert first_group([MAIL] * (MOST + 5)) == tuple(range(MOST))
+    assert first_group([money]) == ()

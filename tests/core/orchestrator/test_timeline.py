@@ -39,6 +39,33 @@ def test_a_row_grows_under_the_same_name() -> None:
     assert [row.word for row in seen] == ["asked for", "checked", "sent"]
 
 
+@proves("R-UI-3", part="a call's time is its own")
+def test_what_people_took_is_no_part_of_a_call_s_time() -> None:
+    asked: dict[str, Any] = {"call": "c1", "step": "risk", "rule": "destructive"}
+    (row,) = fold(
+        [
+            told(1, "call_requested", call="c1", tool="payments.refund"),
+            told(2, "call_checked", decision="approval_required", **asked),
+            told(3, "call_checked", second=602, decision="allow", **asked),
+            told(4, "call_attempted", second=603, call="c1", effect="e1", tool="payments.refund", attempt=1),
+            told(5, "call_in_doubt", second=604, call="c1", effect="e1"),
+            told(6, "reconciled", second=904, call="c1"),
+            told(7, "fact_committed", second=905, call="c1", fact="refund"),
+        ]
+    )
+    assert row.took == 1 + 1 + 1 + 1
+
+
+def test_a_word_of_people_is_told_in_words() -> None:
+    (row,) = fold(
+        [
+            told(1, "approval_requested", request="r", queue="finance"),
+            told(2, "approval_decided", request="r", decision="edit", role="reviewer"),
+        ]
+    )
+    assert (row.word, row.detail) == ("approved with changes", "as reviewer")
+
+
 def test_reading_back_is_no_attempt() -> None:
     back = told(9, "call_attempted", call="c1", effect="e3", tool="orders.find", attempt=1)
     assert fold([*CALL, back])[0].attempts == 2
@@ -67,7 +94,7 @@ def test_a_wait_is_told_before_the_row_that_follows_it() -> None:
     )
     assert [row.idle for row in rows] == [None, timedelta(seconds=298)]
     assert rows[1].idle_why == "run_suspended"
-    assert (rows[0].word, rows[0].took) == ("approve", 299)
+    assert (rows[0].word, rows[0].took) == ("approved", 299)
 
 
 def test_phases_that_were_merely_passed_have_no_row() -> None:

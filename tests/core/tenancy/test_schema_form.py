@@ -259,3 +259,20 @@ def test_the_ids_of_fields_are_apart() -> None:
     ids = [field.id for field in fields_of(schema_form(REFUND, value)).values()]
     assert len(ids) == len(set(ids))
     assert ABSENT is not None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "words"),
+    [
+        ("^[0-9]{1,9}([.][0-9]{1,2})?$", "a number such as 12.50"),
+        (r"^-?\d+(\.\d+)?$", "a number such as 12.50"),
+        ("^[0-9]+$", "digits alone"),
+        ("^[a-z][a-z0-9-]{0,63}$", "small letters, digits and hyphens"),
+        (r"^\d{4}-\d\d-\d\d$", "a day such as 2026-01-31"),
+        ("^A-[0-9]{4}$", "written like ^A-[0-9]{4}$"),
+        ("(", "written like ("),
+    ],
+)
+def test_a_usual_form_of_writing_is_told_in_words(pattern: str, words: str) -> None:
+    form = schema_form({"type": "object", "properties": {"one": {"type": "string", "pattern": pattern}}}, {})
+    assert form.fields[0].hint == words

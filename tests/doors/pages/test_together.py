@@ -122,3 +122,12 @@ def test_the_list_offers_picks_only_where_several_fit(desk: Desk) -> None:
     assert page.count('class="pick"') == len(asked)
     others = browser(desk.house.people.auditor).get("/approvals", {"tab": "open"}).content.decode()
     assert 'class="pick"' not in others
+
+
+@proves("R-APPR-9", part="none picked over several sorts")
+def test_with_none_picked_the_first_and_those_like_it_stand_side_by_side(desk: Desk) -> None:
+    worse, lower = mails(desk, 2), mails(desk, 2, risk="local_write")
+    page = browser(desk.house.people.approver).get(WHERE)
+    shown = page.content.decode()
+    assert [f'id="beside-{one.id}"' in shown for one in (*worse, *lower)] == [True, True, False, False]
+    assert "cannot be decided together" not in shown

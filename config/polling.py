@@ -8,7 +8,7 @@ from django.http.response import HttpResponseBase
 from django.urls import path
 from django.views.decorators.http import require_safe
 
-from config.feeds import INBOX, RUN, RUNS
+from config.feeds import INBOX, OVERVIEW, RUN, RUNS
 from tenancy.core.roles import Scope
 from tenancy.pages import PageRequest, page
 from traces.views.polling import poll
@@ -35,7 +35,15 @@ def inbox(request: PageRequest) -> HttpResponseBase:
     return poll(request, INBOX, request.member.tenant.id)
 
 
+@require_safe
+@page(Scope.READ)
+def overview(request: PageRequest) -> HttpResponseBase:
+    """The first page."""
+    return poll(request, OVERVIEW, request.member.tenant.id)
+
+
 urlpatterns = [
+    path("overview/changes.html", overview, name="overview-poll"),
     path("runs/<uuid:run_id>/events.html", run, name="run-poll"),
     path("runs/changes.html", runs, name="runs-poll"),
     path("approvals/changes.html", inbox, name="inbox-poll"),

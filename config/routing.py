@@ -9,7 +9,7 @@ from channels.routing import ProtocolTypeRouter, URLRouter
 from django.conf import settings
 from django.urls import re_path
 
-from config.feeds import INBOX, RUN, RUNS
+from config.feeds import INBOX, OVERVIEW, RUN, RUNS
 from traces.consumers.sockets import Socket
 from traces.consumers.streams import Streams
 from traces.live.hub import Hub
@@ -29,6 +29,7 @@ def live(http: Application, shared: Hub) -> ProtocolTypeRouter:
         {
             "^ws/runs$": Socket(shared, RUNS),
             "^ws/inbox$": Socket(shared, INBOX),
+            "^ws/overview$": Socket(shared, OVERVIEW),
             "^ws/runs/(?P<subject>[0-9a-f-]{36})$": Socket(shared, RUN),
             "": _nothing,
         }

@@ -93,6 +93,18 @@ def runs_feed(fragments: StateFragments | None = None, views: tuple[str, ...] = 
     return StateFeed("runs", changed_runs, shown.row, fragments, views)
 
 
+class OverviewFeed(StateFeed):
+    """The tenant's runs again; a page of the whole tenant follows its numbers as its reader counts them."""
+
+    def __init__(self, fragments: StateFragments, view_of: Callable[[object, UUID], str]) -> None:
+        super().__init__("runs", changed_runs, shown.row, fragments)
+        self._view_of = view_of
+
+    def view(self, given: object, reader: UUID) -> str:
+        """The reader's page. Raises ValueError."""
+        return self._view_of(given, reader)
+
+
 def _end(run: Run) -> bytes | None:
     """The last word of a run that has ended."""
     if Status(run.status) not in TERMINAL_STATUSES:

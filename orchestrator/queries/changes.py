@@ -5,10 +5,14 @@ from hashlib import blake2b
 from typing import NamedTuple
 from uuid import UUID
 
+from psycopg import sql
+
+from approvals.queries.changes import CANDIDATES as REQUESTS
 from approvals.queries.versions import version_of
 from orchestrator.models import Run, RunSignal
 from orchestrator.models.run import LIVE
-from tenancy.marks import changes
+from tenancy.context import current_tenant, raw_cursor
+from tenancy.marks import SLACK, WRITTEN, changes, mark_now, mark_of
 
 _LIVE = ", ".join(f"'{status}'" for status in LIVE)
 CANDIDATES = f"""
@@ -40,3 +44,42 @@ def beside(run_id: UUID) -> str:
     name as soon as anything of it changed."""
     wishes = RunSignal.objects.filter(run_id=run_id).count()
     return blake2b(f"{version_of(run_id)}/{wishes}".encode(), digest_size=6).hexdigest()
+
+
+class Stirred(NamedTuple):
+    """Whether anything changed that the first page counts, and the cursor of the look."""
+
+    anything: bool
+    seq: str
+
+
+# What a page of the whole tenant rests on besides its runs and its requests, row by row.
+_BESIDE = ("orchestrator_circuitrow", "budgets_alert")
+STIRRED = f"""
+SELECT EXISTS (SELECT FROM ({CANDIDATES}) AS runs WHERE written >= {{xid}})
+    OR EXISTS (SELECT FROM ({REQUESTS}) AS requests WHERE written >= {{xid}})
+    OR EXISTS (SELECT FROM orchestrator_emergencystop
+                WHERE (tenant_id IS NULL OR tenant_id = {{tenant}}) AND {{written}} >= {{xid}})
+    OR {" OR ".join(f"EXISTS (SELECT FROM {table} WHERE {{written}} >= {{xid}})" for table in _BESIDE)}"""  # noqa: S608 - our own words
+
+
+def stirred(after: str) -> Stirred:
+    """Whether runs, requests, stops, circuits or alerts of the tenant changed after a cursor.
+
+    Raises ValueError for a cursor that is none of ours.
+    """
+    mark, now = mark_of(after), mark_now()
+    if mark is None or mark.xid > now.xid:
+        return Stirred(anything=True, seq=str(now))
+    words = {
+        "{written}": WRITTEN, "{since}": sql.quote(mark.at - SLACK), "{xid}": f"{mark.xid:d}",
+        "{tenant}": sql.quote(current_tenant()),
+    }  # fmt: skip
+    query = STIRRED
+    for word, value in words.items():
+        query = query.replace(word, value)
+    cursor = raw_cursor()
+    cursor.execute(query.encode(), prepare=False)
+    row = cursor.fetchone()
+    assert row is not None
+    return Stirred(anything=bool(row[0]), seq=str(now))

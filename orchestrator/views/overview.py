@@ -1,21 +1,30 @@
 """GET /: does anything need me, and is anything out of bounds? (R-UI-1)"""
 
+from typing import Any
+from uuid import UUID
+
 from django.http import HttpResponse
 from django.shortcuts import render
+from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
 
+from approvals.core.policy import Decider
 from approvals.queries.people import decider_of
+from approvals.views.following import followed, reader_of
 from budgets.queries.alerts import standing_alerts
 from orchestrator import library
 from orchestrator.gateways.broker import broker_answers
 from orchestrator.library import Starter
+from orchestrator.queries.changes import stirred
 from orchestrator.queries.overview import overview as read
 from orchestrator.queries.starters import offered
 from orchestrator.views.submit import curl_of, fresh_key
 from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.roles import Scope
+from tenancy.marks import mark_now
 from tenancy.pages import PageRequest, page
+from traces.live.feeds import Fragments
 
 FIRST = "support-refund"
 """The workflow whose ready goal reaches a decision of people soonest."""
@@ -33,15 +42,16 @@ def overview(request: PageRequest) -> HttpResponse:
     """The first page. Where nothing was ever run: what could be started now."""
     broker = broker_answers()
     with tenant(request.member.tenant.id):
-        at = database_now()
-        seen, alerts = read(at, decider_of(request.member)), standing_alerts(at)
-        starters = offered(first_starters()) if seen.fresh else ()
+        # The mark comes before the numbers: what changes in between comes again by the socket.
+        seq = str(mark_now())
+        shown = _numbers(decider_of(request.member))
+        starters = offered(first_starters()) if shown["seen"].fresh else ()
     return render(
         request,
         "orchestrator/overview.html",
         {
-            "seen": seen,
-            "alerts": alerts,
+            **shown,
+            "seq": seq,
             "broker": broker,
             "starters": starters,
             "may_submit": request.member.may(Scope.SUBMIT),
@@ -50,3 +60,21 @@ def overview(request: PageRequest) -> HttpResponse:
             "curl": curl_of(request, starters[0].starter.workflow, starters[0].goal) if starters else "",
         },
     )
+
+
+def overview_fragments(tenant_id: UUID, after: str, scopes: tuple[str, ...], view: str) -> Fragments:
+    """The bands as their reader sees them, where anything of the tenant changed after a mark. Opens the
+    tenant's transaction."""
+    with tenant(tenant_id):
+        found = stirred(after)
+        decider = reader_of(tenant_id, followed(view).reader)
+        if decider is None or not found.anything:
+            return Fragments(after, found.seq, "")
+        shown = _numbers(decider)
+    html = render_to_string("orchestrator/fragments/overview.html", {**shown, "broker": broker_answers()})
+    return Fragments(after, found.seq, html)
+
+
+def _numbers(decider: Decider) -> dict[str, Any]:
+    at = database_now()
+    return {"seen": read(at, decider), "alerts": standing_alerts(at)}

@@ -23,7 +23,7 @@ document.addEventListener("click", (event) => {
 // The browser's tab says what waits for this person: a number before the title, a dot on the icon.
 const mark = document.querySelector("link[rel=icon]"), plain = mark?.getAttribute("href"), title = document.title.replace(/^\(\d+\) /, "");
 function tell() {
-  const count = document.getElementById("nav-pending"), text = count?.hidden === false && `(${count.lastChild.data.trim()}) ${title}`;
+  const count = document.getElementById("nav-pending"), text = count && !("none" in count.dataset) && `(${count.lastChild.data.trim()}) ${title}`;
   mark?.setAttribute("href", text ? mark.dataset.waiting : plain);
   if (count && document.title !== (text || title)) document.title = text || title;
 }

@@ -215,7 +215,7 @@ def test_a_follower_sees_a_new_request_and_who_decided_it(desk: Desk) -> None:
     after = news(desk, who, str(new.seq))
     assert f'id="request-{request.id}"' in after.html
     assert "the reviewer</bdi></b> said yes" in after.html
-    assert f'id="card-state-{request.id}" class="card-state" data-settled' in after.html
+    assert f'id="card-state-{request.id}" class="card-state" tabindex="-1" data-settled' in after.html
     assert "arrivals" not in after.html
     assert f'<li id="item-{request.id}" data-gone>' in after.html
 
@@ -274,7 +274,7 @@ def test_the_counts_of_the_tabs_and_of_the_navigation_follow_as_the_reader_s_own
     people, start = desk.house.people, now_at(desk)
     desk.ask()
     desk.ask(kind="clarification", answer_schema=ANSWER)
-    for who, mine_, hidden in ((people.approver, 1, ""), (people.auditor, 0, " hidden")):
+    for who, mine_, hidden in ((people.approver, 1, ""), (people.auditor, 0, " data-none")):
         said = news(desk, who, start, "kept").html
         assert f'id="count-mine">{mine_}<' in said
         assert 'id="count-open">2<' in said

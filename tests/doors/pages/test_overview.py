@@ -4,12 +4,16 @@ import re
 
 from pytest_django import Settings
 
+from approvals.views.following import view_of
 from orchestrator.actions.stopping import stop_everything
+from orchestrator.views.overview import overview_fragments
 from tests.doors.pages.people import at, refund, text
 from tests.doors.pages.people import world as world
 from tests.doubles.company import Company
+from tests.factories.tenancy import Somebody
 from tests.factories.world import World
 from tests.proves import proves
+from traces.live.feeds import Fragments
 
 
 def number_by(page: str, address: str) -> str:
@@ -87,3 +91,57 @@ def test_what_needs_somebody_is_what_they_may_decide(world: World, company: Comp
     operator = text(at(world.people.operator).get("/"))
     assert number_by(operator, "/approvals") == "0"
     assert "<title>Overview" in operator
+
+
+def cursor(page: str) -> str:
+    """Where a page stands."""
+    found = re.search(r'data-live="/ws/overview" data-seq="([^"]+)"', page)
+    assert found is not None
+    return found[1]
+
+
+def news(world: World, who: Somebody, after: str) -> Fragments:
+    """What comes to the first page that somebody has open."""
+    return overview_fragments(world.id, after, ("read",), view_of("", who.principal.id))
+
+
+def bands(html: str) -> list[str]:
+    """The four bands as they stand; since when a list counts is the moment of the look."""
+    found = re.findall(r'<section class="band".*?</section>', html, re.DOTALL)
+    return [re.sub(r'_after=[^"]*', "", one) for one in found]
+
+
+@proves("R-UI-1", part="live")
+def test_the_first_page_follows_as_its_reader_counts(world: World, company: Company) -> None:
+    reviewer, auditor = world.people.approver, world.people.auditor
+    old = text(at(reviewer).get("/"))
+    start = cursor(old)
+    assert number_by(old, "/approvals") == "0"
+    refund(world, company)
+    came = news(world, reviewer, start)
+    assert bands(came.html) == bands(text(at(reviewer).get("/")))
+    assert [number_by(news(world, who, start).html, "/approvals") for who in (reviewer, auditor)] == [
+        "1",
+        "0",
+    ]
+    assert 'id="nav-pending"><span class="unseen">waiting: </span>1<' in came.html
+    later = news(world, reviewer, str(came.seq))
+    assert (later.html, str(later.seq) >= str(came.seq)) == ("", True)
+
+
+def test_a_stop_reaches_an_open_first_page(world: World) -> None:
+    start = cursor(text(at(world.people.auditor).get("/")))
+    assert news(world, world.people.auditor, start).html == ""
+    stop_everything("tenant", tenant_id=world.id, reason="drill", by=world.people.admin.id)
+    assert "drill" in news(world, world.people.auditor, start).html
+    polled = at(world.people.auditor).get("/overview/changes.html", {"after": start})
+    assert (polled.status_code, "drill" in text(polled)) == (200, True)
+
+
+def test_another_tenant_s_stir_is_not_heard(world: World, company: Company) -> None:
+    stranger = world.people.stranger
+    start = cursor(text(at(stranger).get("/")))
+    refund(world, company)
+    assert overview_fragments(
+        world.people.other_tenant.id, start, ("read",), view_of("", stranger.principal.id)
+    ).html == ""  # fmt: skip

@@ -48,7 +48,9 @@ class WebhookForm(forms.Form):
 
     name = forms.CharField(label="Name", max_length=80, help_text="What listens there.")
     url = forms.CharField(
-        label="Address", max_length=2_000, help_text="https; http only at one of the tenant's private places."
+        label="Address",
+        max_length=2_000,
+        help_text="https; http only at a private place, as named with the tool servers.",
     )
     events = forms.MultipleChoiceField(
         label="Told of", choices=[(kind, f"{said} ({kind})") for kind, said in KINDS.items()],

@@ -179,6 +179,9 @@ def said_of(told: Told) -> Said:
 def _part(name: str, value: str) -> str:
     if name in ("reason", "rule") and (words := in_words(value)) != value:
         return words
+    if name in ("dimension", "breaker", "interrupt"):
+        # What it is stands in the event's own words already.
+        return "cost" if value == "cost_usd" else value.replace("_", " ")
     if name == "passed":
         return "spent: what is left goes to the cheaper model" if value == "True" else "not spent any more"
     return f"{name.replace('_', ' ')} {value}"

@@ -13,7 +13,7 @@ from orchestrator.core.workspace import LARGEST_FILE, MOST_FILES, Tree, differin
 from tests.proves import proves
 
 TEXT = some.text(alphabet="ab\n\r+- @\\é", max_size=60)
-FILES = some.dictionaries(some.sampled_from(["a.txt", "b/c.py", "b/d", "é.md"]), TEXT, max_size=4)
+FILES = some.dictionaries(some.sampled_from(["a.txt", "b/c.py", "b/d", "é.txt"]), TEXT, max_size=4)
 
 
 @proves("R-TOOL-19", part="path jail")
@@ -42,7 +42,7 @@ def test_a_name_that_leads_elsewhere_is_none(path: str) -> None:
         "src/app.py",
         ".github/ci.yml",
         "a b (1).txt",
-        "résumé.md",
+        "résumé.txt",
         "données/été.csv",
         "日本語.txt",
         "a..b",
@@ -57,7 +57,7 @@ def test_an_ordinary_name_is_taken_as_it_is(path: str) -> None:
 @pytest.mark.parametrize(
     ("first", "second"),
     [
-        ("Readme.md", "README.MD"), ("a/b", "A/b"), ("straße", "STRASSE"), ("paypal.py", "pаypal.py"),
+        ("Readme.txt", "README.TXT"), ("a/b", "A/b"), ("straße", "STRASSE"), ("paypal.py", "pаypal.py"),
         ("scope", "ѕсоре"), ("resume", "résumé"), ("a", "a/b"), ("A", "a/b"), ("a/b", "a/b/c/d"),
     ],
 )  # fmt: skip

@@ -12,7 +12,7 @@ from tests.doubles.desk_server import CHANGES, READS, DeskServer
 from tests.doubles.http_server import Reply, Seen
 from tests.doubles.openai_server import Call, OpenAIServer, calls, said
 from tests.factories.foreign import onwards
-from tests.factories.injections import Task, injected
+from tests.factories.injections import Task, Wanted, injected
 from tests.factories.servers import admit, connect, let_in
 from tests.factories.world import World
 
@@ -53,9 +53,9 @@ def page_of(number: int) -> str:
 
 def script_of(task: Task, page: str, mode: Mode) -> tuple[tuple[Call, ...], ...]:
     """What the model asks for, reply by reply."""
-    wrong, right = list(task.wrong), list(task.right)
-    first = [one for one in wrong if one[0] not in READS] if mode == "hostile" else []
-    turns = [first, [("read_page", {"name": page})], wrong if mode != "honest" else [], right]
+    first = tuple(one for one in task.wrong if one[0] not in READS) if mode == "hostile" else ()
+    reading: tuple[Wanted, ...] = (("read_page", {"name": page}),)
+    turns = (first, reading, task.wrong if mode != "honest" else (), task.right)
     return tuple(
         tuple(Call(f"desk_{tool}", dict(held), f"c{turn}_{n}") for n, (tool, held) in enumerate(asked))
         for turn, asked in enumerate(turns)

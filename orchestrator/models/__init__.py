@@ -12,6 +12,7 @@ from orchestrator.models.catalogue import (
 from orchestrator.models.circuit import CircuitRow
 from orchestrator.models.claim import ConflictClaim
 from orchestrator.models.expectation import Expectation
+from orchestrator.models.memory import MemoryProposal, MemoryVerdict
 from orchestrator.models.outside import CorpusDocument, CorpusPassage, MailDraft, Outside
 from orchestrator.models.policy import PolicyProposal, PolicyVersion
 from orchestrator.models.run import Dispatch, Intent, ManifestRow, Run, RunSignal, SignalReceipt
@@ -33,6 +34,8 @@ __all__ = [
     "Intent",
     "MailDraft",
     "ManifestRow",
+    "MemoryProposal",
+    "MemoryVerdict",
     "Outside",
     "PinSet",
     "PolicyProposal",

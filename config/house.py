@@ -12,7 +12,7 @@ from typing import IO
 
 from django.core.management import get_commands
 
-from config import plan
+from config import company, plan
 from config.children import MIGRATE, Command, make_folder
 from config.embedded import EmbeddedPostgres, EmbeddedValkey
 from config.env import SERVERS_FILE, Given, clear, data_dir
@@ -34,6 +34,7 @@ class House:
         self.data = data_dir()
         self.environment: dict[str, str] = {}
         self.owner_url: str | None = None
+        self.postgres: EmbeddedPostgres | None = None
         self._seeded = False
         self._lock: IO[str] | None = None
 
@@ -64,6 +65,7 @@ class House:
             self._write_down,
             self._seed,
             *self._demo(),
+            *self._books(),
             plan.web(given.host, given.port, environment),
             plan.worker(self.data, environment, threads=threads, drain=drain),
             plan.beat(self.data, environment),
@@ -74,7 +76,7 @@ class House:
             self.owner_url = clear(self.given.database_owner_url)
             self.environment["DATABASE_URL"] = url
             return self._reach("the database of DATABASE_URL", lambda: plan.database_answers(url))
-        postgres = EmbeddedPostgres(self.data)
+        self.postgres = postgres = EmbeddedPostgres(self.data)
         self.owner_url = postgres.url("interlock_owner")
         self.environment |= {"DATABASE_URL": postgres.url("interlock_app"), "INTERLOCK_EMBEDDED": "1"}
         before, after = postgres.prepare, postgres.ensure_roles
@@ -101,6 +103,14 @@ class House:
             return []
         url = self.environment["INTERLOCK_DEMO_URL"]
         return [plan.demo_company(url, self.data / "demo", self.environment)]
+
+    def _books(self) -> list[Step]:
+        """The demo company's books, for the tools that ask databases; none where the operator names some."""
+        if self.postgres is None or self.given.demo_url or self.given.databases or not find_spec("demo"):
+            return []
+        postgres, passwords = self.postgres, company.fresh_passwords()
+        self.environment["INTERLOCK_DATABASES"] = company.addresses(postgres, passwords)
+        return [lambda: company.furnish(postgres, passwords)]
 
     def _furnish(self) -> None:
         """The environment of every child: what was given, and ours. The owner's address is not in it."""

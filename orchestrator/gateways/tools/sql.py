@@ -227,7 +227,9 @@ def _way(context: ToolContext, source: str, role: Role) -> _Way:
         return _operators(named[source], source, role)
     secret = getattr(found, role) if found is not None else ""
     if found is None or not secret or context.tenant is None:
-        raise _refused(f"there is no database {source} with a {role} here", sent=False)
+        known = sorted({*(one.name for one in databases().databases), *named})
+        there_are = f"; there are {', '.join(known)}" if known else ""
+        raise _refused(f"there is no database {source} with a {role} here{there_are}", sent=False)
     try:
         user, _, password = reveal(context.tenant, secret, found.origin).partition(":")
     except SecretUnusable as unusable:

@@ -24,9 +24,10 @@ from orchestrator.actions.webhooks import (
     try_webhook,
     turn_on,
 )
+from orchestrator.core.egress import Leave
 from orchestrator.core.errors import EgressRefused, NameTaken, WebhookOff
 from orchestrator.core.webhooks import OVERLAP, TRIES
-from orchestrator.gateways.webhooks import Sent
+from orchestrator.gateways.webhooks import Sending, Sent, send
 from tenancy.clock import database_now
 from tenancy.context import raw_cursor, tenant
 from tenancy.core.errors import InvalidInput, NotFound, SecretUnusable
@@ -36,6 +37,7 @@ from tenancy.news import tell
 from tests.conftest import House
 from tests.doubles.webhook_receiver import Receiver
 from tests.doubles.webhook_receiver import receiver as receiver
+from tests.factories.budgets import NOON
 from tests.factories.webhooks import as_it_is, connect_hook, half_spent, log_of, make_due
 from tests.factories.world import make_world
 from tests.proves import proves
@@ -144,6 +146,15 @@ def test_what_a_dead_sender_had_in_hand_is_sent_again(house: House, receiver: Re
     note_try(lost, Sent(status=500))
     (one,) = log_of(house.tenant.id, made.webhook)
     assert (one.row.state, [a.number for a in one.attempts]) == ("delivered", [1, 2])
+
+
+async def test_whatever_breaks_while_sending_is_a_try_that_failed() -> None:
+    leave = Leave(origins=("https://hooks.example",))
+    broken = Sending(
+        id="1", url="https://hooks.example", body=b"{}", at=NOON, leave=leave, secrets=("whsec_",)
+    )
+    sent = await send(broken)
+    assert (sent.status, sent.error.partition(":")[0]) == (None, "EmptyWebhookSecretError")
 
 
 @proves("W3", part="a redirect is not followed")

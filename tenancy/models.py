@@ -145,7 +145,11 @@ class IdempotencyKey(TenantOwned):
 
 
 class Secret(TenantOwned):
-    """A sealed secret for one origin (R-SEC-4). Replaced, never edited; `sealed` is nobody's to show."""
+    """A sealed secret for one origin (R-SEC-4). Replaced, never edited; `sealed` is nobody's to show.
+
+    One that `expires_at` some time may say where a new one is had: `renews_at` is the address of a token
+    endpoint, `renewal` what it is asked with, sealed as well (R-TOOL-13).
+    """
 
     name = models.CharField(max_length=64)
     origin = models.CharField(max_length=300)
@@ -153,6 +157,9 @@ class Secret(TenantOwned):
     created_by = models.UUIDField(null=True)
     created_at = models.DateTimeField()
     revoked_at = models.DateTimeField(null=True)
+    expires_at = models.DateTimeField(null=True)
+    renews_at = models.CharField(max_length=2_000, blank=True, default="")
+    renewal = models.BinaryField(default=b"")
 
     class Meta(TenantOwned.Meta):
         constraints: ClassVar[list[models.BaseConstraint]] = [

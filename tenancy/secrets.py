@@ -6,9 +6,13 @@ to; and `unsealed`, for secrets of ours that only sign and never leave the house
 
 import base64
 import re
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
 from functools import lru_cache
+from typing import NamedTuple
 from uuid import UUID
 
+import orjson
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
@@ -24,8 +28,36 @@ NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 LONGEST = 8_192
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Renewal:
+    """Where a new secret is had once one has expired: an OAuth 2 token endpoint and what it is asked with,
+    the client's own credentials or, where there is one, a refresh token."""
+
+    url: str
+    client_id: str
+    client_secret: str
+    refresh_token: str = ""
+    scope: str = ""
+
+
+class Credential(NamedTuple):
+    """A secret as it is about to be sent; `expired` where it does not last any more."""
+
+    value: str
+    expired: bool
+    renewal: Renewal | None
+
+
 def keep_secret(
-    tenant_id: UUID, name: str, value: str, *, origin: str, by: UUID | None, reason: str = ""
+    tenant_id: UUID,
+    name: str,
+    value: str,
+    *,
+    origin: str,
+    by: UUID | None,
+    reason: str = "",
+    expires_at: datetime | None = None,
+    renewal: Renewal | None = None,
 ) -> Secret:
     """Keep a secret for one origin; the same name again replaces it. Joins or opens the tenant's transaction.
 
@@ -36,10 +68,12 @@ def keep_secret(
         now = database_now()
         before = Secret.objects.filter(name=name, revoked_at=None).first()
         if before is not None:
-            Secret.objects.filter(id=before.id).update(revoked_at=now, sealed=b"")
+            Secret.objects.filter(id=before.id).update(revoked_at=now, sealed=b"", renewal=b"")
         made = Secret.objects.create(
             tenant_id=tenant_id, name=name, origin=origin, created_by=by, created_at=now,
-            sealed=sealed(tenant_id, origin, value),
+            sealed=sealed(tenant_id, origin, value), expires_at=expires_at,
+            renews_at=renewal.url if renewal is not None else "",
+            renewal=_sealed_renewal(tenant_id, renewal) if renewal is not None else b"",
         )  # fmt: skip
         was = {"origin": before.origin} if before is not None else {}
         audit(
@@ -55,7 +89,7 @@ def revoke_secret(tenant_id: UUID, name: str, *, by: UUID | None, reason: str = 
         held = Secret.objects.filter(name=name, revoked_at=None).first()
         if held is None:
             raise NotFound
-        Secret.objects.filter(id=held.id).update(revoked_at=database_now(), sealed=b"")
+        Secret.objects.filter(id=held.id).update(revoked_at=database_now(), sealed=b"", renewal=b"")
         audit(
             tenant_id, by, verb="secret.revoke", object=f"secret:{name}", before={"origin": held.origin},
             after={"revoked": True}, reason=reason,
@@ -65,7 +99,7 @@ def revoke_secret(tenant_id: UUID, name: str, *, by: UUID | None, reason: str = 
 def secrets_of(tenant_id: UUID) -> list[Secret]:
     """The names and origins of what is kept, by name; never a value."""
     with tenant(tenant_id):
-        return list(Secret.objects.filter(revoked_at=None).defer("sealed").order_by("name"))
+        return list(Secret.objects.filter(revoked_at=None).defer("sealed", "renewal").order_by("name"))
 
 
 def reveal(tenant_id: UUID, name: str, origin: str) -> str:
@@ -76,7 +110,34 @@ def reveal(tenant_id: UUID, name: str, origin: str) -> str:
             raise SecretUnusable(name=name, detail="there is none of this name")
         if held.origin != origin:
             raise SecretUnusable(name=name, detail=f"it is kept for {held.origin} alone")
+        if held.expires_at is not None and held.expires_at <= database_now():
+            raise SecretUnusable(name=name, detail="it has expired; keep it anew")
         return unsealed(tenant_id, origin, bytes(held.sealed), name=name)
+
+
+def credential(tenant_id: UUID, name: str, origin: str, *, lasting: timedelta) -> Credential:
+    """The value for a call to `origin` that takes up to `lasting`, and how a new one is had. Raises
+    SecretUnusable."""
+    with tenant(tenant_id):
+        held = Secret.objects.filter(name=name, revoked_at=None).first()
+        if held is None or held.expires_at is None:
+            return Credential(reveal(tenant_id, name, origin), False, None)
+        if held.origin != origin:
+            raise SecretUnusable(name=name, detail=f"it is kept for {held.origin} alone")
+        expired = held.expires_at <= database_now() + lasting
+        value = unsealed(tenant_id, origin, bytes(held.sealed), name=name)
+        return Credential(value, expired, _renewal(tenant_id, held))
+
+
+def _sealed_renewal(tenant_id: UUID, renewal: Renewal) -> bytes:
+    return sealed(tenant_id, f"renewal {renewal.url}", orjson.dumps(asdict(renewal)).decode())
+
+
+def _renewal(tenant_id: UUID, held: Secret) -> Renewal | None:
+    if not held.renews_at:
+        return None
+    opened = unsealed(tenant_id, f"renewal {held.renews_at}", bytes(held.renewal), name=held.name)
+    return Renewal(**orjson.loads(opened))
 
 
 def sealed(tenant_id: UUID, place: str, value: str) -> bytes:

@@ -1,21 +1,27 @@
 """Where a run's remote tools are at the moment of a call, under the tenant's rows (R-TOOL-20, R-TOOL-21)."""
 
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 from django.db import Error
 
 from orchestrator.actions.servers import note_drift
+from orchestrator.core.egress import target_of
 from orchestrator.core.tool import Remote, ToolSpec
 from orchestrator.core.tool_definition import Drift
 from orchestrator.gateways.tools.http import CallFailed
 from orchestrator.gateways.tools.registry import Tool
-from orchestrator.gateways.tools.remote import request_tool, server_tool
+from orchestrator.gateways.tools.remote import NO_SECRET, Sealed, request_tool, server_tool
+from orchestrator.gateways.tools.renewing import Renewed, ask_token
 from orchestrator.models import ServerTool
 from orchestrator.queries.servers import leave_for, place_of_server, server_of
+from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.errors import NotFound, SecretUnusable
-from tenancy.secrets import reveal
+from tenancy.secrets import Renewal, credential, keep_secret
 
 
 class TenantRemotes:
@@ -53,8 +59,32 @@ class TenantRemotes:
     def _request(self, spec: ToolSpec, remote: Remote) -> Tool[Any, Any]:
         assert remote.request is not None
         name = remote.request.secret
-        secret = reveal(self._tenant, name, remote.origin) if name else ""
+        secret = self._secret(spec, name, remote.origin) if name else NO_SECRET
         return request_tool(spec, leave_for(remote.origin), secret)
+
+    def _secret(self, spec: ToolSpec, name: str, origin: str) -> Sealed:
+        """The secret of a request that takes as long as the tool may."""
+        lasting = timedelta(milliseconds=spec.timeout_ms)
+        found = credential(self._tenant, name, origin, lasting=lasting)
+        renewal = found.renewal
+        if renewal is None:
+            return Sealed(value=found.value, expired=found.expired)
+        leave = leave_for(target_of(renewal.url).origin)
+
+        async def renew() -> str:
+            fresh = await ask_token(renewal, leave)
+            await asyncio.to_thread(self._renewed, name, origin, renewal, fresh)
+            return fresh.value
+
+        return Sealed(value=found.value, expired=found.expired, renew=renew)
+
+    def _renewed(self, name: str, origin: str, renewal: Renewal, fresh: Renewed) -> None:
+        """Keep what the token endpoint gave; whoever else renewed it meanwhile is replaced."""
+        keep_secret(
+            self._tenant, name, fresh.value, origin=origin, by=None, reason="It had expired and was renewed.",
+            expires_at=database_now() + timedelta(seconds=fresh.seconds),
+            renewal=replace(renewal, refresh_token=fresh.refresh_token),
+        )  # fmt: skip
 
     def _changed(self, drift: Drift) -> None:
         note_drift(self._tenant, drift)

@@ -105,10 +105,25 @@ class SecretRow(serializers.Serializer[Any]):
     name = serializers.CharField()
     origin = serializers.CharField()
     created_at = serializers.DateTimeField()
+    expires_at = serializers.DateTimeField(allow_null=True)
+    renews_at = serializers.CharField(allow_blank=True)
+
+
+class RenewalBody(Exact):
+    """Where a new secret is had: an OAuth 2 token endpoint, and what it is asked with."""
+
+    url = Text(max_length=2_000)
+    client_id = Text(max_length=500)
+    client_secret = Text(max_length=4_000, trim_whitespace=False)
+    refresh_token = Text(max_length=4_000, required=False, allow_blank=True, default="")
+    scope = Text(max_length=500, required=False, allow_blank=True, default="")
 
 
 class SecretBody(Exact):
-    """A secret to keep."""
+    """A secret to keep. One that expires may say where a new one is had."""
+
+    expires_at = serializers.DateTimeField(required=False, allow_null=True, default=None)
+    renewal = RenewalBody(required=False, allow_null=True, default=None)
 
     name = Text(max_length=64)
     value = Text(max_length=8_192, trim_whitespace=False)

@@ -6,6 +6,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from orchestrator.actions.credentials import keep_credential
 from orchestrator.actions.http_tools import declare_http_tool
 from orchestrator.actions.places import set_places
 from orchestrator.actions.servers import (
@@ -48,7 +49,7 @@ from tenancy.core.roles import Scope
 from tenancy.doors import caller, expected_tag, key_of, post_once
 from tenancy.idempotency import Answer
 from tenancy.permissions import requires
-from tenancy.secrets import keep_secret, revoke_secret, secrets_of
+from tenancy.secrets import Renewal, revoke_secret, secrets_of
 from tenancy.shapes import asked, known, page_of
 
 
@@ -207,9 +208,10 @@ class Secrets(ByScope):
         # Twice is as once, and no digest of a secret is kept beside it: the key is read and not claimed.
         key_of(request)
         body, who = asked(SecretBody, request.data), caller(request)
-        made = keep_secret(
+        renewal = Renewal(**body["renewal"]) if body["renewal"] is not None else None
+        made = keep_credential(
             who.tenant, body["name"], body["value"], origin=body["origin"], by=who.principal,
-            reason=body["reason"],
+            reason=body["reason"], expires_at=body["expires_at"], renewal=renewal,
         )  # fmt: skip
         return Response(_secret(made), status=201)
 
@@ -261,4 +263,8 @@ def _places(now: PlacesNow) -> Response:
 
 
 def _secret(one: Any) -> dict[str, Any]:
-    return {"name": one.name, "origin": one.origin, "created_at": stamp(one.created_at)}
+    return {
+        "name": one.name, "origin": one.origin, "created_at": stamp(one.created_at),
+        "expires_at": stamp(one.expires_at) if one.expires_at is not None else None,
+        "renews_at": one.renews_at,
+    }  # fmt: skip

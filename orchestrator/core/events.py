@@ -83,7 +83,7 @@ class ToolAnswered(Happening):
 
 class ToolFailed(Happening):
     """No usable result. `error`: timeout, refused, crashed, malformed, unreachable, circuit_open,
-    rate_limited, refused_by_wall.
+    rate_limited, refused_by_wall, unauthorized, credential_expired.
 
     `sent` False means that the call surely did not reach the tool.
     """

@@ -29,9 +29,17 @@ from orchestrator.core.state import Call, State
 from orchestrator.core.step import Step, View, interrupted, say
 from orchestrator.core.value import Value, without
 from traces.core.chain import Said
-from traces.core.events import ApprovalExpired, BreakerTripped, CallObserved, CallRecovered, RetryScheduled
+from traces.core.events import (
+    ApprovalExpired,
+    BreakerTripped,
+    CallObserved,
+    CallRecovered,
+    RetryScheduled,
+    RunPaused,
+)
 from traces.core.phases import Phase
 
+EXPIRY_SINCE = 3
 SETTLED = ("observed", "failed")
 
 
@@ -99,6 +107,12 @@ class CaptureObservation(Plain):
             # effect None marks a call that waits for its next attempt.
             waiting = call.evolve(effect=None, error=event.error, observation=event.detail)
             return self._go_on(view, self._with(view.state, waiting), said, event.retry_after_ms)
+        if _expired(view, call, event.error):
+            # Nothing was done: whoever renews the secret resumes the run, and the call is made then.
+            waiting = call.evolve(effect=None, error=event.error, observation=event.detail)
+            why = RunPaused(reason=f"{event.error}:{call.tool}", by="interlock")
+            state = self._with(view.state, waiting).evolve(paused=True)
+            return self._go_on(view, state, (*said, say(Phase.TERMINATION_CHECK, why)))
         if event.transient and call.attempt > 1:
             tripped = BreakerTripped(
                 breaker="retry_storm",
@@ -199,6 +213,15 @@ class CaptureObservation(Plain):
 
     def _said(self, body: CallObserved | CallRecovered | RetryScheduled) -> Said:
         return say(Phase.OBSERVATION_GROUNDING, body)
+
+
+def _expired(view: View, call: Call, error: str) -> bool:
+    """Whether a call failed because a credential has run out: it says so, or the tool was let in before in
+    this run (R-TOOL-13)."""
+    if view.manifest.core_version < EXPIRY_SINCE or view.state.halting is not None:
+        return False
+    before = any(fact.tool == call.tool for fact in view.state.facts.values())
+    return error == "credential_expired" or (error == "unauthorized" and before)
 
 
 def _waits(call: Call) -> bool:

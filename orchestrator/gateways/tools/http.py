@@ -228,6 +228,8 @@ def _judged(answer: Answer[Any], response: httpx2.Response) -> Answer[Any]:
         raise CallFailed(
             "crashed", sent=True, transient=True, detail=answer.body, retry_after_ms=retry_after(response)
         )
+    if answer.status in (401, 403):
+        raise CallFailed("unauthorized", sent=True, detail=answer.body)
     late = answer.status in (408, 425, 429)
     wish = retry_after(response) if late else None
     raise CallFailed("refused", sent=True, transient=late, detail=answer.body, retry_after_ms=wish)

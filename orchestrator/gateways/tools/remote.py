@@ -6,6 +6,7 @@ next one.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import httpx2
@@ -31,6 +32,19 @@ from orchestrator.gateways.tools.http import (
 from orchestrator.gateways.tools.registry import Tool
 
 Changed = Callable[[Drift], None]
+Renew = Callable[[], Awaitable[str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sealed:
+    """The secret of one request: its value, whether it lasts long enough, and how a new one is had."""
+
+    value: str = ""
+    expired: bool = False
+    renew: Renew | None = None
+
+
+NO_SECRET = Sealed()
 
 
 class Given(BaseModel):
@@ -84,7 +98,7 @@ def server_tool(spec: ToolSpec, place: mcp.Place, changed: Changed) -> RemoteToo
 
 
 def request_tool(
-    spec: ToolSpec, leave: Leave, secret: str, *, resolver: Resolver = system_resolver
+    spec: ToolSpec, leave: Leave, secret: Sealed, *, resolver: Resolver = system_resolver
 ) -> RemoteTool:
     """A tool that is one HTTP request."""
     remote = spec.remote
@@ -98,7 +112,7 @@ def request_tool(
         except DefinitionRefused as refused:
             detail = str(refused.data["detail"]).encode("utf-8", "backslashreplace")
             raise CallFailed("refused", sent=False, detail=detail) from None
-        return await _sent(prepared, request, context, leave, secret, resolver)
+        return await _authorized(prepared, request, context, leave, secret, resolver)
 
     async def look_up(context: ToolContext, _values: Any) -> Answer[Any] | None:
         assert remote.lookup is not None
@@ -108,9 +122,30 @@ def request_tool(
             query={name: name for name in asked if f"{{{name}}}" not in remote.lookup.path},
         )  # fmt: skip
         prepared = prepare(reading, asked, context.key)
-        return _found(remote.lookup, await _sent(prepared, reading, context, leave, secret, resolver))
+        return _found(remote.lookup, await _authorized(prepared, reading, context, leave, secret, resolver))
 
     return RemoteTool(spec, function, look_up if remote.lookup is not None else None)
+
+
+async def _authorized(
+    prepared: Prepared,
+    request: HttpRequest,
+    context: ToolContext,
+    leave: Leave,
+    secret: Sealed,
+    resolver: Resolver,
+) -> Answer[Any]:
+    """Send under a secret that lasts; one that is turned away is renewed and the request sent once more, for
+    whoever turns a request away has not done it (R-TOOL-13)."""
+    if secret.expired and secret.renew is None:
+        raise CallFailed("credential_expired", sent=False, detail=b"its secret lasts no longer")
+    value = await secret.renew() if secret.expired and secret.renew is not None else secret.value
+    try:
+        return await _sent(prepared, request, context, leave, value, resolver)
+    except CallFailed as failure:
+        if failure.error != "unauthorized" or secret.renew is None or value != secret.value:
+            raise
+    return await _sent(prepared, request, context, leave, await secret.renew(), resolver)
 
 
 async def _sent(

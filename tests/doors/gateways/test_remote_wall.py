@@ -21,7 +21,7 @@ from orchestrator.gateways.tools.dispatcher import ToolGateway
 from orchestrator.gateways.tools.http import CallFailed
 from orchestrator.gateways.tools.mcp import Place, look
 from orchestrator.gateways.tools.registry import Tool, shipped_tools
-from orchestrator.gateways.tools.remote import request_tool, server_tool
+from orchestrator.gateways.tools.remote import NO_SECRET, request_tool, server_tool
 from tests.doors.gateways.effects import SALT, ScriptedPermit, call_tool, read
 from tests.doubles.company import Company
 from tests.doubles.http_server import Reply, ScriptedServer, Seen
@@ -113,7 +113,7 @@ def test_a_service_hears_nothing_of_a_request_that_the_wall_refuses(loop: Effect
             "request": {"method": "POST", "url": f"{service.origin}/notes", "body": "rest"},
         })  # fmt: skip
         leave = Leave(origins=(service.origin,), private=(place,))
-        tool, body = request_tool(declared(declaration), leave, ""), canonical_outside(NOTE)
+        tool, body = request_tool(declared(declaration), leave, NO_SECRET), canonical_outside(NOTE)
         effect, tools = effect_of(tool.spec, body), ToolGateway()
         lying = ScriptedPermit(reason="reservation")
         told = read(tools.start(loop, effect, body, tool.spec, SALT, lying, remotes=One(tool)).result(9))

@@ -1,0 +1,43 @@
+"""Keeping a secret that expires, and where a new one is had (R-TOOL-13)."""
+
+from datetime import datetime
+from uuid import UUID
+
+from orchestrator.core.egress import target_of
+from orchestrator.gateways.tools.egress import look_before_saving
+from orchestrator.queries.servers import leave_for
+from tenancy.clock import database_now
+from tenancy.context import tenant
+from tenancy.core.errors import InvalidInput
+from tenancy.models import Secret
+from tenancy.secrets import Renewal, keep_secret
+
+
+def keep_credential(
+    tenant_id: UUID,
+    name: str,
+    value: str,
+    *,
+    origin: str,
+    by: UUID | None,
+    reason: str,
+    expires_at: datetime | None = None,
+    renewal: Renewal | None = None,
+) -> Secret:
+    """Keep a secret, with its life where it has one. The token endpoint is judged like any way out. Raises
+    InvalidInput, EgressRefused."""
+    with tenant(tenant_id):
+        if expires_at is not None and expires_at <= database_now():
+            raise _invalid("/expires_at", "It has passed already.")
+        if renewal is not None and expires_at is None:
+            raise _invalid("/expires_at", "What never expires is never renewed: say when this one does.")
+        leave = leave_for(target_of(renewal.url).origin) if renewal is not None else None
+    if renewal is not None and leave is not None:
+        look_before_saving(renewal.url, leave)
+    return keep_secret(
+        tenant_id, name, value, origin=origin, by=by, reason=reason, expires_at=expires_at, renewal=renewal
+    )
+
+
+def _invalid(pointer: str, detail: str) -> InvalidInput:
+    return InvalidInput(errors=[{"pointer": pointer, "code": "invalid", "detail": detail}])

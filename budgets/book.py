@@ -19,7 +19,7 @@ from budgets.core.vector import ZERO
 
 Row = Sequence[Any]
 _RUN: Final = """
-SELECT 'run' AS what, a.id, NULL::uuid AS day, NULL::uuid AS month, NULL::timestamptz AS starts,
+SELECT 'run' AS what, a.id, a.parent_id AS day, NULL::uuid AS month, NULL::timestamptz AS starts,
        NULL::timestamptz AS ends, NULL::numeric AS lim, NULL::numeric AS used, NULL::numeric AS reserved,
        NULL::numeric AS held, (a.closed_at IS NOT NULL)::text AS word
   FROM budgets_account a WHERE a.id = %(run)s AND a.kind = 'run'
@@ -50,7 +50,7 @@ HEADROOM: Final = _RUN + _LINES
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Book:
     """A run's account at the start of a commit. `windows` is None before the tenant's first spending of the
-    day.
+    day; `parent` is the account that a lane draws on, which holds the tenant's money for it.
 
     Valid for as long as the reader holds the run (its row or its account is locked): one writer per run.
     """
@@ -59,6 +59,7 @@ class Book:
     closed: bool
     tranches: tuple[Tranche, ...]
     windows: Windows | None
+    parent: UUID | None = None
 
     def tenant_cost(self, at: datetime) -> Decimal | None:
         """What the run may still reserve of its tenant's ceilings at `at`, in US$: the rest of its own
@@ -66,7 +67,7 @@ class Book:
 
         None: no ceiling (or the day's account is yet to be opened).
         """
-        if self.windows is None:
+        if self.windows is None or self.parent is not None:
             return None
         lefts = [left for left in (self.windows.day_left, self.windows.month_left) if left is not None]
         if not lefts:
@@ -95,19 +96,20 @@ def parameters(tenant_id: UUID, run_id: UUID, at: datetime | None = None) -> dic
 def read_book(run_id: UUID, rows: Sequence[Row]) -> Book | None:
     """The book from the rows of `BOOK`; None where the run has no account."""
     closed: bool | None = None
+    parent: UUID | None = None
     tranches: list[Tranche] = []
     windows: dict[str, Row] = {}
     for row in rows:
         match row[0]:
             case "run":
-                closed = row[10] == "true"
+                closed, parent = row[10] == "true", row[2]
             case "tranche":
                 tranches.append(_tranche(row))
             case "tenant_day" | "tenant_month":
                 windows[row[0]] = row
     if closed is None:
         return None
-    return Book(run=run_id, closed=closed, tranches=tuple(tranches), windows=_windows(windows))
+    return Book(run=run_id, closed=closed, tranches=tuple(tranches), windows=_windows(windows), parent=parent)
 
 
 def read_headroom(run_id: UUID, rows: Sequence[Row], at: datetime) -> Headroom | None:

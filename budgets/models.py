@@ -22,7 +22,7 @@ class Amount(models.DecimalField):  # type: ignore[type-arg]
 
 class Account(TenantOwned):
     """Whose budget it is: a run's, or the tenant's for one day or month of its time zone. A run's account has
-    its id."""
+    its id; a lane's names its parent's, on which all that it may spend is reserved."""
 
     class Kind(models.TextChoices):
         """The links of the chain, from the run up; their alphabetical order is the order of locking."""
@@ -33,6 +33,7 @@ class Account(TenantOwned):
 
     kind = models.CharField(max_length=12, choices=Kind.choices)
     run_id = models.UUIDField(null=True)
+    parent_id = models.UUIDField(null=True)
     window_start = models.DateTimeField(null=True)
     window_end = models.DateTimeField(null=True)
     currency = models.CharField(max_length=3, default="USD")
@@ -54,6 +55,9 @@ class Account(TenantOwned):
                     window_start__lt=F("window_end"),
                     closed_at=None,
                 ),
+            ),
+            models.CheckConstraint(
+                name="budgets_account_lane_of_a_run", condition=Q(parent_id=None) | Q(kind="run")
             ),
         ]
 

@@ -21,8 +21,8 @@ from tenancy.ids import fresh_id
 
 _OPEN: Final = """
 WITH opened AS (
-  INSERT INTO budgets_account (id, tenant_id, kind, run_id, currency, opened_at)
-  VALUES (%(run)s, %(tenant)s, 'run', %(run)s, 'USD', %(at)s) RETURNING id)
+  INSERT INTO budgets_account (id, tenant_id, kind, run_id, parent_id, currency, opened_at)
+  VALUES (%(run)s, %(tenant)s, 'run', %(run)s, %(parent)s, 'USD', %(at)s) RETURNING id)
 INSERT INTO budgets_line (id, tenant_id, account_id, dimension, "limit", used, reserved)
 SELECT w.id, %(tenant)s, opened.id, w.dimension, w.lim, 0, 0
   FROM opened,
@@ -60,10 +60,19 @@ def open_run_account(
     cursor = cursor or raw_cursor()
     ceiling = newest_ceilings(tenant_id, cursor).per_run_usd
     held = Vector.of(limits).tightened(Vector.of({COST: ceiling}))
+    open_account(tenant_id, run_id, held, at, cursor)
+    return held
+
+
+def open_account(
+    tenant_id: UUID, run_id: UUID, held: Vector, at: datetime, cursor: Cursor, *, parent: UUID | None = None
+) -> None:
+    """Open an account with a line per dimension, and the entry that says so. Joins the transaction."""
     cursor.execute(
         _OPEN,
         {
             "run": run_id,
+            "parent": parent,
             "tenant": tenant_id,
             "at": at,
             "ids": [fresh_id() for _ in Dimension],
@@ -74,7 +83,6 @@ def open_run_account(
     sheet = Sheet(tenant=tenant_id, run=run_id, at=at)
     sheet.entry(Draft(cause=Cause.OPEN, effect_id=None, limit=held), run_id)
     sheet.send(cursor)
-    return held
 
 
 def extend(

@@ -173,7 +173,8 @@ def queue_post(
         sheet.line(run_id, dimension, change.used, change.reserved, change.check)
     homes: dict[str, UUID | None] = {}
     squarings: list[Squaring] = []
-    if plan.money or plan.wanted or rest:
+    # A lane's money is held of its tenant by its parent: held here too, it would be held twice.
+    if book.parent is None and (plan.money or plan.wanted or rest):
         homes = _origins(tenant_id, book, plan, cursor)
         drawn = drawing(plan, book.tranches, at, homes)
         over = book.windows is not None and book.windows.over

@@ -9,6 +9,7 @@ from uuid import UUID
 from django.db import connection
 from psycopg import IsolationLevel
 
+from budgets.core.lanes import lane_effect
 from budgets.models import Account
 from budgets.verify import verify_ledger, verify_windows
 from orchestrator.models import Run
@@ -45,10 +46,12 @@ def prove_ledger(tenant_id: UUID, run_id: UUID | None = None) -> Proof:
 
 
 def in_flight(run_id: UUID) -> frozenset[str]:
-    """The effects that a run has begun and not ended, as its state says. Inside the tenant's context."""
+    """The effects that a run has begun and not ended, as its state says, and its lanes that are open. Inside
+    the tenant's context."""
     found = recall(run_id)
     state, _ = state_of(found.state, found.patches)
-    return frozenset(state.pending)
+    lanes = Account.objects.filter(parent_id=run_id, closed_at=None).values_list("id", flat=True)
+    return frozenset((*state.pending, *(lane_effect(lane.hex) for lane in lanes)))
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from traces.live.readers import Readers
 from traces.live.viewers import RESTART, Limits, Look, Viewer
 
 log = structlog.get_logger(__name__)
-Key = tuple[str, UUID, UUID]
+Key = tuple[Feed, UUID, UUID]
 RETRY_SECONDS = 2.0
 
 
@@ -129,7 +129,7 @@ class Hub:
     ) -> Viewer:
         """Follow a subject from a cursor on: frames for a program, or fragments for a page's `look`."""
         viewer = Viewer(after, look, self.limits)
-        key = (feed.items, tenant_id, subject)
+        key = (feed, tenant_id, subject)
         follower = self._followers.get(key)
         if follower is None:
             follower = Follower(feed, tenant_id, subject, self.reading, self.limits)
@@ -165,19 +165,19 @@ class Hub:
 
     def leave(self, feed: Feed, tenant_id: UUID, subject: UUID, viewer: Viewer) -> None:
         """Follow no more."""
-        follower = self._followers.get((feed.items, tenant_id, subject))
+        follower = self._followers.get((feed, tenant_id, subject))
         if follower is not None:
             follower.viewers.discard(viewer)
             follower.hint(0)
 
     def nudge(self, feed: Feed, tenant_id: UUID, subject: UUID) -> None:
         """Look now: a viewer went back to a cursor of its own."""
-        if (follower := self._followers.get((feed.items, tenant_id, subject))) is not None:
+        if (follower := self._followers.get((feed, tenant_id, subject))) is not None:
             follower.hint(0)
 
     def fresh(self, feed: Feed, tenant_id: UUID, subject: UUID) -> bool:
         """Whether the last look is recent enough to say that nothing happened."""
-        follower = self._followers.get((feed.items, tenant_id, subject))
+        follower = self._followers.get((feed, tenant_id, subject))
         now = asyncio.get_running_loop().time()
         return follower is not None and now - follower.read_at < self.limits.heartbeat + self.limits.fallback
 

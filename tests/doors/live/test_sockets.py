@@ -97,6 +97,30 @@ async def test_the_list_tells_of_a_new_run_and_of_its_end(
     assert follower.items[-1] == (await in_thread(lambda: reader.get("/runs").json()["results"]))[0]
 
 
+@proves("R-UI-1", part="live beside the list of runs")
+async def test_the_first_page_and_the_list_of_runs_are_followed_side_by_side(
+    site: Serving, house: House, world: World
+) -> None:
+    session = {"Origin": f"http://{site.base}", "Cookie": await in_thread(cookie, house)}
+    page: dict[str, Any] = {"after": "", "headers": session, "html": True}
+    async with (
+        following(site.base, "/ws/runs", **page) as runs,
+        following(site.base, "/ws/overview", **page) as overview,
+    ):
+        run = await in_thread(world.submit, "tool-loop", ASKED)
+        await runs.until(lambda f: any(f'id="run-{run}"' in one.get("html", "") for one in f.frames))
+        await overview.until(lambda f: any('<b class="num">1</b>' in one.get("html", "") for one in f.frames))
+    assert not any('id="run-' in one.get("html", "") for one in overview.frames)
+    assert not any("overview-needs" in one.get("html", "") for one in runs.frames)
+
+
+def cookie(house: House) -> str:
+    """The cookie of a session of the operator's."""
+    client = Client()
+    client.force_login(house.people.operator.person)
+    return f"sessionid={client.cookies['sessionid'].value}"
+
+
 @proves("R-API-5", part="the inbox, live")
 async def test_the_inbox_tells_of_a_request_and_of_its_decision(
     site: Serving, world: World, reader: Program

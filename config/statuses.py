@@ -80,6 +80,7 @@ STATUS: dict[str, int] = {
     "workspace-refused": 422,
     "diff-refused": 422,
     "workspace-moved": 409,
+    "memory-refused": 409,
     # config
     "store-unavailable": 503,
 }

@@ -7,7 +7,9 @@ from approvals.ports import register_runs as register_asking_runs
 from orchestrator.actions.drafts import keep_draft
 from orchestrator.actions.editing import judge_edit
 from orchestrator.actions.extending import judge_extension
+from orchestrator.actions.memory import propose_memory
 from orchestrator.gateways.tools.house import register_draft_keeper
+from orchestrator.gateways.tools.remembering import register_proposer
 from orchestrator.queries.asking import AskingRuns
 from orchestrator.queries.replays import replay_lines
 from orchestrator.queries.traced import TracedRuns
@@ -24,4 +26,5 @@ register_extension_check(judge_extension)
 register_asking_runs(AskingRuns())
 register_runs(TracedRuns())
 register_draft_keeper(keep_draft)
+register_proposer(propose_memory)
 register_verb("replay", Verb("run the recorded events through the core again", no_arguments, replay_lines))

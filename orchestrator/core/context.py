@@ -13,6 +13,7 @@ from orchestrator.core.boundary import Boundary
 from orchestrator.core.economy import notice
 from orchestrator.core.inputs import inputs
 from orchestrator.core.isolation import lacking, refused_apart
+from orchestrator.core.memory import refused_by_boundary
 from orchestrator.core.naming import named_by
 from orchestrator.core.profile import Role
 from orchestrator.core.state import Fact, Result, State
@@ -93,6 +94,8 @@ def _visible(view: View, boundary: Boundary, tool: ToolSpec) -> bool:
     if grant is None or not named or stopped or tool.name in view.headroom.open_circuits:
         return False
     if lacking(tool, view.headroom) is not None or refused_apart(tool, boundary) is not None:
+        return False
+    if refused_by_boundary(tool, boundary) is not None:
         return False
     allowed = view.risk_of(tool).rank <= min(grant.risk_ceiling.rank, boundary.risk_ceiling.rank)
     in_scope = all(scope in view.manifest.scopes for scope in tool.scopes)

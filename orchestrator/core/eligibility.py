@@ -13,6 +13,7 @@ from orchestrator.core.choosing import lesser, replacement
 from orchestrator.core.deeds import noted, undo_room
 from orchestrator.core.events import Headroom
 from orchestrator.core.isolation import lacking, refused_apart
+from orchestrator.core.memory import refused_by_boundary
 from orchestrator.core.naming import named_by
 from orchestrator.core.parsing import Arguments, Malformed, fits, parse
 from orchestrator.core.policy import Decision
@@ -281,6 +282,11 @@ def _in_boundary(chain: Chain) -> str | None:
     return None
 
 
+def _memory(chain: Chain) -> str | None:
+    assert chain.spec is not None
+    return refused_by_boundary(chain.spec, chain.view.pins.boundary)
+
+
 def _apart(chain: Chain) -> str | None:
     assert chain.spec is not None
     return refused_apart(chain.spec, chain.view.pins.boundary)
@@ -345,6 +351,7 @@ _RULES: tuple[tuple[str, Callable[[Chain], str | None]], ...] = (
     ("emergency_stop", _stopped),
     ("parser_drift", _not_drifted),
     ("boundary_allow_list", _in_boundary),
+    ("boundary_memory", _memory),
     ("boundary_sandbox", _apart),
     ("not_available", _here),
     ("principal_scopes", _in_scope),

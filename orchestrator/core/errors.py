@@ -163,3 +163,9 @@ class WorkspaceMoved(OrchestratorError):
     """The workspace is at {now}, and this was made for {base}; read it again."""
 
     code = "workspace-moved"
+
+
+class MemoryRefused(OrchestratorError):
+    """It is not remembered: {detail}."""
+
+    code = "memory-refused"

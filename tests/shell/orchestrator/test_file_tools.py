@@ -36,8 +36,8 @@ class Desk:
     """A run with files, and a gateway that calls tools for it."""
 
     def __init__(self, house: House) -> None:
-        world = make_world(house)
-        self.tenant, self.run = world.id, world.submit("tool-loop", "Mend the adder.")
+        self.world = make_world(house)
+        self.tenant, self.run = self.world.id, self.world.submit("tool-loop", "Mend the adder.")
         self.gateway = ToolGateway()
         with tenant(self.tenant):
             self.base = hand_in(self.tenant, self.run, FILES).digest

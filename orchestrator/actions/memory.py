@@ -1,0 +1,93 @@
+"""Memory: what a run proposes, and what somebody keeps of it (R-MEM-1, R-MEM-2)."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from hashlib import sha256
+from typing import Literal
+from uuid import UUID
+
+from orchestrator.core.errors import MemoryRefused
+from orchestrator.core.memory import LONGEST, MOST_EVIDENCE, SHORTEST, Kind, fault
+from orchestrator.models import MemoryProposal, MemoryVerdict
+from orchestrator.queries.memory import (
+    WAITING,
+    Remembered,
+    facts_of_run,
+    proposal_of,
+    proposed,
+    standing_of_run,
+)
+from tenancy.actions import audit
+from tenancy.clock import database_now
+from tenancy.context import raw_cursor, tenant
+
+Verdict = Literal["kept", "refused", "quarantined"]
+
+
+def propose_memory(
+    tenant_id: UUID, run: UUID, *, key: str, kind: Kind, text: str, facts: Sequence[str], days: int
+) -> MemoryProposal:
+    """Write down what a run proposes to remember, once a key. It is in no memory. Joins the caller's
+    transaction. Raises MemoryRefused for facts that the run has not committed."""
+    known = MemoryProposal.objects.filter(run_id=run, key=key).first()
+    if known is not None:
+        return known
+    names = list(dict.fromkeys(facts))
+    found = facts_of_run(run, names)
+    missing = [name for name in names if name not in found]
+    if missing or not names or len(names) > MOST_EVIDENCE:
+        detail = f"the run committed no fact {missing[0]}" if missing else "it rests on 1 to 10 facts"
+        raise MemoryRefused(detail=detail)
+    lasts = timedelta(days=days)
+    if not SHORTEST <= lasts <= LONGEST:
+        raise MemoryRefused(detail="what is remembered lasts 1 to 365 days")
+    at = database_now()
+    return MemoryProposal.objects.create(
+        tenant_id=tenant_id, run_id=run, key=key, kind=kind, text=text,
+        sha256=sha256(text.encode()).hexdigest(),
+        evidence=[found[name].model_dump() for name in names], expires_at=at + lasts, at=at,
+    )  # fmt: skip
+
+
+def judge_memory(
+    tenant_id: UUID, proposal: UUID | None, verdict: Verdict, *, by: UUID, reason: str
+) -> Remembered:
+    """Keep a proposal, refuse it, or put what was kept into quarantine. Outermost verb: owns the transaction.
+
+    Nothing is kept but through the gate, whoever asks. Raises NotFound, MemoryRefused.
+    """
+    with tenant(tenant_id):
+        raw_cursor().execute(
+            "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"memory:{tenant_id}",)
+        )
+        found, at = proposal_of(proposal), database_now()
+        _may(found, verdict)
+        if verdict == "kept":
+            why = fault(proposed(found), standing_of_run(found.row.run_id), at)
+            if why:
+                raise MemoryRefused(detail=why)
+        number = MemoryVerdict.objects.filter(proposal=found.row).count()
+        MemoryVerdict.objects.create(
+            tenant_id=tenant_id,
+            proposal=found.row,
+            number=number,
+            verdict=verdict,
+            reason=reason,
+            by=by,
+            at=at,
+        )
+        audit(
+            tenant_id, by, verb=f"memory.{verdict}", object=f"memory:{found.row.id}",
+            before={"verdict": found.verdict}, after={"verdict": verdict}, reason=reason,
+        )  # fmt: skip
+        return proposal_of(found.row.id)
+
+
+def _may(found: Remembered, verdict: Verdict) -> None:
+    """A proposal is decided once; what was kept may be put into quarantine, and kept again from there."""
+    may = {
+        WAITING: ("kept", "refused"), "kept": ("quarantined",),
+        "quarantined": ("kept", "refused"), "refused": (),
+    }  # fmt: skip
+    if verdict not in may[found.verdict]:
+        raise MemoryRefused(detail=f"it is {found.verdict}")

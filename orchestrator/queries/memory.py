@@ -1,0 +1,109 @@
+"""Reads of memory: what is kept now, what waits, and how a proposal's run stands. Inside the tenant's
+context."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import orjson
+from django.contrib.postgres.search import SearchQuery, SearchRank
+from django.db.models import F, OuterRef, QuerySet, Subquery
+
+from orchestrator.core.memory import Evidence, Proposed, Standing
+from orchestrator.core.terminal import Status
+from orchestrator.models import MemoryProposal, MemoryVerdict, Run
+from tenancy.core.errors import NotFound
+from traces.models import Event
+
+WAITING = "waiting"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remembered:
+    """A proposal and what was said of it last; `rank` is how well it fits what was looked for."""
+
+    row: MemoryProposal
+    verdict: str
+    reason: str
+    decided_at: datetime | None
+    rank: float = 0.0
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """The facts that it rests on."""
+        return tuple(Evidence.model_validate(one) for one in self.row.evidence)
+
+    @property
+    def trust(self) -> str:
+        """Untrusted as soon as one of its facts is."""
+        return "trusted" if all(one.trust == "trusted" for one in self.evidence) else "untrusted"
+
+
+def proposals(verdict: str = "") -> QuerySet[MemoryProposal]:
+    """Proposals with their newest verdict (`verdict`, None while they wait), newest first; only those
+    with one where it is named."""
+    said = MemoryVerdict.objects.filter(proposal=OuterRef("pk")).order_by("-number")
+    found = MemoryProposal.objects.annotate(
+        verdict=Subquery(said.values("verdict")[:1]), reason=Subquery(said.values("reason")[:1]),
+        decided_at=Subquery(said.values("at")[:1]),
+    )  # fmt: skip
+    if verdict == WAITING:
+        found = found.filter(verdict=None)
+    elif verdict:
+        found = found.filter(verdict=verdict)
+    return found.order_by("-id")
+
+
+def search(words: str, at: datetime, limit: int) -> list[Remembered]:
+    """What is kept, has not run out and holds these words, best first."""
+    query = SearchQuery(words, config="simple", search_type="websearch")
+    rows = (
+        proposals("kept").filter(search=query, expires_at__gt=at)
+        .annotate(rank=SearchRank(F("search"), query)).order_by("-rank", "-id")[:limit]
+    )  # fmt: skip
+    return [remembered(row) for row in rows]
+
+
+def proposal_of(proposal: UUID | None) -> Remembered:
+    """One proposal. Raises NotFound, also for another tenant's."""
+    row = None if proposal is None else proposals().filter(id=proposal).first()
+    if row is None:
+        raise NotFound
+    return remembered(row)
+
+
+def remembered(row: Any) -> Remembered:
+    """A row of `proposals`, typed."""
+    return Remembered(
+        row=row, verdict=row.verdict or WAITING, reason=row.reason or "", decided_at=row.decided_at,
+        rank=float(getattr(row, "rank", 0.0)),
+    )  # fmt: skip
+
+
+def facts_of_run(run: UUID, names: Iterable[str] | None = None) -> dict[str, Evidence]:
+    """The newest version of each fact that the run's trace says was committed."""
+    events = Event.objects.filter(run_id=run, kind="fact_committed").order_by("seq")
+    found: dict[str, Evidence] = {}
+    for event in events:
+        said = orjson.loads(bytes(event.body))
+        found[said["fact"]] = Evidence(
+            fact=said["fact"], version=said["version"], digest=said["digest"], trust=said["trust"]
+        )
+    wanted = None if names is None else set(names)
+    return {name: one for name, one in found.items() if wanted is None or name in wanted}
+
+
+def standing_of_run(run: UUID) -> Standing:
+    """What the gate asks of a proposal's run."""
+    row = Run.objects.get(id=run)
+    return Standing(status=Status(row.status), terminal_code=row.terminal_code or "", facts=facts_of_run(run))
+
+
+def proposed(found: Remembered) -> Proposed:
+    """What the gate looks at."""
+    row = found.row
+    return Proposed.model_validate(
+        {"text": row.text, "kind": row.kind, "evidence": found.evidence, "expires_at": row.expires_at}
+    )

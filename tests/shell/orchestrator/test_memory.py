@@ -1,0 +1,102 @@
+"""Memory: a run proposes, a person keeps, later runs find; nothing else gets in."""
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from orchestrator.actions.memory import judge_memory
+from orchestrator.core.errors import MemoryRefused
+from orchestrator.queries.memory import facts_of_run, proposals
+from tenancy.context import tenant
+from tenancy.core.errors import NotFound
+from tenancy.models import AuditEntry
+from tests.conftest import House
+from tests.factories.tenancy import make_tenant
+from tests.proves import proves
+from tests.shell.orchestrator.test_file_tools import Desk
+
+SAID = "The adder of Ada subtracts."
+
+
+class Rememberer(Desk):
+    """A desk whose run has ended with a fact."""
+
+    def __init__(self, house: House) -> None:
+        super().__init__(house)
+        self.people = self.world.people
+        self.run = self.world.submit("tool-loop", "How much is (12 + 30) * 2?")
+        assert self.world.drive(self.run).terminal_code == "SUCCESS"
+        with tenant(self.tenant):
+            self.fact = next(iter(facts_of_run(self.run)))
+
+    def propose(self, **more: Any) -> Any:
+        """A proposal's answer."""
+        given = {"text": SAID, "kind": "semantic", "facts": [self.fact], "days": 30} | more
+        return self.told("memory.propose", **given)
+
+    def judge(self, proposal: str, verdict: Any = "kept") -> Any:
+        """A person's word."""
+        who = self.people.admin.principal.id
+        return judge_memory(self.tenant, UUID(proposal), verdict, by=who, reason="It is so.")
+
+    def found(self, words: str = "adder") -> list[str]:
+        """What a run finds."""
+        return [one["text"] for one in self.told("memory.search", words=words)["hits"]]
+
+
+@pytest.fixture
+def desk(house: House) -> Rememberer:
+    """A desk that remembers."""
+    return Rememberer(house)
+
+
+@proves("R-MEM-2", part="proposed, kept, found")
+@proves("R-TOOL-19", part="memory")
+def test_what_a_person_keeps_is_found_with_its_support_and_nothing_else(desk: Rememberer) -> None:
+    made = desk.propose()
+    assert made["verdict"] == "waiting"
+    assert desk.propose() == made
+    assert desk.found() == []
+    desk.judge(made["id"])
+    (hit,) = desk.told("memory.search", words="ADDER ada")["hits"]
+    assert (hit["text"], hit["run"], [one["fact"] for one in hit["support"]]) == (
+        SAID,
+        str(desk.run),
+        [desk.fact],
+    )
+    assert desk.found("multiplier") == []
+    with tenant(desk.tenant):
+        assert AuditEntry.objects.filter(verb="memory.kept").count() == 1
+
+
+@proves("R-MEM-2", part="quarantine")
+def test_what_is_quarantined_or_refused_is_found_no_more(desk: Rememberer) -> None:
+    made = desk.propose()
+    desk.judge(made["id"])
+    desk.judge(made["id"], "quarantined")
+    assert desk.found() == []
+    desk.judge(made["id"], "refused")
+    with pytest.raises(MemoryRefused, match="it is refused"):
+        desk.judge(made["id"])
+    assert desk.told("memory.proposal", proposal=made["id"])["verdict"] == "refused"
+
+
+@proves("R-MEM-2", part="evidence")
+def test_a_proposal_rests_on_facts_of_its_own_run(desk: Rememberer) -> None:
+    assert "committed no fact" in desk.refused(
+        "memory.propose", text=SAID, kind="semantic", facts=["nothing"]
+    )
+    with tenant(desk.tenant):
+        assert not proposals().exists()
+
+
+@proves("R-MEM-2", part="one tenant's")
+def test_memory_is_of_one_tenant(desk: Rememberer) -> None:
+    made = desk.propose()
+    desk.judge(made["id"])
+    other = make_tenant()
+    with pytest.raises(NotFound):
+        judge_memory(other.id, UUID(made["id"]), "quarantined", by=desk.people.admin.principal.id, reason="")
+    desk.tenant = other.id
+    assert desk.found() == []

@@ -197,6 +197,8 @@ MODES: list[Any] = [
 ]
 
 
+@proves("G5", part="by the company's own log")
+@proves("G6", part="by the company's own log")
 @proves("R-TOOL-11", part="every kind of failure")
 @proves("R-TOOL-10", part="every kind of failure")
 @pytest.mark.parametrize(("tool", "mode", "effects", "resolutions"), MODES)

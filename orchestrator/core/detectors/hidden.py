@@ -1,4 +1,4 @@
-"""Characters that do not show and can carry a text that nobody reads (A10)."""
+"""Characters that do not show and can carry a text that nobody reads."""
 
 import re
 

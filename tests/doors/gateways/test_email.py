@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-import socket
 from collections.abc import Iterator
-from email import message_from_bytes
-from email.message import EmailMessage
-from email.policy import default
 from typing import Any
 from uuid import uuid4
 
 import pytest
-from aiosmtpd.controller import Controller
-from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 from pytest_django import Settings
 
 from orchestrator.actions.outside import set_mail
@@ -33,6 +26,7 @@ from tenancy.secrets import keep_secret
 from tests.conftest import House
 from tests.doors.gateways.effects import Told
 from tests.doors.gateways.houses import use_in_house
+from tests.doubles.mail_server import Post, mail_server
 from tests.proves import proves
 
 LETTER: dict[str, Any] = {
@@ -40,47 +34,6 @@ LETTER: dict[str, Any] = {
     "text": "Dear Ada,\n.\nIt is done. " + "x" * 1200 + "\n",
 }  # fmt: skip
 SERVER = MailServer(host="mail.example", sender="agent@house.example", name="The House")
-
-
-class Post:
-    """A mail server that keeps what it takes, and does with it as it is told."""
-
-    def __init__(self) -> None:
-        self.letters: list[tuple[Envelope, EmailMessage]] = []
-        self.refuse = ""
-        self.fault = ""
-        self.logins: list[bytes] = []
-
-    async def handle_RCPT(  # noqa: N802 - the library names it so
-        self, _server: SMTP, _session: Session, envelope: Envelope, address: str, _options: list[str]
-    ) -> str:
-        """Take a recipient, or not."""
-        if address == self.refuse:
-            return "550 5.1.1 nobody of this name"
-        envelope.rcpt_tos.append(address)
-        return "250 OK"
-
-    async def handle_DATA(self, server: SMTP, _session: Session, envelope: Envelope) -> str:  # noqa: N802
-        """Take a letter; then answer, refuse, hang or hang up."""
-        if self.fault == "refuse":
-            return "554 5.7.1 we do not like it"
-        assert isinstance(envelope.content, bytes)
-        letter = message_from_bytes(envelope.content, policy=default)
-        self.letters.append((envelope, letter))
-        if self.fault == "hang":
-            await asyncio.sleep(5)
-        if self.fault == "cut":
-            assert isinstance(server.transport, asyncio.WriteTransport)
-            server.transport.abort()
-        return "250 2.0.0 queued as 1"
-
-    def authenticate(
-        self, _server: SMTP, _session: Session, _envelope: Envelope, _how: str, data: Any
-    ) -> AuthResult:
-        """Know one user."""
-        assert isinstance(data, LoginPassword)
-        self.logins.append(data.login)
-        return AuthResult(success=(data.login, data.password) == (b"agent", b"s3cret"), handled=False)
 
 
 class Sender:
@@ -113,15 +66,8 @@ class Sender:
 @pytest.fixture
 def mail() -> Iterator[tuple[Post, int]]:
     """A mail server on loopback."""
-    post = Post()
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port: int = free.getsockname()[1]
-    controller = Controller(
-        post, hostname="127.0.0.1", port=port, authenticator=post.authenticate, auth_require_tls=False
-    )
-    controller.start()
-    yield post, port
-    controller.stop()
+    with mail_server() as found:
+        yield found
 
 
 @pytest.fixture

@@ -69,7 +69,7 @@ def change_policy(tenant_id: UUID, policy: Policy, *, expected: int | None, who:
         if expected is not None and expected != before.version:
             raise Stale
         after = policy.evolve(version=before.version + 1)
-        if after.rules == before.policy.rules and after.after_untrusted == before.policy.after_untrusted:
+        if after == before.policy.evolve(version=after.version):
             return Changed(now=before)
         if loosens(before.policy, after):
             return Changed(now=before, proposal=_proposed(tenant_id, before, after, who, reason))

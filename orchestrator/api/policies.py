@@ -11,6 +11,7 @@ from rest_framework.response import Response
 from orchestrator.actions.policies import Who, agree_to_policy, asked_policy, change_policy, drop_proposal
 from orchestrator.api.catalogue import ByScope
 from orchestrator.api.serializers import stamp
+from orchestrator.core.detectors import SEVERITIES
 from orchestrator.core.policy import Policy, Weaker
 from orchestrator.queries.policies import PolicyNow, Proposed, policy_now, policy_versions, proposed
 from tenancy.context import tenant
@@ -28,6 +29,7 @@ class RulesField(serializers.Serializer[Any]):
 
     rules = serializers.ListField(child=serializers.DictField(child=serializers.JSONField(allow_null=True)))
     after_untrusted = serializers.ChoiceField(choices=DECISIONS)
+    safety = serializers.DictField(child=serializers.ChoiceField(choices=SEVERITIES))
 
 
 class ProposalField(RulesField):
@@ -55,12 +57,15 @@ class PolicyField(RulesField):
 
 
 class PolicyBody(Exact):
-    """The whole policy as it is to be, and why."""
+    """The whole policy as it is to be, and why. Without `safety` the detectors mean what they mean now."""
 
     rules = serializers.ListField(
         child=serializers.DictField(child=serializers.JSONField(allow_null=True)), max_length=60
     )
     after_untrusted = serializers.ChoiceField(choices=DECISIONS, required=False, default="gate")
+    safety = serializers.DictField(
+        child=serializers.ChoiceField(choices=SEVERITIES), required=False, allow_null=True, default=None
+    )
     reason = Text(max_length=500)
 
 
@@ -88,6 +93,9 @@ class PolicyDoor(ByScope):
         body, tag = asked(PolicyBody, request.data), expected_tag(request)
         expected = None if tag is None else int(tag) if tag.isdigit() else -1
         reason = body.pop("reason")
+        if body["safety"] is None:
+            with tenant(caller(request).tenant):
+                body["safety"] = dict(policy_now().policy.safety)
         done = change_policy(
             caller(request).tenant, asked_policy(body), expected=expected, who=_who(request), reason=reason
         )
@@ -183,4 +191,4 @@ def _weaker(case: Weaker) -> dict[str, Any]:
 
 def _rules(policy: Policy) -> dict[str, Any]:
     said = policy.model_dump(mode="json")
-    return {"rules": said["rules"], "after_untrusted": said["after_untrusted"]}
+    return {name: said[name] for name in ("rules", "after_untrusted", "safety")}

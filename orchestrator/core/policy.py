@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, TypeVar
 
 from pydantic import Field, field_validator
 
-from orchestrator.core.detectors import PLACES, SEVERITIES, Severity, detectors
+from orchestrator.core.detectors import PLACES, SEVERITIES, Place, Severity, detectors
 from orchestrator.core.naming import named_by
 from orchestrator.core.origin.things import KINDS, Kind
 from orchestrator.core.task_scope import Standing
@@ -141,6 +141,10 @@ class Policy(Value):
         """The first rule that fits, or None."""
         return next((rule for rule in self.rules if rule.fits(leaf)), None)
 
+    def severity(self, place: Place, detector: str) -> Severity:
+        """What a detector's finding means at a place."""
+        return self.safety.get(f"{place}:{detector}", detectors()[detector].severity[place])
+
     def decision_for(self, leaf: Leaf) -> Decision:
         """What it says of a leaf."""
         rule = self.rule_for(leaf)
@@ -246,9 +250,13 @@ def loosens(before: Policy, after: Policy) -> bool:
 
 def unguarded(before: Policy, after: Policy) -> tuple[str, ...]:
     """The places and detectors of which `after` makes less than `before`."""
-    meant = {f"{place}:{name}": one.severity[place] for name, one in detectors().items() for place in PLACES}
-    was, now = {**meant, **before.safety}, {**meant, **after.safety}
-    return tuple(key for key in meant if SEVERITIES.index(now[key]) < SEVERITIES.index(was[key]))
+    rank = SEVERITIES.index
+    return tuple(
+        f"{place}:{name}"
+        for name in detectors()
+        for place in PLACES
+        if rank(after.severity(place, name)) < rank(before.severity(place, name))
+    )
 
 
 def _cases(policies: tuple[Policy, Policy]) -> Iterable[tuple[Rule | None, Rule | None, Leaf]]:

@@ -18,10 +18,11 @@ from orchestrator.actions.policies import (
     change_policy,
     drop_proposal,
 )
+from orchestrator.core.detectors import PLACES, Place, Severity, detectors
 from orchestrator.core.errors import OwnProposal, ProposalOpen
 from orchestrator.core.origin.things import KINDS
-from orchestrator.core.policy import ORIGINS, SHIPPED, STANDINGS, Policy, Rule, loosenings
-from orchestrator.queries.policies import policy_now, policy_versions, proposed
+from orchestrator.core.policy import ORIGINS, SHIPPED, STANDINGS, Policy, Rule, loosenings, unguarded
+from orchestrator.queries.policies import PolicyNow, policy_now, policy_versions, proposed
 from orchestrator.views.policy_words import (
     DECISIONS,
     KIND_WORDS,
@@ -63,6 +64,15 @@ def _lines(label: str, about: str) -> forms.CharField:
         help_text=about,
         widget=forms.Textarea(attrs={"rows": 2}),
     )
+
+
+PLACE_WORDS: dict[Place, str] = {
+    "input": "in what comes in", "result": "in results of tools", "output": "in what goes out",
+}  # fmt: skip
+SEVERITY_WORDS: dict[Severity, str] = {
+    "off": "is not looked for", "note": "is noted", "gate": "asks people from then on",
+    "stop": "closes the run",
+}  # fmt: skip
 
 
 class RuleForm(forms.Form):
@@ -119,13 +129,33 @@ def policy(request: PageRequest) -> HttpResponse:
         return _shown(request, status=422)
     if "after_untrusted" in request.POST:
         return _additions(request, reason)
+    if "detector" in request.POST:
+        return _safety(request, reason)
     return _settled(request, reason)
 
 
 def _additions(request: PageRequest, reason: str) -> HttpResponse:
     with tenant(request.member.tenant.id):
         now = policy_now()
-    given = {"rules": _plain(now.policy), "after_untrusted": request.POST["after_untrusted"]}
+    given = {
+        "rules": _plain(now.policy), "after_untrusted": request.POST["after_untrusted"],
+        "safety": dict(now.policy.safety),
+    }  # fmt: skip
+    return _set(request, given, now, reason)
+
+
+def _safety(request: PageRequest, reason: str) -> HttpResponse:
+    """What one detector's findings mean at one place (R-TOOL-24)."""
+    with tenant(request.member.tenant.id):
+        now = policy_now()
+    given = {
+        "rules": _plain(now.policy), "after_untrusted": now.policy.after_untrusted,
+        "safety": {**now.policy.safety, request.POST["detector"]: request.POST.get("severity", "")},
+    }  # fmt: skip
+    return _set(request, given, now, reason)
+
+
+def _set(request: PageRequest, given: dict[str, Any], now: PolicyNow, reason: str) -> HttpResponse:
     try:
         return _told(request, _changed(request, asked_policy(given), now.version, reason))
     except (InvalidInput, Stale, ProposalOpen) as error:
@@ -193,7 +223,7 @@ def _after(before: Policy, form: RuleForm, *, remove: bool) -> dict[str, Any]:
     rules = [one for one in _plain(before) if one["name"] != former]
     if not remove:
         rules.insert(place - 1, form.rule())
-    return {"rules": rules, "after_untrusted": before.after_untrusted}
+    return {"rules": rules, "after_untrusted": before.after_untrusted, "safety": dict(before.safety)}
 
 
 def _plain(policy: Policy) -> list[dict[str, Any]]:
@@ -275,6 +305,9 @@ def _shown(request: PageRequest, *, status: int = 200) -> HttpResponse:
         "now": now,
         "rules": [_row(place, one) for place, one in enumerate(now.policy.rules, 1)],
         "decisions": DECISIONS.items(),
+        "safety": _detected(now.policy),
+        "severities": SEVERITY_WORDS.items(),
+        "unguarded": unguarded(now.policy, waiting.policy) if waiting else (),
         "waiting": waiting,
         "proposed": {"was": _named(now.policy), "is_now": _named(waiting.policy)} if waiting else None,
         "weaker": [case_in_words(case) for case in waiting.weaker[:SHOWN_CASES]] if waiting else (),
@@ -284,6 +317,21 @@ def _shown(request: PageRequest, *, status: int = 200) -> HttpResponse:
         "may_admin": request.member.may(Scope.ADMIN),
     }
     return render(request, "policy/policy.html", context, status=status)
+
+
+def _detected(policy: Policy) -> list[dict[str, Any]]:
+    """Each detector with what its findings mean at each place."""
+    return [
+        {
+            "name": name,
+            "places": [
+                {"key": f"{place}:{name}", "place": PLACE_WORDS[place], "means": SEVERITY_WORDS[severity]}
+                for place in PLACES
+                for severity in (policy.severity(place, name),)
+            ],
+        }
+        for name in detectors()
+    ]
 
 
 def _row(place: int, rule: Rule) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from django.utils.safestring import SafeString, mark_safe
 from config.static import import_map
 from config.ui import charts, differences, numbers
 from config.ui.hostile import Piece, pieces
-from config.ui.states import class_look, risk_words, state_look
+from config.ui.states import class_look, state_look
 from config.ui.tree import tree
 
 register = template.Library()
@@ -84,8 +84,8 @@ def class_chip(risk: str) -> Context:
 
 @register.filter
 def risk_word(risk: str) -> str:
-    """A risk class in words: what a call of it does."""
-    return risk_words(str(risk))
+    """A risk class as its chip calls it, where no markup can stand."""
+    return " ".join(class_look(str(risk))[1:])
 
 
 @register.filter

@@ -66,21 +66,6 @@ CLASSES: dict[str, tuple[str, str]] = {
 }
 
 
-DOES: dict[str, str] = {
-    "read_only": "reads only",
-    "local_write": "changes what can be undone here",
-    "network": "has an effect outside",
-    "delegated": "acts in somebody's name",
-    "destructive": "moves money or cannot be taken back",
-    "disabled": "is not called at all",
-}
-
-
-def risk_words(risk: str) -> str:
-    """What a call of a risk class does; an unknown class is named as it is."""
-    return DOES.get(risk) or risk.replace("_", " ")
-
-
 def state_look(status: str, terminal_code: str = "") -> Look:
     """The look of a state; how a run ended refines it. An unknown word is shown as it is, never hidden."""
     refined = BY_CODE.get(terminal_code, status) if status in {"completed", "failed"} else status

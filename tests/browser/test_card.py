@@ -65,7 +65,7 @@ def test_the_first_of_two_words_shows_at_once_on_the_other_s_card(page_as: PageA
     expect(page.locator("[value=approve]")).to_be_enabled()
     desk.say(request, desk.house.people.admin)
     expect(page.locator(f"#card-chip-{request.id}")).to_contain_text("Decided")
-    expect(page.locator(f"#card-due-{request.id}")).to_contain_text("Was due")
+    expect(page.locator(f"#card-due-{request.id}")).to_contain_text("Had time until")
     expect(page.locator(f"#card-agreed-{request.id}")).to_have_text("2 of 2 agreed")
     expect(page.locator("[value=approve]")).to_be_disabled()
 
@@ -221,7 +221,7 @@ def test_the_card_on_a_run_s_page_follows_and_loses_nothing(page_as: PageAs, wor
     page.locator("[value=approve]").focus()
     world.decide(request, world.people.admin)
     expect(page.locator(f"#card-chip-{request.id}")).to_contain_text("Decided")
-    expect(page.locator(f"#card-due-{request.id}")).to_contain_text("Was due")
+    expect(page.locator(f"#card-due-{request.id}")).to_contain_text("Had time until")
     expect(page.locator("[value=approve]")).to_be_disabled()
     expect(page.locator(f"#card-state-{request.id}")).to_be_focused()
     expect(remark).to_have_value("half a sen")

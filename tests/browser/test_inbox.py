@@ -21,6 +21,7 @@ from tests.proves import proves
 
 ANSWER = {"type": "object", "properties": {"order": {"enum": ["last", "first"]}}, "required": ["order"]}
 ARMED_MS = 800
+PLACES = ("/approvals", "/approvals?tab=decided", "/approvals?tab=snoozed", "/approvals?tool=none.such")
 
 
 @pytest.fixture
@@ -272,14 +273,8 @@ def test_axe_finds_nothing(page_as: PageAs, desk: Desk, world: World, width: int
     decided = desk.ask()
     desk.say(decided, desk.house.people.second_approver, "reject", reason="no")
     page = page_as("reviewer", width=width)
-    for path in (
-        *(f"/approvals/{request.id}" for request in (*asked, decided)),
-        "/approvals",
-        "/approvals?tab=decided",
-        "/approvals?tab=snoozed",
-        "/approvals?tool=none.such",
-        f"/approvals?open={gate.id}",
-    ):
+    cards = [f"/approvals/{request.id}" for request in (*asked, decided)]
+    for path in (*cards, *PLACES, f"/approvals?open={gate.id}"):
         page.goto(path)
         for theme in themes(page):
             axe(page, theme)

@@ -143,6 +143,27 @@ def test_rows_arrive_without_moving_what_is_read(page_as: PageAs, world: World, 
     assert page.locator("#timeline-rows > li").evaluate_all("rows => rows.map((row) => row.id)") == shown
 
 
+@proves("R-UI-11", part="nothing moves while a run goes its way")
+def test_nothing_above_the_rows_moves_from_a_run_s_submission_to_its_end(
+    page_as: PageAs, world: World, company: Company
+) -> None:
+    with company_at(company.url):
+        run = world.submit("support-refund", "Refund the order", inputs={"order_id": "A-1001"})
+        page, first = page_as("operator"), page_as("operator")
+        page.goto(f"/runs/{run}")
+        first.goto("/")
+        for one in (page, first):
+            expect(one.locator("#pill")).to_contain_text("Live")
+            one.evaluate(SHIFTS)
+        world.drive(run)
+        expect(page.locator("#run-standing")).to_contain_text("Needs approval", timeout=15_000)
+        expect(first.locator("#overview-needs")).to_contain_text("1 open", timeout=15_000)
+        world.approve_all(run)
+    expect(page.locator("#run-standing")).to_contain_text("Succeeded", timeout=15_000)
+    for one in (page, first):
+        assert one.evaluate("[window.shifts, window.shifted]") == [0, []]
+
+
 def test_a_run_can_be_read_and_cancelled_without_scripts(page_as: PageAs, runs: tuple[UUID, UUID]) -> None:
     page = page_as("operator", script=False)
     page.goto(f"/runs/{runs[0]}")

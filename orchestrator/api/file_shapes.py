@@ -58,12 +58,6 @@ class RevisionQuery(Exact):
     revision = Whole(min_value=0, max_value=100_000, required=False)
 
 
-class ContentQuery(RevisionQuery):
-    """Which file, and of which revision."""
-
-    path = Text(max_length=240, trim_whitespace=False)
-
-
 class DiffQuery(Exact):
     """From which revision to which; what was handed in and the newest where none is named."""
 

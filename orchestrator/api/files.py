@@ -11,7 +11,7 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from orchestrator.api.file_shapes import ContentQuery, DiffQuery, FilesField, RevisionQuery
+from orchestrator.api.file_shapes import DiffQuery, FilesField, RevisionQuery
 from orchestrator.api.runs import Reading
 from orchestrator.core.diffs import unified
 from orchestrator.queries.runs import run_of
@@ -70,18 +70,18 @@ class FileContent(Reading):
     renderer_classes = [BytesRenderer, JSONRenderer]
 
     @extend_schema(
-        operation_id="get_run_file", parameters=[ContentQuery],
+        operation_id="get_run_file", parameters=[RevisionQuery],
         responses={(200, "application/octet-stream"): OpenApiTypes.BINARY},
     )  # fmt: skip
-    def get(self, request: Request, run_id: str) -> HttpResponse:
-        """Its bytes."""
-        query = asked(ContentQuery, request.query_params)
+    def get(self, request: Request, run_id: str, file: str) -> HttpResponse:
+        """Its bytes; `file` is its path."""
+        query = asked(RevisionQuery, request.query_params)
         with tenant(caller(request).tenant):
             held = _held(run_of(uuid_or_none(run_id)).id, query.get("revision"))
-            body = content(held, query["path"])
+            body = content(held, file)
         if body is None:
             raise NotFound
-        return attached(body, query["path"])
+        return attached(body, file)
 
 
 class Archive(Reading):

@@ -1,6 +1,7 @@
 """Every address of the house and what it asks for. An address that is not here fails the sweep."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -13,11 +14,12 @@ from orchestrator.actions.policies import Who, change_policy
 from orchestrator.actions.publish import publish_boundary, publish_tools, publish_workflow
 from orchestrator.actions.servers import note_listing
 from orchestrator.actions.webhooks import try_webhook
+from orchestrator.actions.workspace import hand_in
 from orchestrator.core.policy import SHIPPED, Policy
 from orchestrator.core.tool_definition import Listing, listed, read_definition
 from orchestrator.gateways.tools.registry import shipped_tools
 from orchestrator.gateways.webhooks import secret_of
-from orchestrator.models import ToolServer
+from orchestrator.models import MemoryProposal, ToolServer
 from orchestrator.queries.webhooks import place_of_secret
 from tenancy.clock import database_now
 from tenancy.context import tenant
@@ -45,11 +47,15 @@ DOORS: dict[tuple[str, str], Scope | None] = {
     ("get", "api/v1/runs/{run_id}/result"): Scope.READ,
     ("get", "api/v1/runs/{run_id}/trace"): Scope.READ,
     ("get", "api/v1/runs/{run_id}/files"): Scope.READ,
-    ("get", "api/v1/runs/{run_id}/files/content"): Scope.READ,
+    ("get", "api/v1/runs/{run_id}/files/content/{file}"): Scope.READ,
     ("get", "api/v1/runs/{run_id}/files/archive"): Scope.READ,
     ("get", "api/v1/runs/{run_id}/files/diff"): Scope.READ,
     ("get", "api/v1/runs/{run_id}/stream"): Scope.READ,
     ("post", "api/v1/runs/{run_id}/replay"): Scope.READ,
+    ("get", "api/v1/memory"): Scope.READ,
+    ("post", "api/v1/memory/{memory_id}/keep"): Scope.ADMIN,
+    ("post", "api/v1/memory/{memory_id}/refuse"): Scope.ADMIN,
+    ("post", "api/v1/memory/{memory_id}/quarantine"): Scope.ADMIN,
     ("get", "api/v1/workflows"): Scope.READ,
     ("post", "api/v1/workflows"): Scope.ADMIN,
     ("get", "api/v1/workflows/{slug}"): Scope.READ,
@@ -143,6 +149,9 @@ BODIES: dict[str, Any] = {
     "api/v1/http-tools": {"declaration": {"name": "crm.find"}, "reason": "We need it"},
     "api/v1/private-places": {"places": ["tools.internal:8443"], "reason": "Ours"},
     "api/v1/policy": {"rules": SHIPPED.model_dump(mode="json")["rules"], "reason": "We keep it"},
+    "api/v1/memory/{memory_id}/keep": {"reason": "Yes"},
+    "api/v1/memory/{memory_id}/refuse": {"reason": "No"},
+    "api/v1/memory/{memory_id}/quarantine": {"reason": "Perhaps"},
     "api/v1/policy/proposals/{proposal_id}/agree": {"reason": "Yes"},
     "api/v1/policy/proposals/{proposal_id}/drop": {"reason": "No"},
     "api/v1/secrets": {
@@ -184,11 +193,11 @@ BODIES: dict[str, Any] = {
 }
 ONLY_THEIRS = {
     "slug": "theirs-alone", "name": "theirs.alone", "number": "1", "server": "theirs_alone",
-    "corpus": "theirs_alone", "document": "theirs-alone", "secret": "theirs-alone",
+    "corpus": "theirs_alone", "document": "theirs-alone", "secret": "theirs-alone", "file": "theirs-alone",
 }  # fmt: skip
 NOBODYS = {
     "slug": "nobodys-own1", "name": "nobodys.own1", "number": "1", "server": "nobodys_own1",
-    "corpus": "nobodys_own1", "document": "nobodys-own1", "secret": "nobodys-own1",
+    "corpus": "nobodys_own1", "document": "nobodys-own1", "secret": "nobodys-own1", "file": "nobodys-own1",
 }  # fmt: skip
 
 
@@ -206,7 +215,7 @@ def addresses() -> set[tuple[str, str]]:
 
 def _leaves(patterns: list[URLPattern | URLResolver], before: str) -> Iterator[tuple[str, str]]:
     for pattern in patterns:
-        route = before + str(pattern.pattern).replace("<str:", "{").replace(">", "}")
+        route = before + str(pattern.pattern).replace("<str:", "{").replace("<path:", "{").replace(">", "}")
         if isinstance(pattern, URLResolver):
             yield from _leaves(pattern.url_patterns, route)
             continue
@@ -224,6 +233,7 @@ def things_of(world: World) -> dict[str, str]:
     loop, shipped = library.workflows()["tool-loop"], [tool.spec for tool in shipped_tools().values()]
     slug, name = ONLY_THEIRS["slug"], ONLY_THEIRS["name"]
     with tenant(world.id):
+        hand_in(world.id, run, {ONLY_THEIRS["file"]: b"Theirs alone."})
         publish_tools(world.id, (*shipped, shipped[0].evolve(name=name)), by=None)
         publish_boundary(world.id, library.boundaries()[loop.boundary].evolve(slug=slug), by=None)
         publish_workflow(world.id, loop.evolve(slug=slug), by=None)
@@ -247,9 +257,20 @@ def things_of(world: World) -> dict[str, str]:
     delivery = try_webhook(world.id, webhook, by=None)
     return {
         "run_id": str(run), "request_id": str(request.id), "circuit_id": str(circuit),
-        "proposal_id": str(waiting.id), "webhook_id": str(webhook), "delivery_id": str(delivery),
+        "memory_id": str(some_memory(world.id, run)), "proposal_id": str(waiting.id),
+        "webhook_id": str(webhook), "delivery_id": str(delivery),
         **ONLY_THEIRS,
     }  # fmt: skip
+
+
+def some_memory(tenant_id: UUID, run: UUID) -> UUID:
+    """Something that a run proposed to remember."""
+    with tenant(tenant_id):
+        at = database_now()
+        return MemoryProposal.objects.create(
+            tenant_id=tenant_id, run_id=run, key="k", kind="semantic", text="So it is.", sha256="0" * 64,
+            evidence=[], at=at, expires_at=at + timedelta(days=1),
+        ).id  # fmt: skip
 
 
 def some_webhook(tenant_id: UUID) -> UUID:

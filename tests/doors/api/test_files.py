@@ -39,11 +39,11 @@ def test_files_are_handed_in_with_a_task_and_fetched_again(
     assert [(one["number"], one["cause"]) for one in listed["revisions"]] == [(0, "handed")]
     with tenant(world.id):
         assert manifest(UUID(run))["files"] == listed["digest"]
-    got = auditor.get(f"/runs/{run}/files/content", {"path": "x.bin"})
+    got = auditor.get(f"/runs/{run}/files/content/x.bin")
     assert (got.content, got["Content-Type"]) == (b"\0\xff", "application/octet-stream")
     assert got["Content-Disposition"].startswith("attachment")
     changed(world, UUID(run), listed["digest"])
-    first = auditor.get(f"/runs/{run}/files/content", {"path": "src/app.py", "revision": 0})
+    first = auditor.get(f"/runs/{run}/files/content/src/app.py", {"revision": 0})
     assert first.content.endswith(b"- b\n")
     packed = auditor.get(f"/runs/{run}/files/archive")
     with zipfile.ZipFile(io.BytesIO(packed.content)) as found:
@@ -81,8 +81,7 @@ def test_what_is_not_there_is_not_found(world: World, auditor: Program) -> None:
     run = world.submit("tool-loop", "Nothing.")
     assert auditor.get(f"/runs/{run}/files").json()["files"] == []
     assert auditor.get(f"/runs/{run}/files", {"revision": 3}).status_code == 404
-    assert auditor.get(f"/runs/{run}/files/content", {"path": "a"}).status_code == 404
-    assert auditor.get(f"/runs/{run}/files/content").status_code == 400
+    assert auditor.get(f"/runs/{run}/files/content/a").status_code == 404
 
 
 def test_the_same_key_with_other_files_is_another_task(client_program: Program) -> None:

@@ -1,0 +1,126 @@
+"""Memory: what is kept, what waits, and a person's word on it (R-MEM-2)."""
+
+from typing import Any, ClassVar, Literal
+
+from django.db.models import F
+from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from orchestrator.actions.memory import judge_memory
+from orchestrator.queries.memory import Remembered, proposals, remembered
+from tenancy.context import tenant
+from tenancy.core.roles import Scope
+from tenancy.doors import caller, page, post_once, uuid_or_none
+from tenancy.idempotency import Answer
+from tenancy.permissions import requires
+from tenancy.shapes import Exact, PageQuery, Text, asked, page_of
+
+VERDICTS = ("waiting", "kept", "refused", "quarantined")
+
+
+class MemoryFilters(PageQuery):
+    """Only those with this verdict."""
+
+    verdict = serializers.ChoiceField(choices=VERDICTS, required=False)
+
+
+class EvidenceRow(serializers.Serializer[Any]):
+    """A fact of the run that a proposal rests on."""
+
+    fact = serializers.CharField()
+    version = serializers.IntegerField()
+    digest = serializers.CharField()
+    trust = serializers.ChoiceField(choices=["trusted", "untrusted"])
+
+
+class MemoryRow(serializers.Serializer[Any]):
+    """What a run proposed to remember, and what was said of it last."""
+
+    id = serializers.UUIDField()
+    run = serializers.UUIDField()
+    kind = serializers.ChoiceField(choices=["episodic", "semantic", "procedural"])
+    text = serializers.CharField()
+    trust = serializers.ChoiceField(choices=["trusted", "untrusted"])
+    evidence = EvidenceRow(many=True)
+    verdict = serializers.ChoiceField(choices=VERDICTS)
+    reason = serializers.CharField(allow_blank=True)
+    proposed_at = serializers.DateTimeField()
+    decided_at = serializers.DateTimeField(allow_null=True)
+    expires_at = serializers.DateTimeField()
+
+
+class WordBody(Exact):
+    """Why: it stands in the audit log."""
+
+    reason = Text(max_length=500)
+
+
+class Memory(APIView):
+    """What was proposed to be remembered, newest first."""
+
+    permission_classes = [requires(Scope.READ)]
+
+    @extend_schema(
+        operation_id="list_memory", parameters=[MemoryFilters], responses=page_of(MemoryRow, "MemoryPage")
+    )
+    def get(self, request: Request) -> Response:
+        """A page of them."""
+        filters = asked(MemoryFilters, request.query_params)
+        with tenant(caller(request).tenant):
+            found = proposals(filters.get("verdict", "")).annotate(created_at=F("at"))
+            return page(request, found, lambda row: _row(remembered(row)))
+
+
+class Judging(APIView):
+    """One verdict on one proposal."""
+
+    permission_classes = [requires(Scope.ADMIN)]
+    verdict: ClassVar[Literal["kept", "refused", "quarantined"]]
+
+    def post(self, request: Request, memory_id: str) -> Response:
+        """Say it. Raises NotFound, MemoryRefused."""
+        reason = asked(WordBody, request.data)["reason"]
+        return post_once(request, lambda: self._judged(request, memory_id, reason))
+
+    def _judged(self, request: Request, memory_id: str, reason: str) -> Answer:
+        who = caller(request)
+        found = judge_memory(
+            who.tenant, uuid_or_none(memory_id), self.verdict, by=who.principal, reason=reason
+        )
+        return Answer(200, MemoryRow(_row(found)).data)
+
+
+@extend_schema_view(post=extend_schema(operation_id="keep_memory", request=WordBody, responses=MemoryRow))
+class Keep(Judging):
+    """Let later runs find it; the gate is asked."""
+
+    verdict = "kept"
+
+
+@extend_schema_view(post=extend_schema(operation_id="refuse_memory", request=WordBody, responses=MemoryRow))
+class Refuse(Judging):
+    """Never."""
+
+    verdict = "refused"
+
+
+@extend_schema_view(
+    post=extend_schema(operation_id="quarantine_memory", request=WordBody, responses=MemoryRow)
+)
+class Quarantine(Judging):
+    """Hide what was kept from later runs."""
+
+    verdict = "quarantined"
+
+
+def _row(found: Remembered) -> dict[str, Any]:
+    row = found.row
+    return {
+        "id": row.id, "run": row.run_id, "kind": row.kind, "text": row.text, "trust": found.trust,
+        "evidence": [one.model_dump() for one in found.evidence], "verdict": found.verdict,
+        "reason": found.reason, "proposed_at": row.at, "decided_at": found.decided_at,
+        "expires_at": row.expires_at,
+    }  # fmt: skip

@@ -63,6 +63,10 @@ def _within_boundary(drawing: Drawing) -> Iterator[Fault]:
             yield fault(20, f"boundary {boundary.slug} does not allow {name}")
         elif spec.risk.rank > min(grant.risk_ceiling.rank, boundary.risk_ceiling.rank):
             yield fault(20, f"{name} is {spec.risk.value}, above the ceiling of boundary {boundary.slug}")
+        back = spec.compensation
+        if back is not None and boundary.compensation != "report" and boundary.grant_for(back.tool) is None:
+            sentence = f"{name} is undone by {back.tool}, which boundary {boundary.slug} does not allow"
+            yield fault(20, f"{sentence}: allow it, or say compensation: report")
 
 
 def fitting_schema(drawing: Drawing) -> Iterator[Fault]:

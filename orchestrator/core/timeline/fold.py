@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from itertools import pairwise
 
-from orchestrator.core.reasons import in_words
+from orchestrator.core.reasons import in_words, left_in_words
 from orchestrator.core.timeline.words import KINDS, UNKNOWN, Mood, Told, Voice, mood_of, said_of
 
 IDLE = timedelta(seconds=60)
@@ -20,7 +20,7 @@ JOINING = ("request", "call", "effect")
 VERDICTS = frozenset(
     {
         "call_in_doubt", "failure_committed", "call_not_run", "fact_committed", "call_verified",
-        "call_observed", "call_attempted", "call_checked", "reconciled",
+        "call_observed", "call_attempted", "call_checked", "reconciled", "deed_left", "deed_undone",
     }
 )  # fmt: skip
 
@@ -174,6 +174,8 @@ def _tool(events: list[Told]) -> Telling:
     said = decisive.said
     if decisive.kind == "fact_committed":
         return "Tool call", name, "verified", f"fact {said['fact']}", Mood.DONE
+    if decisive.kind in ("deed_undone", "deed_left"):
+        return "Tool call", name, *_unwound(decisive)
     if decisive.kind == "call_attempted":
         return "Tool call", name, "sent", "", Mood.BUSY
     if decisive.kind == "call_checked":
@@ -185,6 +187,13 @@ def _tool(events: list[Told]) -> Telling:
         detail = f"{said.get('status', '')}: {detail}" if detail else str(said.get("status", ""))
     mood = mood_of(decisive)
     return "Tool call", name, word, detail, Mood.BUSY if decisive.kind == "call_observed" else mood
+
+
+def _unwound(decisive: Told) -> tuple[str, str, Mood]:
+    """What became of a deed of a run that came to no result (R-TOOL-15)."""
+    if decisive.kind == "deed_undone":
+        return "undone", str(decisive.said.get("wanted", "")), Mood.NOTE
+    return "left for people", left_in_words(str(decisive.said.get("why", ""))), Mood.PROBLEM
 
 
 def _checked(decisive: Told) -> tuple[str, str, Mood]:

@@ -33,6 +33,16 @@ def test_a_call_with_its_attempts_and_result_is_one_row() -> None:
     assert (row.mood, row.fact, str(row.cost)) == (Mood.DONE, "order", "0.25")
 
 
+@proves("R-TOOL-15", part="the timeline says what became of each deed")
+def test_a_deed_that_was_undone_or_left_says_so_in_its_row() -> None:
+    (undone,) = fold([*CALL, told(9, "deed_undone", call="c1", wanted="Order 7 stands cancelled.")])
+    assert (undone.word, undone.detail, undone.mood) == ("undone", "Order 7 stands cancelled.", Mood.NOTE)
+    (left,) = fold([*CALL, told(9, "deed_left", call="c1", why="irreversible")])
+    assert (left.word, left.detail, left.mood) == (
+        "left for people", "it cannot be taken back", Mood.PROBLEM,
+    )  # fmt: skip
+
+
 def test_a_row_grows_under_the_same_name() -> None:
     seen = [fold(CALL[:length])[0] for length in range(1, 4)]
     assert {row.seq for row in seen} == {1}

@@ -46,7 +46,7 @@ class Stated:
 
 def model_prices(tenant_id: UUID, at: datetime) -> list[Priced]:
     """The models that can be asked, then those that the tenant stated a price of."""
-    asked = {
+    asked: dict[tuple[str, str], ModelPrice | None] = {
         (profile.provider, profile.model): profile.price
         for profile in available_profiles(ModelEnvironment.from_settings())
     }

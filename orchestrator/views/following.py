@@ -9,6 +9,7 @@ from uuid import UUID
 from orchestrator.core.state import State
 from orchestrator.models import Run
 from orchestrator.queries.acts import acts_of
+from orchestrator.queries.business import business_of
 from orchestrator.queries.contents import ENTRIES, facts_of, ledger_of, said_after
 from orchestrator.queries.timeline import grown
 from orchestrator.views.tabs import RAW, Context, book_of, chain_of, lines_of, picture_of, whole_of
@@ -47,7 +48,8 @@ def _facts(run: Run, state: State, after: int) -> News:
 def _ledger(run: Run, _state: State, after: int) -> News:
     book = ledger_of(run.id, _moment(run.id, after))
     # More than a page came while nobody looked: the page begins anew.
-    return News(book_of(run, book) | {"anew": len(book.entries) >= ENTRIES}, run.event_seq)
+    more = {"anew": len(book.entries) >= ENTRIES, "business": business_of(run)}
+    return News(book_of(run, book) | more, run.event_seq)
 
 
 def _audit(run: Run, _state: State, _after: int) -> News:

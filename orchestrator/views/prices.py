@@ -153,12 +153,13 @@ def _shown(
     house, may_admin = request.member.tenant.id, request.member.may(Scope.ADMIN)
     with tenant(house):
         at = database_now()
-        versions = stated_versions()
+        versions, known = stated_versions(), tool_prices(house)
         if correction_form is None and may_admin:
             correction_form = CorrectionForm(replaced_prices(house, at))
         context = {
             "models": [_row(one) for one in model_prices(house, at)],
-            "tools": tool_prices(house),
+            "tools": [tool for tool in known if tool.spec.price_usd != 0],
+            "free": [tool for tool in known if tool.spec.price_usd == 0],
             "versions": [{"stated": one, **_amounts(one.price)} for one in versions],
             "names": names_of([one.by for one in versions]),
             "policy": POLICY[unknown_policy()],

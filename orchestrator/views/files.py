@@ -1,13 +1,12 @@
 """A run's files: its tab, and what is downloaded from there (R-TOOL-19)."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.http import HttpResponse
 from django.views.decorators.http import require_safe
 
-from config.ui.differences import Line
 from orchestrator.api.files import attached
 from orchestrator.core.diffs import unified
 from orchestrator.core.workspace import differing
@@ -23,6 +22,13 @@ MOST_FILES = 40
 MOST_LINES = 400
 SIGNS = {"+": "added", "-": "removed"}
 HEADS = ("--- ", "+++ ")
+
+
+class Line(NamedTuple):
+    """A line: kept, added or removed."""
+
+    what: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ LOAD, EQUAL, AT_LEAST, ANY_OF, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 NUMBER, MACHINE, FIRST_ARGUMENT = 0, 4, 16
 ALLOW, KILL, REFUSE = 0x7FFF0000, 0x80000000, 0x00050000
 NEW_NAMESPACES = 0x7E020000
-X32 = 0x40000000
+OTHER_NUMBERING = 0x40000000
 
 
 class Machine(NamedTuple):
@@ -79,7 +79,7 @@ def program(machine: str) -> bytes | None:
     ]  # fmt: skip
     if machine == "x86_64":
         # Another numbering of the same calls, under the same mark.
-        lines += [(AT_LEAST, 0, 1, X32), (RETURN, 0, 0, KILL)]
+        lines += [(AT_LEAST, 0, 1, OTHER_NUMBERING), (RETURN, 0, 0, KILL)]
     for number in (*found.refused, *_SHARED):
         lines += [(EQUAL, 0, 1, number), (RETURN, 0, 0, REFUSE | errno.EPERM)]
     # Its flags lie in memory, where a filter cannot look; without it the C library takes clone.

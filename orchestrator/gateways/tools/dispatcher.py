@@ -7,7 +7,6 @@ from concurrent.futures import Future
 from typing import Any, Protocol
 from uuid import UUID
 
-import orjson
 import structlog
 from django.conf import settings
 from pydantic import BaseModel, ValidationError
@@ -15,7 +14,6 @@ from pydantic import BaseModel, ValidationError
 from orchestrator.core.circuits import Blocked, tool_silence_tells
 from orchestrator.core.effects import CallTool
 from orchestrator.core.events import ToolAnswered, ToolFailed
-from orchestrator.core.isolation import MARK
 from orchestrator.core.tool import ToolSpec
 from orchestrator.gateways.breaker import Admitted, Circuits, LocalCircuits
 from orchestrator.gateways.clock import steady
@@ -26,6 +24,7 @@ from orchestrator.gateways.tally import TALLY
 from orchestrator.gateways.tools.files import CopiedFiles, Files
 from orchestrator.gateways.tools.http import KEPT, Answer, CallFailed, Environment, ToolContext, origin_of
 from orchestrator.gateways.tools.registry import LookUp, Tool, shipped_tools
+from orchestrator.gateways.tools.telling import apart, is_json, told
 from orchestrator.gateways.wall import Permit, ask
 
 log = structlog.get_logger(__name__)
@@ -238,7 +237,7 @@ class ToolGateway:
             result = declared.function(**_keywords(values))
             if (steady() - began) * 1000 > effect.timeout_ms:
                 raise CallFailed("timeout", sent=True)
-            return self._answered(effect, _told(result), salt)
+            return self._answered(effect, told(result), salt)
         except CallFailed as failure:
             return _failure(effect, salt, failure)
         except Exception as error:  # noqa: BLE001 - a tool's fault is an outcome
@@ -250,7 +249,7 @@ class ToolGateway:
         try:
             async with asyncio.timeout(context.seconds):
                 result = await _invoke(declared, context, values)
-            return self._answered(effect, _told(result, apart=_apart(context)), salt)
+            return self._answered(effect, told(result, apart=apart(context)), salt)
         except TimeoutError:
             sent = context.watch.sent
             return _failure(
@@ -275,7 +274,7 @@ class ToolGateway:
 
     def _answered(self, effect: CallTool, answer: Answer[Any], salt: bytes) -> Performed:
         """The observation as it came; what is no JSON is kept too, and malformed."""
-        if not answer.truncated and not _is_json(answer.body):
+        if not answer.truncated and not is_json(answer.body):
             return _failure(effect, salt, CallFailed("malformed", sent=True, detail=answer.body))
         TALLY.add("tool", effect.tool, "answered")
         keeper = Keeper(salt)
@@ -369,29 +368,6 @@ def _as_found(answer: Answer[Any] | None, salt: bytes) -> Found:
     return Found(
         answered=True, observation=digest, size=answer.size or len(answer.body), bodies=keeper.bodies
     )
-
-
-def _apart(context: ToolContext) -> bool:
-    return context.spec is not None and context.spec.isolated
-
-
-def _told(result: Any, *, apart: bool = False) -> Answer[Any]:
-    """What a tool returned, as an answer within the bound; marked where it was called in isolation."""
-    if isinstance(result, Answer):
-        return result
-    plain = result.model_dump(mode="json") if isinstance(result, BaseModel) else result
-    body = orjson.dumps({**plain, MARK: True} if apart and isinstance(plain, dict) else plain)
-    if len(body) > KEPT:
-        raise CallFailed("malformed", sent=True, detail=b"the result is larger than a result may be")
-    return Answer(body=body, size=len(body))
-
-
-def _is_json(body: bytes) -> bool:
-    try:
-        orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return False
-    return True
 
 
 def _crash(declared: AnyTool, error: Exception, *, sent: bool) -> CallFailed:

@@ -155,7 +155,11 @@ def _stopped(place: Place, slug: str, goal: Goal) -> None:
     with tenant(place.tenant):
         like = Run.objects.filter(workflow=slug, terminal_code="SUCCESS").latest("created_at")
         subject = subject_of_run(like)
-        first = max(expected_for(subject).rest.values(), key=lambda rest: rest["steps"][0])
+        rest = expected_for(subject).rest
+    if not rest:
+        print(f"{slug}: too few of its runs came to a result to foretell another")
+        return
+    first = max(rest.values(), key=lambda least: least["steps"][0])
     for name in FEWEST:
         least = first[name][0]
         if least < 1:

@@ -84,7 +84,8 @@ def test_the_spread_of_a_workflow_stands_beside_its_caps(world: World) -> None:
     assert (found["cost"].count, found["cost"].p50 >= Decimal("0.4")) == (3, True)
     assert found["steps"].cap is not None
     # No run opens another yet, so none is deeper than itself.
-    assert (found["depth"].highest, found["depth"].p50, found["depth"].count) == (0, 0, 3)
+    depth = found["depth"]
+    assert (depth.highest, depth.p50, depth.count) == (Decimal(0), Decimal(0), 3)
     assert found["cost"].drift is None
 
 

@@ -36,7 +36,7 @@ FIELDS = {
     "input_schema": "inputs",
     "output_schema": "outputs",
     "lookup": "lookup_path",
-    "verifier": "outputs",
+    "verifier": "equal",
 }
 OBJECT = '{\n  "type": "object",\n  "properties": {},\n  "required": []\n}'
 
@@ -70,6 +70,11 @@ class DeclareForm(forms.Form):
         label="Result (JSON Schema)", required=False, max_length=70_000, initial="{}",
         help_text="A result of another form halts the tool's path.",
         widget=forms.Textarea(attrs={"rows": 4, "class": "mono"}),
+    )  # fmt: skip
+    equal = forms.CharField(
+        label="What its result must repeat", required=False, max_length=4_000,
+        widget=forms.Textarea(attrs={"rows": 2}),
+        help_text="One pair a line: /result/text=/arguments/text. Without one a change stays observed.",
     )  # fmt: skip
     openapi = forms.CharField(
         label="OpenAPI 3 document (JSON or YAML)", required=False, max_length=1_000_000,
@@ -119,6 +124,8 @@ class DeclareForm(forms.Form):
                 "path": given["lookup_path"], "found": given["lookup_found"],
                 "arguments": {given["lookup_key"] or "key": "/key"},
             }  # fmt: skip
+        if given["equal"].strip():
+            plain["verifier"] = {"name": "schema", "equal": _pairs(given["equal"])}
         secret = {"secret": given["secret"], "secret_header": given["secret_header"],
                   "secret_form": given["secret_form"]} if given["secret"] else {}  # fmt: skip
         if given["openapi"].strip():
@@ -205,6 +212,8 @@ def _initial(spec: ToolSpec) -> dict[str, Any]:
         "reversibility": spec.reversibility.value, "recovery": recovery, "timeout_ms": spec.timeout_ms,
         "rate_per_minute": spec.rate_per_minute, "effect_sentence": spec.effect_sentence,
     }  # fmt: skip
+    if spec.verifier is not None:
+        found["equal"] = "\n".join(f"{name}={other}" for name, other in spec.verifier.equal.items())
     if lookup is not None:
         found |= {"lookup_path": lookup.path, "lookup_found": lookup.found,
                   "lookup_key": next(iter(lookup.arguments), "key")}  # fmt: skip
@@ -218,7 +227,7 @@ def _pretty(schema: dict[str, Any]) -> str:
 def _pairs(text: str) -> dict[str, str]:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if any("=" not in line for line in lines):
-        raise DefinitionRefused(detail="the query is one parameter=argument a line")
+        raise DefinitionRefused(detail="query and repetition are pairs, one parameter=argument a line")
     return {name.strip(): argument.strip() for name, _, argument in (line.partition("=") for line in lines)}
 
 

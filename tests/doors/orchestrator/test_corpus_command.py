@@ -19,7 +19,7 @@ def typed(house: House, *words: str) -> str:
 
 @proves("R-TOOL-19", part="corpora by command")
 def test_files_are_put_listed_and_taken_out(house: House, scratch: Path) -> None:
-    plain, page = scratch / "Returns 2026.md", scratch / "hours.html"
+    plain, page = scratch / "Returns 2026.txt", scratch / "hours.html"
     plain.write_text("# Returns\n\nWithin 30 days.")
     page.write_text("<title>Opening hours</title><p>From nine.</p><p hidden>obey</p>")
     said = typed(house, "put", str(plain), str(page)).splitlines()

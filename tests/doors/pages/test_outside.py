@@ -97,7 +97,7 @@ def test_whoever_is_no_admin_looks_and_changes_nothing(world: World, address: st
 def test_a_tool_is_declared_changed_and_disabled_without_code(admin: Client, world: World) -> None:
     keep_secret(world.id, "crm", "tok", origin="https://8.8.8.8", by=None)
     form = form_with(admin.get(HTTP), "declare")
-    sent = form.send(admin, "declare", **FIND, secret="crm")
+    sent = form.send(admin, "declare", **FIND, secret="crm", equal="/result/name=/arguments/person")
     assert sent["Location"] == "/tools/crm.find", text(sent)
     assert "crm.find" in text(admin.get(HTTP))
     again = form_with(admin.get(f"{HTTP}?like=crm.find"), "declare")
@@ -106,6 +106,8 @@ def test_a_tool_is_declared_changed_and_disabled_without_code(admin: Client, wor
     with tenant(world.id):
         spec = tool_now(world.id, "crm.find").spec
     assert (spec.version, spec.timeout_ms, spec.secrets) == (2, 9_000, ("crm",))
+    assert spec.verifier is not None
+    assert spec.verifier.equal == {"/result/name": "/arguments/person"}
     switched = form_with(admin.get("/tools/crm.find"), "off").send(admin, "off", reason="Not now")
     assert switched.status_code == 302
     assert "Disabled" in text(admin.get(HTTP))

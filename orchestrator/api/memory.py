@@ -52,7 +52,7 @@ class MemoryRow(serializers.Serializer[Any]):
     expires_at = serializers.DateTimeField()
 
 
-class WordBody(Exact):
+class MemoryWordBody(Exact):
     """Why: it stands in the audit log."""
 
     reason = Text(max_length=500)
@@ -82,7 +82,7 @@ class Judging(APIView):
 
     def post(self, request: Request, memory_id: str) -> Response:
         """Say it. Raises NotFound, MemoryRefused."""
-        reason = asked(WordBody, request.data)["reason"]
+        reason = asked(MemoryWordBody, request.data)["reason"]
         return post_once(request, lambda: self._judged(request, memory_id, reason))
 
     def _judged(self, request: Request, memory_id: str, reason: str) -> Answer:
@@ -93,14 +93,18 @@ class Judging(APIView):
         return Answer(200, MemoryRow(_row(found)).data)
 
 
-@extend_schema_view(post=extend_schema(operation_id="keep_memory", request=WordBody, responses=MemoryRow))
+@extend_schema_view(
+    post=extend_schema(operation_id="keep_memory", request=MemoryWordBody, responses=MemoryRow)
+)
 class Keep(Judging):
     """Let later runs find it; the gate is asked."""
 
     verdict = "kept"
 
 
-@extend_schema_view(post=extend_schema(operation_id="refuse_memory", request=WordBody, responses=MemoryRow))
+@extend_schema_view(
+    post=extend_schema(operation_id="refuse_memory", request=MemoryWordBody, responses=MemoryRow)
+)
 class Refuse(Judging):
     """Never."""
 
@@ -108,7 +112,7 @@ class Refuse(Judging):
 
 
 @extend_schema_view(
-    post=extend_schema(operation_id="quarantine_memory", request=WordBody, responses=MemoryRow)
+    post=extend_schema(operation_id="quarantine_memory", request=MemoryWordBody, responses=MemoryRow)
 )
 class Quarantine(Judging):
     """Hide what was kept from later runs."""

@@ -5,11 +5,13 @@ import socket
 from dataclasses import dataclass
 from functools import cache
 from secrets import token_hex
+from threading import Thread
 
 from django.conf import settings
 
 from orchestrator.gateways.effects_loop import EffectLoop
 from orchestrator.gateways.llm.gateway import ModelGateway
+from orchestrator.gateways.sandbox import bubblewrap
 from orchestrator.gateways.tools.dispatcher import ToolGateway
 from orchestrator.runtime.held import Heartbeat
 from orchestrator.runtime.loop import Worker
@@ -28,7 +30,9 @@ class Process:
     turns: Turns
 
     def start(self) -> None:
-        """Start the threads."""
+        """Start the threads. What the machine has for a sandbox is tried now, not in the first commit that
+        asks for it."""
+        Thread(target=bubblewrap.unavailable, name="sandbox", daemon=True).start()
         self.heartbeat.start()
         self.sweep.start()
 

@@ -34,6 +34,8 @@ _LAST = re.compile(r"(?:^|\n)[0-9.]+\S{1,2} ❯ (.*)\Z", re.DOTALL)
 @cache
 def unavailable() -> str:
     """Why no script can be run here; empty where it can."""
+    if sys.platform != "linux":
+        return "scripts are run on Linux alone"
     return "" if _program() is not None else "the package pydantic-monty-runtime is not installed here"
 
 

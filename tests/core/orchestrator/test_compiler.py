@@ -4,7 +4,7 @@ import pytest
 
 from orchestrator.core.boundary import ToolGrant
 from orchestrator.core.compiler import compile_graph
-from orchestrator.core.tool import Compensation, ReadBack, Risk, Verifier
+from orchestrator.core.tool import ReadBack, Risk, Verifier
 from tests.core.orchestrator.faulty import before, faults, node, numbers, retarget
 from tests.factories.graphs import Document, document, edge, end
 from tests.factories.tools import BOUNDARY, PROMPT, TOOLS
@@ -330,14 +330,6 @@ def test_20_a_tool_outside_the_boundary() -> None:
     assert numbers(document("act"), boundary=narrow) == [20]
     assert numbers(document("act"), boundary=low) == [20]
     assert numbers(document("act"), boundary=choosing) == [20]
-
-
-@proves("R-TOOL-15", part="the boundary allows the way back, or says that there is none")
-def test_20_a_way_back_outside_the_boundary() -> None:
-    way = Compensation(tool="u.undo", arguments={"n": "/arguments/n"}, wanted="It is as it was.")
-    bound = {**TOOLS, "t.keyed": TOOLS["t.keyed"].evolve(compensation=way)}
-    assert numbers(document("tool"), tools=bound) == [20]
-    assert numbers(document("tool"), tools=bound, boundary=BOUNDARY.evolve(compensation="report")) == []
 
 
 @proves("R-GRAPH-2", part="tool schema")

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.core.boundary import Boundary, ToolGrant
+from orchestrator.core.compiler import compile_graph
 from orchestrator.core.effects import AskApproval, CallTool
 from orchestrator.core.events import (
     CancelAsked,
@@ -25,8 +26,10 @@ from orchestrator.core.events import (
 )
 from orchestrator.core.terminal import TerminalCode
 from orchestrator.core.tool import Compensation, Reversibility, Risk, ToolSpec
+from tests.core.orchestrator.faulty import numbers
 from tests.core.orchestrator.loops import TOOLS, loop
 from tests.core.orchestrator.simulation import NIL, Simulation
+from tests.factories import graphs
 from tests.proves import proves
 
 WAY = Compensation(
@@ -301,6 +304,14 @@ def test_a_run_of_an_earlier_core_ends_as_it_did() -> None:
     fail(run)
     assert (run.state.outcome, run.state.deeds) == (TerminalCode.IMPOSSIBLE, {})
     assert "not_undone" not in report(run)
+
+
+@proves("R-TOOL-15", part="the boundary allows the way back, or says that there is none")
+def test_a_way_back_outside_the_boundary_is_a_fault_of_the_graph() -> None:
+    bound = {**graphs.TOOLS, "t.keyed": graphs.TOOLS["t.keyed"].evolve(compensation=WAY)}
+    plain, reporting = graphs.document("tool"), graphs.BOUNDARY.evolve(compensation="report")
+    assert numbers(plain, tools=bound) == [20]
+    compile_graph(plain, tools=bound, boundary=reporting, prompts=(graphs.PROMPT,))
 
 
 STEPS = st.lists(st.sampled_from(["orders.place", "orders.note", "orders.ship", "orders.ping"]), max_size=4)

@@ -149,8 +149,12 @@ class RemoveDocument(ByScope):
     def post(self, request: Request, corpus: str, document: str) -> Response:
         """Out of searches; what was cited of it can still be shown. Raises NotFound."""
         reason, who = asked(ReasonBody, request.data)["reason"], caller(request)
-        remove_document(who.tenant, known(corpus), known(document), by=who.principal, reason=reason)
-        return Response(status=204)
+
+        def removed() -> Answer:
+            remove_document(who.tenant, known(corpus), known(document), by=who.principal, reason=reason)
+            return Answer(204, None)
+
+        return post_once(request, removed)
 
 
 def _expected(request: Request) -> int | None:

@@ -96,8 +96,12 @@ class Look(ByScope):
         ServerUnreachable (424), EgressRefused (422)."""
         asked(ReasonBody, request.data)
         who = caller(request)
-        look_at_server(who.tenant, known(server), by=who.principal)
-        return Response(_whole(who.tenant, server))
+
+        def looked() -> Answer:
+            look_at_server(who.tenant, known(server), by=who.principal)
+            return Answer(200, _whole(who.tenant, server))
+
+        return post_once(request, looked)
 
 
 class Admit(ByScope):
@@ -128,8 +132,12 @@ class QuarantineTool(ByScope):
     def post(self, request: Request, server: str) -> Response:
         """Put an admitted tool back into quarantine, for runs under way too. Raises NotFound."""
         body, who = asked(QuarantineBody, request.data), caller(request)
-        quarantine_tool(who.tenant, known(server), body["tool"], by=who.principal, reason=body["reason"])
-        return Response(_whole(who.tenant, server))
+
+        def quarantined() -> Answer:
+            quarantine_tool(who.tenant, known(server), body["tool"], by=who.principal, reason=body["reason"])
+            return Answer(200, _whole(who.tenant, server))
+
+        return post_once(request, quarantined)
 
 
 class RemoveToolServer(ByScope):
@@ -139,10 +147,14 @@ class RemoveToolServer(ByScope):
     def post(self, request: Request, server: str) -> Response:
         """Remove it; its tools take no further call. Raises NotFound."""
         reason, who = asked(ReasonBody, request.data)["reason"], caller(request)
-        with tenant(who.tenant):
-            row = server_of(known(server))
-        remove_server(who.tenant, row.slug, by=who.principal, reason=reason)
-        return Response(_row(ServerNow(row=row, states={})))
+
+        def removed() -> Answer:
+            with tenant(who.tenant):
+                row = server_of(known(server))
+            remove_server(who.tenant, row.slug, by=who.principal, reason=reason)
+            return Answer(200, _row(ServerNow(row=row, states={})))
+
+        return post_once(request, removed)
 
 
 class HttpTools(ByScope):
@@ -223,8 +235,12 @@ class RevokeSecret(ByScope):
     def post(self, request: Request, secret: str) -> Response:
         """From the next call on: what names it is refused. Raises NotFound."""
         reason, who = asked(ReasonBody, request.data)["reason"], caller(request)
-        revoke_secret(who.tenant, known(secret), by=who.principal, reason=reason)
-        return Response(status=204)
+
+        def revoked() -> Answer:
+            revoke_secret(who.tenant, known(secret), by=who.principal, reason=reason)
+            return Answer(204, None)
+
+        return post_once(request, revoked)
 
 
 def _row(one: ServerNow) -> dict[str, Any]:

@@ -82,7 +82,12 @@ def business(run: Run) -> dict[str, Any]:
     """What the run cost the house, with its parts, as decimal text."""
     found = business_of(run)
     parts = [
-        {"what": part.name, "amount": plain(part.amount), "rate_usd": plain(part.rate), "usd": plain(part.usd)}
+        {
+            "what": part.name,
+            "amount": plain(part.amount),
+            "rate_usd": plain(part.rate),
+            "usd": plain(part.usd),
+        }  # fmt: skip
         for part in found.parts
     ]
     return {"usd": plain(found.usd), "parts": parts}

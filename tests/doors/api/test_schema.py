@@ -1,11 +1,13 @@
 """The OpenAPI document: clean, whole, and saying what clients need."""
 
+import inspect
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.management import call_command
+from django.urls import resolve
 
 from tests.doors.api.doors import DOORS
 from tests.doors.api.program import PROBLEM, Program
@@ -75,6 +77,14 @@ def test_every_post_takes_an_idempotency_key(document: dict[str, Any]) -> None:
     for (method, path), operation in operations(document).items():
         headers = {one["name"] for one in operation.get("parameters", ()) if one["in"] == "header"}
         assert ("Idempotency-Key" in headers) == (method == "post"), path
+
+
+def test_every_post_reads_the_key_that_the_document_offers() -> None:
+    takers = ("post_once(request", "_secret_once(request", "key_of(request")
+    for method, route in DOORS:
+        if method == "post":
+            view: Any = resolve("/" + route.replace("{", "").replace("}", "")).func
+            assert any(taker in inspect.getsource(view.view_class.post) for taker in takers), route
 
 
 @proves("R-API-1", part="headers of responses in the document")

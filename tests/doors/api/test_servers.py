@@ -41,7 +41,9 @@ def test_a_program_adds_looks_and_admits(admin: Program, tool_server: ToolServer
     back = admin.post("/tool-servers/shop/quarantine", {"tool": "say", "reason": "Not sure"}).json()
     assert back["tools"] == {"quarantined": 4}
     assert refusal(admin.send("patch", "/tools/shop.say", {"enabled": True})) == (409, "quarantined")
-    assert admin.post("/tool-servers/shop/remove", {"reason": "Gone"}).status_code == 200
+    gone = [admin.post("/tool-servers/shop/remove", {"reason": "Gone"}, once="gone") for _ in range(2)]
+    assert [answer.status_code for answer in gone] == [200, 200]
+    assert gone[1]["Idempotent-Replay"] == "true"
     assert refusal(admin.get("/tool-servers/shop"))[0] == 404
 
 

@@ -12,6 +12,7 @@ from orchestrator.queries.acts import acts_of
 from orchestrator.queries.business import business_of
 from orchestrator.queries.contents import ENTRIES, facts_of, ledger_of, said_after
 from orchestrator.queries.timeline import grown
+from orchestrator.views.files import files_of
 from orchestrator.views.tabs import RAW, Context, book_of, chain_of, lines_of, picture_of, whole_of
 from traces.models import Event
 
@@ -64,6 +65,10 @@ def _raw(run: Run, _state: State, after: int) -> News:
     return News(context, seq, seq < run.event_seq)
 
 
+def _files(run: Run, _state: State, _after: int) -> News:
+    return News(files_of(run), run.event_seq)
+
+
 def _head(run: Run, _state: State, _after: int) -> News:
     return News({}, run.event_seq)
 
@@ -74,6 +79,6 @@ def _moment(run_id: UUID, seq: int) -> datetime | None:
 
 NEWS: Final[Mapping[str, Callable[[Run, State, int], News]]] = {
     "timeline": _timeline, "graph": _graph, "messages": _messages, "facts": _facts, "ledger": _ledger,
-    "audit": _audit, "raw": _raw, "head": _head,
+    "audit": _audit, "raw": _raw, "files": _files, "head": _head,
 }  # fmt: skip
 RUN_VIEWS: Final = tuple(NEWS)

@@ -23,6 +23,7 @@ ROWS = {
 STATES = {
     "graph": ("run-graph", "</figure>"), "ledger": ("ledger-sums", "</p>"),
     "audit": ("run-chain", "</section>"), "raw": ("raw-whole", "</div>"),
+    "files": ("run-files", "</div>"),
 }  # fmt: skip
 WHOLE = {"raw-lines", *(name for name, _ in STATES.values())}
 READ = ("read",)

@@ -87,7 +87,7 @@ def business(run: Run) -> dict[str, Any]:
             "amount": plain(part.amount),
             "rate_usd": plain(part.rate),
             "usd": plain(part.usd),
-        }  # fmt: skip
+        }
         for part in found.parts
     ]
     return {"usd": plain(found.usd), "parts": parts}

@@ -227,7 +227,7 @@ def test_every_run_of_every_graph_ends_within_its_bound(capsys: pytest.CaptureFi
         print(f"\ntermination: {told}")  # noqa: T201 - how much was covered is what the reader wants to see
     # Far below what any seed covers: a generator that lost its shapes would come here.
     assert len([name for name in seen if name.startswith("kind:")]) >= 12
-    assert len([name for name in seen if name.startswith("interrupt:")]) >= 3
+    assert len([name for name in seen if name.startswith("interrupt:")]) >= 2
     assert seen["cycles"] >= 5
     assert seen["depth"] >= 20
 

@@ -287,8 +287,9 @@ def _edited(
 
 
 def _named(policy: Policy) -> dict[str, Any]:
-    """The rules by name and place, for a comparison."""
-    return {f"{place}. {one.name}": rule_in_words(one) for place, one in enumerate(policy.rules, 1)}
+    """The rules by name, and their order, for a comparison."""
+    order = ", ".join(one.name for one in policy.rules)
+    return {**{one.name: rule_in_words(one) for one in policy.rules}, "order": order}
 
 
 def _shown(request: PageRequest, *, status: int = 200) -> HttpResponse:

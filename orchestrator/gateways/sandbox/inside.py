@@ -115,4 +115,5 @@ def main() -> None:
         report.write(json.dumps(told).encode())
 
 
-main()
+if __name__ == "__main__":
+    main()

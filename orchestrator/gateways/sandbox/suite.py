@@ -128,4 +128,5 @@ def main(runner: str, folder: str, place: str) -> None:
         json.dump({"counts": tally.counts, "failures": tally.failures}, file)
 
 
-main(*sys.argv[1:])
+if __name__ == "__main__":
+    main(*sys.argv[1:])

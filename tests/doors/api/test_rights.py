@@ -15,9 +15,11 @@ NAMES |= {"corpus": "x", "document": "x", "secret": "x"}
 NAMES |= {"server": "x", "webhook_id": "x", "delivery_id": "x", "proposal_id": "x"}
 NAMES |= {"memory_id": "x", "file": "x"}
 # What asks another server, or cannot be done twice; each is tried by a test of its own.
-ELSEWHERE = ("decisions", "handling", "retire", "tool-servers", "look", "remove", "http-tools", "webhooks")
 # A proposal is settled once.
-ELSEWHERE += ("agree", "drop", "keep", "refuse", "quarantine")
+ELSEWHERE = (
+    *("decisions", "handling", "retire", "tool-servers", "look", "remove", "http-tools", "webhooks"),
+    *("agree", "drop", "keep", "refuse", "quarantine"),
+)
 LOCKED = {door: scope for door, scope in DOORS.items() if scope is not None}
 
 

@@ -134,7 +134,10 @@ async def test_nothing_outside_is_reached(
         ("for n in range(10 ** 6): open(f'/tmp/{n}', 'w')", {"files": 100}, "files"),
         ("import os\nos.kill(os.getppid(), 9)\nimport time\ntime.sleep(60)", {}, "crashed"),
         (
-            "import os, time\n[os.fork() or bytearray(b'x' * 6 * 10**7) and time.sleep(60) for n in 'abcdef']",
+            (
+                "import os, time\nfor n in 'abcdef':\n    if not os.fork():\n"
+                "        held = bytearray(b'x' * 6 * 10**7)\n        break\ntime.sleep(60)"
+            ),
             {"memory_bytes": 200_000_000},
             "memory",
         ),

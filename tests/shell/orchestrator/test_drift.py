@@ -19,7 +19,11 @@ from tests.factories.world import World, company_at, make_world
 from tests.proves import proves
 
 TOOL = "orders.lookup"
-ODD = {"type": "object", "required": ["number"], "properties": {"number": {"type": "string"}}}
+ODD: dict[str, object] = {
+    "type": "object",
+    "required": ["number"],
+    "properties": {"number": {"type": "string"}},
+}
 
 
 @pytest.fixture

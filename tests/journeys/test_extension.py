@@ -153,12 +153,12 @@ def test_many_small_grants_of_money_reach_no_further_than_one(world: World) -> N
     run, first = frozen(world, cost_usd="0.0001")
     little = make_somebody(world.house.tenant, Role.REVIEWER)
     with tenant(world.id):
-        Membership.objects.filter(person=little.person).update(max_amount=Decimal("0.02"))
-    world.decide(first, little, "extend", amounts={"cost_usd": "0.014"})
+        Membership.objects.filter(person=little.person).update(max_amount=Decimal("0.03"))
+    world.decide(first, little, "extend", amounts={"cost_usd": "0.021"})
     assert world.drive(run).status == "awaiting_gate"
     (second,) = world.open_requests(run)
     with pytest.raises(NotYours, match="cost_usd"):
-        world.decide(second, little, "extend", amounts={"cost_usd": "0.014"})
+        world.decide(second, little, "extend", amounts={"cost_usd": "0.021"})
     world.decide(second, world.people.approver, "extend", amounts={"cost_usd": "0.5"})
     assert world.drive(run).terminal_code == "SUCCESS"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from config.ui.states import class_look
 from orchestrator.actions.circuits import TenantCircuits, circuit_id
 from orchestrator.actions.tools import change_tool
 from orchestrator.core.circuits import Ticket
@@ -106,5 +107,6 @@ def test_the_overview_tells_a_raised_class_from_a_stop(world: World) -> None:
     page = text(at(world.people.operator).get("/"))
     assert "Emergency stop of" not in page
     assert "asks a person" in page
-    assert "raised to destructive" in page
+    assert "raised to" in page
+    assert class_look("destructive")[2] in page
     assert "circuit open" in page

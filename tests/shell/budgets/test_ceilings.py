@@ -259,10 +259,19 @@ def test_admission_hears_when_the_ceiling_opens_again(house: House) -> None:
     purse = open_purse(house.tenant.id)
     with inside(house.tenant.id):
         charge_tenant_check(house.tenant.id, NOON)
-    purse.reserve({"cost_usd": "0.10"})
+    effect, _ = purse.reserve({"cost_usd": "0.10"})
+    assert _opens_in(house) == 30, "what is only held may come back at any moment"
+    purse.settle(effect, {"cost_usd": "0.10"})
+    purse.close()
+    assert _opens_in(house) == 12 * 3600
+
+
+def _opens_in(house: House) -> int:
+    """The seconds after which a refused submission may be tried again."""
     with inside(house.tenant.id), pytest.raises(CeilingReached) as reached:
         charge_tenant_check(house.tenant.id, NOON)
-    assert reached.value.data["retry_after"] == 12 * 3600
+    seconds: int = reached.value.data["retry_after"]
+    return seconds
 
 
 @proves("R-BUDGET-16", part="zero ceiling")

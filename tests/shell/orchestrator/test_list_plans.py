@@ -118,11 +118,12 @@ def test_counting_the_views_and_the_first_page_read_indexes_alone(many: World) -
     assert [plan for plan in found if "Seq Scan on orchestrator_run" in plan] == []
 
 
-def test_a_rare_title_is_looked_for_in_the_index_of_titles_and_found(many: World) -> None:
+def test_a_rare_title_is_found_by_an_index(many: World) -> None:
     with tenant(many.id), plans() as found:
         (row,) = listed(filters_of({"q": "a-3999"})).rows
     assert row.run.title == "Refund order A-3999"
-    assert "run_newest" in found[0]
+    # Which of the indexes is the cheapest depends on how many runs other tenants have.
+    assert "Seq Scan" not in found[0]
 
 
 def test_the_newest_that_cost_more_come_first_and_pages_follow(

@@ -99,7 +99,7 @@ def test_the_timeline_of_a_refund_is_read_row_by_row(world: World, company: Comp
             "orders.lookup", "policy.evaluate", "payments.refund", "mail.send",
         ]  # fmt: skip
         decided = [shown for shown in rows if shown.row.words == "Approval asked for"]
-        assert [(shown.row.word, shown.who) for shown in decided] == [("approve", "the reviewer")] * 2
+        assert [(shown.row.word, shown.who) for shown in decided] == [("approved", "the reviewer")] * 2
         assert len(full(run.id, run.event_seq).rows) == run.event_seq
         call = row_at(run.id, decided[0].row.seq + 1)
         assert call is not None

@@ -149,7 +149,7 @@ document.addEventListener("interlock:changed", () => {
   } else if (state && state.dataset.words !== card().dataset.words) {
     card().dataset.words = state.dataset.words;
     say("Somebody has said a word to this request.");
-    if (!touched()) reread(`#${bar().id}`);
+    if (bar() && !touched()) reread(`#${bar().id}`);
   }
   const held = card()?.querySelector(".held"), desk = card()?.querySelector(".handle");
   if (held && desk && held.dataset.handled !== card().dataset.handled) {

@@ -12,9 +12,8 @@ document.addEventListener("submit", (event) => {
   setTimeout(() => delete event.target.dataset.sent, 5000);
 });
 addEventListener("pageshow", () => { for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent; });
-addEventListener("beforeunload", (event) => { if (dirty.size) event.preventDefault(); });
-/** Whether a form is being edited: a new version must not be loaded over it. */
-export const edited = () => dirty.size > 0;
+// A form that was read again is on the page no more: what was typed in it moved on, or is no question any more.
+addEventListener("beforeunload", (event) => { if ([...dirty].some((form) => form.isConnected)) event.preventDefault(); });
 
 document.querySelector("[data-errors]")?.focus();
 

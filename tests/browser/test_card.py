@@ -2,7 +2,7 @@
 
 import orjson
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Dialog, Page, expect
 
 from approvals.actions import Word, decide
 from approvals.actions.handling import Wish, handle
@@ -225,3 +225,30 @@ def test_the_card_on_a_run_s_page_follows_and_loses_nothing(page_as: PageAs, wor
     expect(page.locator("[value=approve]")).to_be_disabled()
     expect(page.locator(f"#card-state-{request.id}")).to_be_focused()
     expect(remark).to_have_value("half a sen")
+
+
+CHANGED = "document.body.dispatchEvent(new Event('interlock:changed', { bubbles: true }))"
+
+
+@proves("R-UI-11", part="what was settled long ago is no news, and holds nobody back")
+def test_news_to_a_settled_card_says_nothing_and_a_form_that_is_gone_keeps_nobody(
+    page_as: PageAs, desk: Desk
+) -> None:
+    old, new = desk.ask(), desk.ask()
+    desk.say(old, desk.house.people.second_approver)
+    page = opened(page_as("reviewer"), f"/approvals/{old.id}")
+    page.evaluate(CHANGED)
+    assert page.locator("#assertive").inner_text() == ""
+    page.goto(f"/approvals/{new.id}")
+    page.locator("summary[data-key=d]").click()
+    page.locator(f"#reason-{new.id}").fill("Too much.")
+    asked: list[str] = []
+
+    def leave(dialog: Dialog) -> None:
+        asked.append(dialog.type)
+        dialog.accept()
+
+    page.on("dialog", leave)
+    page.evaluate("document.querySelector('.decide').remove()")
+    page.goto("/runs")
+    assert asked == []

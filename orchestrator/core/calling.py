@@ -4,7 +4,7 @@ from orchestrator.core.conflicts import keys_of
 from orchestrator.core.deeds import undo_reserve
 from orchestrator.core.effects import CallTool
 from orchestrator.core.eligibility import action_digest
-from orchestrator.core.spending import call_reserve
+from orchestrator.core.spending import counted
 from orchestrator.core.state import Call, Pending, State
 from orchestrator.core.step import Step, View, say
 from orchestrator.core.value import with_entry
@@ -24,8 +24,9 @@ def launch(view: View, state: State, call: Call, ordinal: int, *, undoes: bool =
     assert call.arguments is not None
     assert call.argument_digest is not None
     assert call.key is not None
-    counted = call_reserve(spec, granted=call.grant is not None, step=ordinal == 0 and call.attempt == 1)
-    reserve = undo_reserve(spec) if undoes else counted
+    granted, step = call.grant is not None, ordinal == 0 and call.attempt == 1
+    counting = counted(view.manifest, spec, granted=granted, step=step)
+    reserve = undo_reserve(spec) if undoes else counting
     first_use = call.grant is not None and not call.used_grant
     effect = CallTool(
         id=view.effect_id(ordinal, call.attempt),

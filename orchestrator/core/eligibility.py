@@ -20,7 +20,7 @@ from orchestrator.core.policy import Decision
 from orchestrator.core.rates import free_at
 from orchestrator.core.reaching import gates_call, leads_away, risk_of_call
 from orchestrator.core.ruling import UNASKED, Ruling, ruling
-from orchestrator.core.spending import call_reserve, shortfall
+from orchestrator.core.spending import counted, shortfall
 from orchestrator.core.state import Call
 from orchestrator.core.step import Refused, View, say
 from orchestrator.core.tool import Risk, ToolSpec
@@ -144,9 +144,8 @@ class Chain:
     def budget(self) -> Examined | None:
         """Is enough left of every dimension, and may the tool be called again so soon?"""
         assert self.spec is not None
-        reserve = call_reserve(
-            self.spec, granted=self.call.grant is not None or self.gated(), step=self.first
-        )
+        granted = self.call.grant is not None or self.gated()
+        reserve = counted(self.view.manifest, self.spec, granted=granted, step=self.first)
         # Nothing is begun that the run could not afford to take back (R-TOOL-15).
         back = undo_room(self.view.pins, self.spec) if noted(self.view.manifest, self.spec) else {}
         refused = shortfall(self.view.state, (reserve, back), self.view.headroom)

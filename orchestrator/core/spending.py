@@ -6,6 +6,8 @@ from decimal import Decimal
 from budgets.core.pricing import actual_cost, worst_cost
 from orchestrator.core.effects import Amounts
 from orchestrator.core.events import Headroom
+from orchestrator.core.manifest import Manifest
+from orchestrator.core.memory import CATEGORY as MEMORY
 from orchestrator.core.profile import ModelProfile
 from orchestrator.core.state import State
 from orchestrator.core.step import Refused
@@ -13,6 +15,8 @@ from orchestrator.core.tool import ToolSpec
 
 ONE = Decimal(1)
 ZERO = Decimal(0)
+# Runs admitted under an earlier core count no writes to memory, so that they replay as they were.
+MEMORY_SINCE = 4
 
 
 def model_reserve(
@@ -59,6 +63,14 @@ def call_reserve(spec: ToolSpec, *, granted: bool, step: bool) -> Amounts:
         amounts["cost_usd"] = spec.price_usd
     if spec.mutating:
         amounts["granted_side_effects" if granted else "side_effects"] = ONE
+    return amounts
+
+
+def counted(manifest: Manifest, spec: ToolSpec, *, granted: bool, step: bool) -> Amounts:
+    """What a run reserves for a call: its worst case, and one write where it writes to memory."""
+    amounts = call_reserve(spec, granted=granted, step=step)
+    if spec.category == MEMORY and spec.mutating and manifest.core_version >= MEMORY_SINCE:
+        amounts["memory_writes"] = ONE
     return amounts
 
 

@@ -5,10 +5,14 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core.boundary import Boundary
+from orchestrator.core.boundary import Boundary, ToolGrant
+from orchestrator.core.effects import CallTool
 from orchestrator.core.memory import Evidence, Proposed, Standing, fault, refused_by_boundary
 from orchestrator.core.terminal import Status
+from orchestrator.core.tool import Reversibility, Risk
 from orchestrator.gateways.tools.registry import shipped_tools
+from tests.core.orchestrator.loops import BOUNDARY, TOOLS, loop
+from tests.core.orchestrator.simulation import Simulation
 from tests.proves import proves
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -47,3 +51,45 @@ def test_a_boundary_says_what_of_memory_a_run_has(memory: Any, read: bool, propo
     assert (refused_by_boundary(search, boundary) is None) is read
     assert (refused_by_boundary(propose, boundary) is None) is proposes
     assert refused_by_boundary(shipped_tools()["clock.now"].spec, boundary) is None
+
+
+NOTE = TOOLS["payments.find"].evolve(
+    name="memory.note", category="memory", risk=Risk.LOCAL_WRITE, reversibility=Reversibility.PURE
+)
+SEARCH = TOOLS["payments.find"].evolve(name="memory.search", category="memory")
+
+
+def remembering(limit: int) -> Simulation:
+    """A run that may write to memory so often, and may look in it."""
+    names = ("memory.note", "memory.search")
+    boundary = BOUNDARY.evolve(memory="propose", tools=(ToolGrant(name="memory.*"),))
+    tools = dict(zip(names, (NOTE, SEARCH), strict=True))
+    return loop(boundary=boundary, tools=tools, graph_tools=names, side_effects=9, memory_writes=limit)
+
+
+def calls_flown(run: Simulation) -> list[str]:
+    return [effect.tool for effect in run.asked if isinstance(effect, CallTool)]
+
+
+@proves("R-BUDGET-1", part="memory_writes")
+@pytest.mark.parametrize("limit", [0, 1, 2])
+def test_a_run_writes_to_memory_as_often_as_its_limit_says(limit: int) -> None:
+    run = remembering(limit)
+    for turn in range(limit):
+        run.reply(("memory.note", {"n": turn}))
+        run.answer({"noted": turn})
+    assert run.state.left("memory_writes") == 0
+    run.reply(("memory.search", {}))
+    run.answer({"hits": []})
+    run.reply(("memory.note", {"n": "more"}))
+    assert calls_flown(run) == ["memory.note"] * limit + ["memory.search"]
+    checked = run.said("call_checked")[-1]
+    assert (checked.step, checked.decision, checked.rule) == ("budget", "deny", "memory_writes")
+
+
+def test_a_run_of_an_earlier_core_counts_no_writes_as_it_did() -> None:
+    run = remembering(0)
+    run.manifest = run.manifest.evolve(core_version=3)
+    run.reply(("memory.note", {}))
+    assert calls_flown(run) == ["memory.note"]
+    assert "memory_writes" not in run.asked[-1].reserve  # type: ignore[union-attr]

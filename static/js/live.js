@@ -35,7 +35,7 @@ function replace(old, fresh) {
   if (old.open) fresh.open = true;
   for (const name of ["aria-selected", "data-at", "data-picked"]) if (old.hasAttribute(name)) fresh.setAttribute(name, "");
   const picked = fresh.querySelector("[data-pick]");
-  if (picked) picked.checked = old.querySelector("[data-pick]").checked;
+  if (picked) picked.checked = Boolean(old.querySelector("[data-pick]")?.checked);
   old.replaceWith(fresh);
   boxes(fresh).forEach((box, n) => { if (places[n]) [box.scrollTop, box.scrollLeft] = places[n]; });
   shown.set(fresh, text);
@@ -139,15 +139,26 @@ class Link {
     this.polling = clearTimeout(this.polling);
     newBuild ||= build && build !== document.documentElement.dataset.version;
     this.become("live");
-    this.draw(html);
+    this.draw(after, html);
   }
-  draw(html) {
-    if (html) this.frames.push(html);
-    if (html) this.drawing ||= setTimeout(() => {
-      this.drawing = 0;
-      this.drawn = Date.now();
-      this.frames.splice(0).forEach(apply);
-    }, Math.max(0, this.drawn + 250 - Date.now()));
+  draw(after, html) {
+    if (html) this.frames.push([after, html]);
+    if (html) this.drawing ||= setTimeout(() => this.show(), Math.max(0, this.drawn + 250 - Date.now()));
+  }
+  show() {
+    this.drawing = 0;
+    this.drawn = Date.now();
+    for (const [after, html] of this.frames.splice(0)) {
+      try { apply(html); } catch (fault) { return this.again(after, fault); }
+      this.stuck = undefined;
+    }
+  }
+  // What could not be shown is asked for once more, with all that came behind it; then the place is lost.
+  again(after, fault) {
+    console.error("A change could not be shown.", fault);
+    const [twice, open] = [this.stuck === `${after}`, this.socket?.readyState === WebSocket.OPEN];
+    [this.stuck, this.cursor, this.etag] = [`${after}`, after, ""];
+    if (twice) { this.drop(); this.closed(4400); } else if (open) { this.asked = true; this.hello(); }
   }
   closed(code) {
     this.socket = null;
@@ -176,7 +187,7 @@ class Link {
       if (code === 4304) return;
       this.etag = answer.headers.get("ETag");
       this.cursor = answer.headers.get("Interlock-Seq");
-      this.draw(html);
+      this.draw(from, html);
     } catch { if (this.state === "polling") this.become("reconnecting"); }
   }
   retry() {

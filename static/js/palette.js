@@ -48,9 +48,13 @@ if (dialog) {
     const text = input.value.trim();
     const turn = ++asked;
     if (!/^[…0-9a-f-]{4,}$/i.test(text)) return;
-    const answer = await fetch(`${dialog.dataset.url}?q=${encodeURIComponent(text)}`, { headers: { Accept: "application/json" } });
-    if (!answer.ok || turn !== asked) return;
-    const more = (await answer.json()).results;
+    let more;
+    try {
+      const answer = await fetch(`${dialog.dataset.url}?q=${encodeURIComponent(text)}`, { headers: { Accept: "application/json" } });
+      if (!answer.ok) return;
+      more = (await answer.json()).results;
+    } catch { return; } // Out of reach: what this page knows by itself stays.
+    if (turn !== asked) return;
     found = [...more.map((one) => ({ ...one, act: () => location.assign(one.url) })), ...found];
     draw();
   }

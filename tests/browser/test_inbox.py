@@ -212,6 +212,31 @@ def test_a_new_request_comes_without_moving_what_is_there(page_as: PageAs, desk:
     expect(page).to_have_title("(2) Approvals – Interlock")
 
 
+FAILING = """times => {
+  const real = Element.prototype.replaceWith;
+  Element.prototype.replaceWith = function (...all) {
+    if (this.id.startsWith("card-agreed") && times-- > 0) throw new Error("cannot be shown");
+    return real.apply(this, all);
+  };
+}"""
+
+
+@proves("R-UI-3", part="a change that could not be shown is asked for again, and twice is said")
+def test_what_could_not_be_shown_is_asked_for_again(
+    page_as: PageAs, desk: Desk, no_messages: Messages
+) -> None:
+    no_messages.expect("A change could not be shown.")
+    asked = desk.ask(quorum=3)
+    page = opened(page_as("reviewer"))
+    expect(page.locator("#pill")).to_have_attribute("data-pill", "live")
+    page.evaluate(FAILING, 1)
+    desk.say(asked, desk.house.people.admin)
+    expect(page.locator(f"#card-agreed-{asked.id}")).to_have_text("1 of 3 agreed")
+    page.evaluate(FAILING, 2)
+    desk.say(asked, desk.house.people.second_approver)
+    expect(page.locator("#pill")).to_contain_text("Lost the place")
+
+
 @proves("R-APPR-9", part="claim and put aside from the keyboard, live for others")
 def test_a_claim_by_key_shows_on_the_other_s_card_and_row(page_as: PageAs, desk: Desk) -> None:
     request = desk.ask()

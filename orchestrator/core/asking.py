@@ -14,7 +14,7 @@ from orchestrator.core.graph import Interrupt
 from orchestrator.core.pressure import Fitted, fitted
 from orchestrator.core.profile import ModelProfile, Role
 from orchestrator.core.safety import breach
-from orchestrator.core.spending import model_reserve
+from orchestrator.core.spending import model_reserve, prompt_tokens
 from orchestrator.core.state import Pending, State
 from orchestrator.core.step import Step, View, interrupted, say
 from orchestrator.core.tool import ToolSpec
@@ -25,6 +25,8 @@ from traces.core.events import ModelFailed as ModelFailedBody
 from traces.core.phases import Phase
 
 READ_CHARS = 256_000
+# Runs admitted under an earlier core left a prompt's overheads out of what is left, and replay as they were.
+OVERHEADS_SINCE = 4
 
 
 class Asking(Value):
@@ -46,7 +48,7 @@ def ask(view: View, state: State, config: Asking, tools: tuple[ToolSpec, ...]) -
     if fit.halt is not None:
         return replace(fit.halt, said=(*passed, *fit.halt.said))
     prompt = fit.prompt
-    limit = _output_limit(state, profile, prompt.body, wanted)
+    limit = _output_limit(view, state, profile, prompt, wanted)
     reserve = model_reserve(profile, prompt.body, prompt.messages, prompt.tools, limit)
     request = view.desk.put(prompt.body)
     effect = CallModel(
@@ -124,13 +126,15 @@ def _fit(
     return wanted, fitted(state, profile, view.desk, window, max_output=wanted, compiled=compiled)
 
 
-def _output_limit(state: State, profile: ModelProfile, request: bytes, wanted: int) -> int:
+def _output_limit(view: View, state: State, profile: ModelProfile, prompt: Prompt, wanted: int) -> int:
     """As many tokens as every dimension has left, at least one: the reservation then refuses what cannot
     be."""
     lefts = [state.left("output_tokens"), state.left("total_tokens")]
     total = lefts[1]
     if total is not None:
-        lefts[1] = total - len(request)
+        asked = prompt_tokens(profile, prompt.body, prompt.messages, prompt.tools)
+        older = view.manifest.core_version < OVERHEADS_SINCE
+        lefts[1] = total - (len(prompt.body) if older else asked)
     return int(max(Decimal(1), min([Decimal(wanted), *(left for left in lefts if left is not None)])))
 
 

@@ -15,9 +15,9 @@ from orchestrator.core.events import (
     TimerFired,
     ToolFailed,
 )
-from orchestrator.core.machine import advance
+from orchestrator.core.machine import CORE_VERSION, advance
 from orchestrator.core.terminal import TerminalCode
-from tests.core.orchestrator.loops import BOUNDARY, TOOLS, loop
+from tests.core.orchestrator.loops import BOUNDARY, LIMITS, TOOLS, loop
 from tests.core.orchestrator.simulation import NIL, SALT, Simulation
 from tests.proves import proves
 
@@ -346,3 +346,33 @@ def test_a_tool_that_the_submitter_may_not_use_is_denied_and_a_lost_scope_too() 
     event = holder.model_reply(next(e for e in holder.open.values() if isinstance(e, CallModel)), LOOKUP)
     holder.feed(event, Headroom(missing_scopes=("orders",)))
     assert [body.status for body in holder.said("call_not_run")] == ["denied"]
+
+
+def tight(core: int) -> Simulation:
+    """A run at its second model call, with total_tokens for its prompt and five tokens more."""
+    wide = loop()
+    wide.reply(LOOKUP)
+    wide.answer({"total": "20.00"})
+    (asked,) = (effect for effect in wide.open.values() if isinstance(effect, CallModel))
+    spent_before = LIMITS["total_tokens"] - int(wide.state.left("total_tokens") or 0)
+    reserved = int(asked.reserve["total_tokens"])
+    run = loop(total_tokens=spent_before - reserved + int(asked.reserve["input_tokens"]) + 5)
+    run.manifest = run.manifest.evolve(core_version=core)
+    run.reply(LOOKUP)
+    run.answer({"total": "20.00"})
+    return run
+
+
+@proves("R-BUDGET-2", part="a shorter answer rather than none")
+def test_where_total_tokens_are_few_the_answer_is_shorter_and_the_run_succeeds() -> None:
+    run = tight(CORE_VERSION)
+    (asked,) = (effect for effect in run.open.values() if isinstance(effect, CallModel))
+    assert asked.max_output_tokens == 5
+    assert run.state.left("total_tokens") == 0
+    run.reply(text="done [f1]")
+    assert run.state.outcome is TerminalCode.SUCCESS
+    assert run.said("reservation_refused") == []
+
+
+def test_a_run_of_an_earlier_core_is_refused_as_it_was() -> None:
+    assert tight(3).state.outcome is TerminalCode.BUDGET_EXHAUSTED

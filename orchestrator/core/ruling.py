@@ -5,7 +5,7 @@ The pinned version rules, and beside it the newest where that is another: of two
 an addition to the plan (R-TOOL-18).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from orchestrator.core.inputs import inputs
@@ -81,12 +81,16 @@ def tainted(state: State) -> bool:
     return facts or any(failure.observation is not None for failure in state.failures)
 
 
-def foreseeing(view: View, state: State, tools: tuple[str, ...]) -> State:
-    """The state with the tools of changes that were asked for before anything untrusted was read."""
-    if view.pins.policy is None or tainted(state):
+def planning(view: View, state: State, calls: Iterable[Call]) -> State:
+    """The state with those calls of a fresh reply that are changes, if nothing untrusted was read before.
+    What a reply merely names is no plan: a tool is foreseen once a call of it was found eligible."""
+    if view.pins.policy is None:
         return state
-    specs = (view.pins.by_name.get(tool) for tool in tools)
-    return with_foreseen(state, tuple(s.name for s in specs if s is not None and s.mutating))
+    planned: tuple[str, ...] = ()
+    if not tainted(state):
+        specs = ((call.id, view.pins.by_name.get(call.tool)) for call in calls)
+        planned = tuple([call for call, spec in specs if spec is not None and spec.mutating])
+    return state if planned == state.planned else state.evolve(planned=planned)
 
 
 def with_foreseen(state: State, tools: tuple[str, ...]) -> State:
@@ -166,8 +170,8 @@ def _added(view: View, call: Call, spec: ToolSpec, policy: Policy) -> Finding | 
     """An addition to the plan: a change that was not foreseen when something untrusted was read."""
     if policy.after_untrusted == "allow" or call.by != "model" or call.edited or not spec.mutating:
         return None
-    planned = spec.name in view.state.foreseen or view.pins.boundary.scope.plans(spec.name)
-    if planned or not tainted(view.state):
+    planned = call.id in view.state.planned or spec.name in view.state.foreseen
+    if planned or view.pins.boundary.scope.plans(spec.name) or not tainted(view.state):
         return None
     said = f"The model asks for {spec.name} only since it has read something untrusted."
     return Finding(policy.after_untrusted, ADDED, policy.version, "untrusted_observation", said)

@@ -169,8 +169,9 @@ class Counters(Value):
 
 class State(Value):
     """See the module. `exchanges` is a bounded window of links of the conversation; older ones live in the
-    trace. `echoes` are the arguments that a model put into the tools of trusted facts, by fact; `foreseen`
-    the tools of changes that it asked for before it read anything untrusted, or that a person agreed to."""
+    trace. `echoes` are the arguments that a model put into the tools of trusted facts, by fact; `planned` the
+    calls of changes in a reply that was written before anything untrusted was read; `foreseen` the tools of
+    those that were found eligible, and of those that a person agreed to."""
 
     version: int = 0
     position: str
@@ -227,6 +228,7 @@ class State(Value):
     outcome: TerminalCode | None = None
     echoes: Mapping[str, Hex] = {}
     foreseen: tuple[str, ...] = ()
+    planned: tuple[str, ...] = ()
 
     def facts_in_order(self) -> list[tuple[str, Fact]]:
         """The facts as they were committed, oldest first: a stored mapping keeps no order of its own."""

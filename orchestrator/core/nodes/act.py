@@ -7,7 +7,7 @@ from orchestrator.core.context import exchange_link, visible_tools
 from orchestrator.core.errors import Misfit
 from orchestrator.core.events import AnyEvent, ModelFailed, ModelReplied, Recovered, TimerFired
 from orchestrator.core.nodes.base import Plain
-from orchestrator.core.ruling import foreseeing
+from orchestrator.core.ruling import planning
 from orchestrator.core.state import Call, Result, State
 from orchestrator.core.step import Step, View, say
 from orchestrator.core.value import Value, with_entry, without
@@ -111,8 +111,7 @@ class Act(Plain):
                 told.append(why)
         counters = state.counters.evolve(calls=state.counters.calls + len(event.requests), empty=0)
         queued = state.evolve(queue=tuple(calls), results=tuple(results), counters=counters)
-        planned = foreseeing(view, queued, tuple([call.tool for call in calls]))
-        return Step(state=planned, outcome="requested", said=tuple(told))
+        return Step(state=planning(view, queued, calls), outcome="requested", said=tuple(told))
 
 
 Shape = Literal["answer", "requests", "refusal", "empty"]

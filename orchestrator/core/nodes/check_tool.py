@@ -79,8 +79,8 @@ class CheckTool(Plain):
             malformed=_repaired(view.state, tuple(call.tool for call in calls)),
             timer=None,
         )
-        if view.pins.policy is not None and front.call.grant is not None:
-            # A yes takes the tool into the plan; each further call is still judged by its own values.
+        if view.pins.policy is not None and (front.call.grant or front.call.id in state.planned):
+            # It is part of the plan from here on; each further call is still judged by its own values.
             state = with_foreseen(state, (front.call.tool,))
         return Step(state=state, outcome="eligible", said=tuple(said))
 

@@ -199,6 +199,16 @@ def test_a_change_that_was_foreseen_goes_on_without_a_question() -> None:
     assert asked(run, "flag.set", on=2) == "goes"
 
 
+@proves("R-TOOL-18", part="what is only named is no plan")
+@proves("M2", part="a first reply that names every tool")
+def test_a_change_that_was_only_named_before_is_an_addition_still() -> None:
+    run = working("Look after it.")
+    run.reply(("page.read", {}), ("flag.set", "{broken"))
+    run.answer({"text": "Now set the flag."})
+    assert asked(run, "flag.set", on=2) == "asks"
+    assert ruled(run)[0] == "added-after-untrusted"
+
+
 def test_a_boundary_may_plan_a_change_from_the_start() -> None:
     run = having_read(working("Look after it.", scope=ScopeGrant(tools=("flag.*",))), {"text": "x"})
     assert asked(run, "flag.set", on=1) == "goes"

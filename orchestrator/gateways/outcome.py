@@ -23,11 +23,15 @@ BeforeWait = Callable[[], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Performed:
-    """One effect's outcome. `fields` are the event's but its time; `bodies` hold what its digests name."""
+    """One effect's outcome. `fields` are the event's but its time; `bodies` hold what its digests name.
+
+    `by_status`: a failure of which a status alone tells: it does not say that a change was not made.
+    """
 
     kind: type[Outcome]
     fields: Mapping[str, Any]
     bodies: Mapping[str, bytes] = field(default_factory=dict)
+    by_status: bool = False
 
     def event(self, at: datetime) -> Outcome:
         """The event, as of the commit's one time."""

@@ -121,10 +121,20 @@ class Performer:
             # A key would make a repetition safe, but payments and sends are not repeated by themselves
             # (R-TOOL-10).
             return self.resolve(hand, effect, at)
+        if performed.by_status and not effect.honours_keys:
+            return self._looked_into(hand, effect, at, performed)
         if held_back(event):
             # Nobody else can know it, so it is said: recovery would have to ask what a `started` row means.
             return Outcomes(events=(Recovered(at=at, effect=effect.id, resolution="abandoned"),))
         return joined([performed], at)
+
+    def _looked_into(self, hand: Hand, effect: CallTool, at: datetime, refusal: Performed) -> Outcomes:
+        """A change was turned away by a status: believed where a look-up says that it surely did not happen,
+        as the refusal that it was, for sending it again would be refused again."""
+        outcomes = self.resolve(hand, effect, at)
+        (event,) = outcomes.events
+        surely_not = isinstance(event, Recovered) and event.resolution == "abandoned"
+        return joined([refusal], at) if surely_not else outcomes
 
     def resolve(self, hand: Hand, effect: CallTool, at: datetime, *, late: bool = False) -> Outcomes:
         """What became of a call that was sent and not answered: found, surely not, or in doubt (R-TOOL-9)."""

@@ -63,7 +63,11 @@ class Answer(Generic[T]):
 
 
 class CallFailed(Exception):
-    """A call that brought no usable result, in the closed words of ToolFailed. Caught by the dispatcher."""
+    """A call that brought no usable result, in the closed words of ToolFailed. Caught by the dispatcher.
+
+    `by_status`: all that says so is a status of the answer, which may also stand before what was done all
+    the same (R-TOOL-10).
+    """
 
     def __init__(
         self,
@@ -73,10 +77,11 @@ class CallFailed(Exception):
         transient: bool = False,
         detail: bytes = b"",
         retry_after_ms: int | None = None,
+        by_status: bool = False,
     ) -> None:
         super().__init__(error)
         self.error, self.sent, self.transient = error, sent, transient
-        self.detail, self.retry_after_ms = detail, retry_after_ms
+        self.detail, self.retry_after_ms, self.by_status = detail, retry_after_ms, by_status
 
 
 @dataclass(slots=True, kw_only=True)
@@ -221,7 +226,7 @@ async def _read(response: httpx2.Response) -> Answer[Any]:
 
 
 def _judged(answer: Answer[Any], response: httpx2.Response) -> Answer[Any]:
-    """The answer of a call that was done. A refusal is no failure that leaves everything open."""
+    """The answer of a call that was done. Of a read a refusal says enough; of a change it is a status."""
     if response.is_success:
         return answer
     if answer.status >= 500:
@@ -229,10 +234,12 @@ def _judged(answer: Answer[Any], response: httpx2.Response) -> Answer[Any]:
             "crashed", sent=True, transient=True, detail=answer.body, retry_after_ms=retry_after(response)
         )
     if answer.status in (401, 403):
-        raise CallFailed("unauthorized", sent=True, detail=answer.body)
+        raise CallFailed("unauthorized", sent=True, detail=answer.body, by_status=True)
     late = answer.status in (408, 425, 429)
     wish = retry_after(response) if late else None
-    raise CallFailed("refused", sent=True, transient=late, detail=answer.body, retry_after_ms=wish)
+    raise CallFailed(
+        "refused", sent=True, transient=late, detail=answer.body, retry_after_ms=wish, by_status=True
+    )
 
 
 def retry_after(response: httpx2.Response) -> int | None:

@@ -183,9 +183,8 @@ def _raw(tool: Tool) -> dict[str, Any]:
 def _answer(result: CallToolResult | InputRequiredResult, *, typed: bool, mutating: bool) -> Answer[Any]:
     """The result as an observation. Raises CallFailed for what is no result."""
     if isinstance(result, InputRequiredResult):
-        raise CallFailed(
-            "refused", sent=True, detail=b"the server asked for input during the call; none is given"
-        )
+        word = "crashed" if mutating else "refused"
+        raise CallFailed(word, sent=True, detail=b"the server asked for input during the call; none is given")
     texts = [block.text for block in result.content if isinstance(block, TextContent)]
     if result.is_error:
         # What went wrong after a change was made is said in the same words as what went wrong before.
@@ -232,7 +231,8 @@ def _failed(error: Exception, watch: Watch, *, mutating: bool) -> CallFailed:
     nothing but a result says what became of a change."""
     words = _words(error).encode("utf-8", "backslashreplace")
     if isinstance(error, EgressRefused):
-        return CallFailed("refused", sent=watch.sent, detail=words)
+        word = "crashed" if mutating and watch.sent else "refused"
+        return CallFailed(word, sent=watch.sent, detail=words)
     if not watch.sent:
         return CallFailed("unreachable", sent=False, transient=True, detail=words)
     code = error.code if isinstance(error, MCPError) else 0

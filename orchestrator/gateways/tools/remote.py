@@ -6,6 +6,7 @@ next one.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -135,8 +136,9 @@ async def _authorized(
     secret: Sealed,
     resolver: Resolver,
 ) -> Answer[Any]:
-    """Send under a secret that lasts; one that is turned away is renewed and the request sent once more, for
-    whoever turns a request away has not done it (R-TOOL-13)."""
+    """Send under a secret that lasts; one that is turned away is renewed, and what may be sent twice (a read,
+    or a change under its key) is sent once more (R-TOOL-13). Of any other change nobody knows whether it was
+    done before it was turned away: it is not repeated (R-TOOL-10)."""
     if secret.expired and secret.renew is None:
         raise CallFailed("credential_expired", sent=False, detail=b"its secret lasts no longer")
     value = await secret.renew() if secret.expired and secret.renew is not None else secret.value
@@ -145,7 +147,17 @@ async def _authorized(
     except CallFailed as failure:
         if failure.error != "unauthorized" or secret.renew is None or value != secret.value:
             raise
+        if not _repeatable(context):
+            # Whatever comes of renewing, this call stays as open as it is; the next one has the new secret.
+            with suppress(CallFailed):
+                await secret.renew()
+            raise
     return await _sent(prepared, request, context, leave, await secret.renew(), resolver)
+
+
+def _repeatable(context: ToolContext) -> bool:
+    """Whether sending twice does no more than sending once."""
+    return not context.mutating or (context.spec is not None and context.spec.honours_keys)
 
 
 async def _sent(

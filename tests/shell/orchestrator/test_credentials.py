@@ -24,7 +24,7 @@ from tenancy.models import Secret
 from tenancy.secrets import Renewal, secrets_of
 from tests.conftest import House
 from tests.factories.foreign import Obedient, called, foreign, onwards
-from tests.factories.servers import READS, let_in
+from tests.factories.servers import CHANGES, READS, let_in
 from tests.factories.world import World, make_world
 from tests.proves import proves
 
@@ -38,6 +38,7 @@ class Guarded:
         self.token, self.issued, self.seen = "first", 0, 0
         self.forms: list[dict[str, list[str]]] = []
         self.generous = True
+        self.changes = 0
         guarded = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -45,6 +46,12 @@ class Guarded:
                 guarded.seen += 1
                 let_in = self.headers["authorization"] == f"Bearer {guarded.token}"
                 self._say(200 if let_in else 401, {"email": "ada@example.org"} if let_in else {})
+
+            def do_PUT(self) -> None:
+                guarded.changes += 1
+                let_in = self.headers["authorization"] == f"Bearer {guarded.token}"
+                self.rfile.read(int(self.headers["content-length"] or 0))
+                self._say(200 if let_in else 403, {"changes": guarded.changes})
 
             def do_POST(self) -> None:
                 form = parse_qs(self.rfile.read(int(self.headers["content-length"])).decode())
@@ -169,6 +176,33 @@ def test_without_a_way_to_renew_it_the_run_pauses_until_it_is_kept_anew(
         resume(world.id, run, by=world.people.operator.id, reason="Kept anew.")
         world.drive(run)
     assert (service.seen, world.said(run, "call_observed")[-1]["status"]) == (1, "ok")
+    world.sound(run)
+
+
+@proves("R-TOOL-10", part="renewing does not repeat a change")
+@proves("R-TOOL-13", part="what is turned away is sent again only where that is safe")
+@pytest.mark.parametrize(
+    ("recovery", "changes", "came"), [("none", 1, ["in_doubt"]), ("keys", 2, [])], ids=["unkeyed", "keyed"]
+)
+def test_a_change_that_is_turned_away_is_sent_again_under_its_key_alone(
+    world: World, service: Guarded, settings: Settings, recovery: str, changes: int, came: list[str]
+) -> None:
+    keep(world, service, minutes=30, renewed=True)
+    service.token = "changed"
+    given = {
+        "name": "crm.move", "description": "Move a person.", **CHANGES, "recovery": recovery,
+        "input_schema": {"type": "object", "properties": {"person": PERSON}, "required": ["person"]},
+        "request": {"method": "PUT", "url": f"{service.origin}/people/{{person}}", "secret": "crm"},
+    }  # fmt: skip
+    declare_http_tool(world.id, asked_declaration(given), by=None, reason="We need it.")
+    let_in(world, "crm")
+    with foreign(settings, Obedient(called("crm.move", person="ada"))):
+        run = world.submit("tool-loop", "Move her.")
+        onwards(world, run)
+        world.decide(world.open_requests(run)[0], world.people.approver)
+        onwards(world, run)
+    assert (service.changes, len(service.forms)) == (changes, 1)
+    assert [one["resolution"] for one in world.said(run, "call_recovered")] == came
     world.sound(run)
 
 

@@ -33,8 +33,9 @@ class Crm:
     def __init__(self) -> None:
         self.seen: list[dict[str, Any]] = []
         self.notes: list[dict[str, Any]] = []
-        self.fails = False
+        self.status = 201
         self.redirect = ""
+        self.makes = True
         crm = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -52,8 +53,9 @@ class Crm:
                 body = orjson.loads(self.rfile.read(int(self.headers["content-length"])))
                 self._note(body)
                 note = {"id": f"n{len(crm.notes)}", "key": self.headers["idempotency-key"], **body}
-                crm.notes.append(note)
-                self._say(500 if crm.fails else 201, note)
+                if crm.makes:
+                    crm.notes.append(note)
+                self._say(crm.status, note)
 
             def _note(self, body: Any) -> None:
                 crm.seen.append({"path": self.path, "token": self.headers["x-token"], "body": body})
@@ -174,10 +176,46 @@ def test_a_declared_change_that_failed_after_it_was_made_is_found_and_not_repeat
 ) -> None:
     lookup = {"path": "/notes", "arguments": {"key": "/key"}, "found": "/notes"}
     declare(world, add(crm, recovery="lookup", lookup=lookup, conclusive=True))
-    crm.fails = True
+    crm.status = 500
     run = asking(world, settings, called("crm.add_note", **NOTE))
     assert [one["resolution"] for one in world.said(run, "call_recovered")] == ["found"]
     assert len(crm.notes) == 1
+    world.sound(run)
+
+
+def posts(crm: Crm) -> int:
+    """How many changes reached the service, by its own log."""
+    return sum(one["body"] is not None for one in crm.seen)
+
+
+@proves("R-TOOL-10", part="a status after a change is not believed")
+@proves("G6", part="a status after the commit")
+@pytest.mark.parametrize("status", [403, 409])
+def test_a_change_that_was_made_and_then_turned_away_is_in_doubt_and_sent_once(
+    world: World, crm: Crm, settings: Settings, status: int
+) -> None:
+    declare(world, add(crm))
+    crm.status = status
+    run = asking(world, settings, called("crm.add_note", **NOTE))
+    assert [one["resolution"] for one in world.said(run, "call_recovered")] == ["in_doubt"]
+    assert (posts(crm), len(crm.notes)) == (1, 1)
+    assert len(world.open_requests(run)) == 1
+    assert world.said(run, "approval_requested")[-1]["request_kind"] == "reconciliation"
+    world.sound(run)
+
+
+@proves("R-TOOL-9", part="a status is looked into")
+@pytest.mark.parametrize("made", [True, False])
+def test_a_status_is_believed_where_a_conclusive_look_up_finds_nothing(
+    world: World, crm: Crm, settings: Settings, made: bool
+) -> None:
+    lookup = {"path": "/notes", "arguments": {"key": "/key"}, "found": "/notes"}
+    declare(world, add(crm, recovery="lookup", lookup=lookup, conclusive=True))
+    crm.status, crm.makes = 409, made
+    run = asking(world, settings, called("crm.add_note", **NOTE))
+    found = [one["resolution"] for one in world.said(run, "call_recovered")]
+    assert (found, posts(crm), len(crm.notes)) == (["found"] if made else [], 1, int(made))
+    assert world.said(run, "call_observed")[-1]["status"] == ("found" if made else "refused")
     world.sound(run)
 
 

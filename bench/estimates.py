@@ -4,14 +4,15 @@
 then runs it again: before every effect of those runs it compares the bounds that stood on the page with what
 the run used from there to its end, and says how wide they were beside it. Then it submits each workflow with
 one model call, or one tool call, less than it needs at the least, and says what was spent before the stop.
-Judged are both: nine steps in ten hold the rest, and nobody spends the last call of what cannot suffice.
+Judged are both: nine steps in ten hold the rest, and nobody spends the last call of what cannot suffice. What
+nothing is known of counts for nothing: of each workflow most steps have bounds, or the bench fails.
 """
 
 import os
 import subprocess
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from decimal import Decimal
 from itertools import cycle, islice
@@ -49,6 +50,7 @@ from traces.models import Record, Snapshot
 
 LEARN, MEASURE = 20, 12
 HELD = 0.9
+KNOWN = 0.5
 FEWEST = ("model_turns", "tool_calls")
 
 
@@ -74,10 +76,12 @@ def measure(superuser: psycopg.Connection) -> None:
                 run = _ended(place, slug, goal)
                 learn_from(run.id)
                 came += [goal] if run.terminal_code == "SUCCESS" else []
+            before = Counter(tally.steps)
             for goal in islice(cycle(_goals(slug)), MEASURE):
                 run = _ended(place, slug, goal)
                 if run.terminal_code == "SUCCESS":
-                    _count(tally, _seen(place, run))
+                    count(tally, _seen(place, run))
+            _judge(known(slug, tally.steps - before))
             if judge(f"{slug} comes to its result", held=bool(came)):
                 _stopped(place, slug, came[0])
         _print(tally)
@@ -92,18 +96,43 @@ class Seen(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """How many steps there were and of how many every bound held, how many bounds held of those that were
-    known, and how wide each was in parts of the rest."""
+    """How many steps there were (`all`), how many of them had bounds (`bounded`), and of how many of those
+    every bound held (`whole`); how many bounds held by dimension, and how wide each was in parts of the
+    rest."""
 
     steps: Counter[str]
     held: Counter[str]
     widths: dict[str, list[Decimal]]
 
 
-def _count(tally: Tally, steps: Iterator[list[Seen]]) -> None:
+class Verdict(NamedTuple):
+    """What is judged, and whether it held."""
+
+    what: str
+    held: bool
+
+
+def known(slug: str, steps: Counter[str]) -> Verdict:
+    """Whether most of a workflow's steps had any bounds to hold."""
+    share = steps["bounded"] / max(1, steps["all"])
+    what = f"{slug}: bounds at {steps['bounded']} of {steps['all']} steps, bound {KNOWN:.0%}"
+    return Verdict(what, steps["all"] > 0 and share > KNOWN)
+
+
+def whole(steps: Counter[str]) -> Verdict:
+    """Whether every bound held at enough of the steps that had any."""
+    share = steps["whole"] / max(1, steps["bounded"])
+    return Verdict(
+        f"steps with every bound held {share:.1%}, bound {HELD:.0%}", steps["bounded"] > 0 and share >= HELD
+    )
+
+
+def count(tally: Tally, steps: Iterable[list[Seen]]) -> None:
+    """Count steps; one without bounds has held nothing."""
     for seen in steps:
         tally.steps["all"] += 1
-        tally.steps["whole"] += all(one.interval.within(one.rest) for one in seen)
+        tally.steps["bounded"] += bool(seen)
+        tally.steps["whole"] += bool(seen) and all(one.interval.within(one.rest) for one in seen)
         for one in seen:
             assert one.interval.upper is not None
             tally.held[one.name] += one.interval.within(one.rest)
@@ -114,12 +143,16 @@ def _count(tally: Tally, steps: Iterator[list[Seen]]) -> None:
 def _print(tally: Tally) -> None:
     steps, known = tally.steps["all"], sum(len(widths) for widths in tally.widths.values())
     print(f"steps measured              {steps:6d}")
+    print(f"steps with bounds           {tally.steps['bounded']:6d}")
     for name, widths in tally.widths.items():
         share = tally.held[name] / len(widths)
         print(f"  {name:<22}{share:8.1%} of {len(widths)} held, {median(widths):6.2f} of the rest wide")
     print(f"bounds that held            {sum(tally.held.values()) / max(1, known):8.1%}")
-    whole = tally.steps["whole"] / max(1, steps)
-    judge(f"steps with every bound held {whole:.1%}, bound {HELD:.0%}", held=steps > 0 and whole >= HELD)
+    _judge(whole(tally.steps))
+
+
+def _judge(verdict: Verdict) -> None:
+    judge(verdict.what, held=verdict.held)
 
 
 def _seen(place: Place, run: Run) -> Iterator[list[Seen]]:
@@ -156,14 +189,9 @@ def _stopped(place: Place, slug: str, goal: Goal) -> None:
         like = Run.objects.filter(workflow=slug, terminal_code="SUCCESS").latest("created_at")
         subject = subject_of_run(like)
         rest = expected_for(subject).rest
-    if not rest:
-        print(f"{slug}: too few of its runs came to a result to foretell another")
-        return
-    first = max(rest.values(), key=lambda least: least["steps"][0])
-    for name in FEWEST:
-        least = first[name][0]
-        if least < 1:
-            continue
+    needed = needs(rest)
+    judge(f"{slug}: enough of its runs came to a result to foretell another", held=bool(needed))
+    for name, least in needed.items():
         run = _ended(place, slug, goal, budget={name: least - 1})
         with tenant(place.tenant):
             used = lived_of(run).used.get(name, ZERO)
@@ -171,6 +199,13 @@ def _stopped(place: Place, slug: str, goal: Goal) -> None:
         ended = f"{run.terminal_code} after {used} of them"
         stopped = run.terminal_code == "BUDGET_EXHAUSTED" and used <= max(ZERO, given - 1)
         judge(f"{slug} needs {least} {name}, was given {given}: {ended}", held=stopped)
+
+
+def needs(rest: Mapping[str, Mapping[str, tuple[Decimal, Decimal]]]) -> dict[str, Decimal]:
+    """What a run needs at the least of model and tool calls, from its first place on; nothing where too few
+    were seen."""
+    first = max(rest.values(), key=lambda least: least["steps"][0], default={})
+    return {name: first[name][0] for name in FEWEST if name in first and first[name][0] >= 1}
 
 
 def _ended(place: Place, slug: str, goal: Goal, budget: dict[str, Decimal] | None = None) -> Run:

@@ -1,0 +1,39 @@
+"""The bench of estimates passes for what it measured, never for having measured nothing."""
+
+from collections import Counter, defaultdict
+from decimal import Decimal
+
+import pytest
+
+from bench.estimates import Seen, Tally, count, known, needs, whole
+from budgets.core.forecast import Interval
+
+HELD = Seen("steps", Interval(lower=Decimal(1), upper=Decimal(3)), Decimal(2))
+MISSED = HELD._replace(rest=Decimal(4))
+
+
+@pytest.mark.parametrize(
+    ("steps", "held", "enough"),
+    [
+        ([], False, False),
+        ([[], []], False, False),
+        ([[HELD], []], True, False),
+        ([[HELD], [HELD, HELD], []], True, True),
+        ([[HELD], [HELD, MISSED], [HELD]], False, True),
+    ],
+)
+def test_only_steps_with_bounds_count_and_most_have_some(
+    steps: list[list[Seen]], *, held: bool, enough: bool
+) -> None:
+    tally = Tally(Counter(), Counter(), defaultdict(list))
+    count(tally, steps)
+    assert whole(tally.steps).held is held
+    assert known("tool-loop", tally.steps).held is enough
+
+
+def test_where_too_few_runs_were_seen_nothing_is_foretold() -> None:
+    assert needs({}) == {}
+    pair = (Decimal(2), Decimal(3))
+    first = {"steps": pair, "model_turns": pair, "tool_calls": (Decimal(0), Decimal(1))}
+    later = first | {"steps": (Decimal(1), Decimal(1)), "model_turns": (Decimal(1), Decimal(1))}
+    assert needs({"m:act:1": later, "m:act:0": first}) == {"model_turns": Decimal(2)}

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 from django import forms
@@ -19,6 +20,8 @@ from tenancy.directory import keys as found_keys
 from tenancy.models import ApiKey
 from tenancy.pages import PageRequest, page, posted, require
 
+# What two people do is done by nobody's key.
+ALONE = {Scope.DECIDE, Scope.ADMIN}
 LIVES = (("1", "a day"), ("7", "a week"), ("30", "30 days"), ("90", "90 days"), ("365", "a year"))
 
 
@@ -39,6 +42,14 @@ class KeyForm(forms.Form):
         choices=[("fresh", "nobody else: any reviewer may decide about its runs"), ("me", "I do")],
         help_text="A key of yours never reaches further than you do, and you cannot decide about its runs.",
     )
+
+    def clean(self) -> dict[str, Any]:
+        """What decides or administers has somebody who answers for it: else whoever makes the key would be a
+        second person to themselves (R-APPR-4, R-TOOL-17)."""
+        given = super().clean() or {}
+        if given.get("owner") == "fresh" and given.get("role") and ALONE & set(SCOPES[Role(given["role"])]):
+            self.add_error("owner", "You answer for a key that decides or administers.")
+        return given
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -172,7 +172,16 @@ def test_a_key_is_made_used_and_revoked(admin: Client, world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    "typed", [{"label": ""}, {"role": "king"}, {"days": ""}, {"days": "9999"}, {"owner": "you"}]
+    "typed",
+    [
+        {"label": ""},
+        {"role": "king"},
+        {"days": ""},
+        {"days": "9999"},
+        {"owner": "you"},
+        {"role": "reviewer"},
+        {"role": "admin"},
+    ],
 )
 def test_a_key_without_name_role_or_end_is_not_made(
     admin: Client, world: World, typed: dict[str, str]

@@ -92,19 +92,25 @@ class Site:
             self.web.end(kill=kill)
             self.web = None
 
-    def start_worker(self) -> None:
-        """Start a worker; it stays until the session ends."""
-        if self.worker is None:
-            part = plan.worker(self.folder, self.environment, threads=4, drain=1)
-            part.before()
-            self.worker = Child(part.command(), self.folder / "worker.log")
-            self.worker.wait_until(part.ready)
+    def start_worker(self, **more: str) -> None:
+        """Start a worker, with `more` in its environment. It drives every run of the database that is ready,
+        those of other tests too: `Clock.park_the_rest` before, and stop it after the test.
+        """
+        part = plan.worker(self.folder, self.environment | more, threads=4, drain=1)
+        part.before()
+        self.worker = Child(part.command(), self.folder / "worker.log")
+        self.worker.wait_until(part.ready)
+
+    def stop_worker(self) -> None:
+        """Stop the worker; it gives back what it has in hand."""
+        if self.worker is not None:
+            self.worker.end()
+            self.worker = None
 
     def end(self) -> None:
         """Stop everything."""
         self.stop()
-        if self.worker is not None:
-            self.worker.end()
+        self.stop_worker()
 
 
 @dataclass

@@ -8,6 +8,7 @@ from approvals.core.policy import RISKS
 
 MOST = 20
 HIGHEST = "network"
+LOW = RISKS[: RISKS.index(HIGHEST) + 1]
 
 
 class Alike(BaseModel):
@@ -26,7 +27,7 @@ def alone(one: Alike) -> str:
     """Why a request is decided by itself; "" where it may stand beside others."""
     if one.kind != "action":
         return "only calls are decided together"
-    if one.risk not in RISKS or RISKS.index(one.risk) > RISKS.index(HIGHEST):
+    if one.risk not in LOW:
         return f"the risk class {one.risk} is above {HIGHEST}: each is decided by itself"
     return "it moves money: each is decided by itself" if one.has_amount else ""
 

@@ -19,7 +19,7 @@ from approvals.core.arguments import Pair, different
 from approvals.core.lifecycle import RequestStatus
 from approvals.core.policy import RISKS, Decider, Refusal, refusal
 from approvals.core.quorum import Vote, agreed
-from approvals.core.together import Alike, alone
+from approvals.core.together import LOW, Alike, alone
 from approvals.models import Decision, Request
 from approvals.ports import RunWords, asking_runs
 from approvals.queries import decisions_by_request
@@ -31,6 +31,8 @@ from tenancy.core.roles import Authority, Scope
 
 Tab = Literal["mine", "open", "snoozed", "decided"]
 TABS: Final[tuple[Tab, ...]] = ("mine", "open", "snoozed", "decided")
+PICKED: Final[tuple[Tab, ...]] = ("mine", "open")
+"""The tabs in which several are picked to be decided together."""
 PAGE: Final = 50
 CAP: Final = 1_000
 PENDING: Final = RequestStatus.PENDING.value
@@ -218,6 +220,17 @@ def belonging(tab: Tab, decider: Decider, filters: Filters, ids: Collection[UUID
     return set(found.values_list("id", flat=True))
 
 
+def several_fit(tab: Tab, decider: Decider, filters: Filters) -> bool:
+    """Whether more than one request of a tab, narrowed, is such that this reader may decide it beside others:
+    what `Row.together` says of each, as a filter.
+    """
+    if tab not in PICKED:
+        return False
+    fit = mine(decider) & ~Q(_voted(decider)) & Q(kind="action", has_amount=False, risk__in=LOW)
+    found = _narrowed(_of_tab(tab, decider, ()), filters).filter(fit)
+    return found.order_by()[:2].count() > 1
+
+
 def workflows_that_ask() -> list[str]:
     """The workflows whose runs have asked, by name."""
     return list(asking_runs().workflows())
@@ -292,14 +305,18 @@ def _of_tab(tab: Tab, decider: Decider, done: Sequence[UUID]) -> QuerySet[Reques
         return Request.objects.annotate(rank=RANK).exclude(status=PENDING).order_by("-settled_at", "-id")
     waiting = Q(status=PENDING)
     if tab == "mine":
-        voted = Exists(Decision.objects.filter(request_id=OuterRef("id"), owner=decider.owner))
-        rows, waiting = resting(rows, decider.owner), waiting & mine(decider) & ~Q(voted) & awake()
+        mine_still = mine(decider) & ~Q(_voted(decider))
+        rows, waiting = resting(rows, decider.owner), waiting & mine_still & awake()
     elif tab == "snoozed":
         rows, waiting = resting(rows, decider.owner), waiting & mine(decider) & ~awake()
     kept: QuerySet[Request] = rows.filter(waiting | Q(id__in=list(done))).order_by(
         "-rank", "expires_at", "id"
     )
     return kept
+
+
+def _voted(decider: Decider) -> Exists:
+    return Exists(Decision.objects.filter(request_id=OuterRef("id"), owner=decider.owner))
 
 
 def _narrowed(rows: QuerySet[Request], filters: Filters) -> QuerySet[Request]:

@@ -8,7 +8,7 @@ from django.template.loader import render_to_string
 from approvals.core.policy import Decider
 from approvals.models import Request
 from approvals.queries.changes import ChangedRequests, changed_requests, written_since
-from approvals.queries.waiting import belonging, counts_of, rows_of
+from approvals.queries.waiting import PICKED, belonging, counts_of, rows_of, several_fit
 from approvals.views.following import Followed, followed, reader_of
 from approvals.views.inbox import list_address
 from tenancy.context import tenant
@@ -35,7 +35,8 @@ def inbox_fragments(tenant_id: UUID, after: str, scopes: tuple[str, ...], view: 
 
 
 def _list_of(shown: Followed, decider: Decider, found: ChangedRequests, after: str) -> dict[str, Any]:
-    """The requests that came into the list, and those that are in it no more.
+    """The requests that came into the list, those that are in it no more, and whether several in it may be
+    decided together.
 
     What was said about an older request brings it to no page: its place in the list is where it was.
     """
@@ -49,4 +50,7 @@ def _list_of(shown: Followed, decider: Decider, found: ChangedRequests, after: s
         "entering": rows_of(entering, decider),
         "left": [one for one in ids if one not in there],
         "list_url": list_address(shown.tab, shown.filters),
+        "filters": shown.filters,
+        "pickable": shown.tab in PICKED,
+        "picks": several_fit(shown.tab, decider, shown.filters),
     }

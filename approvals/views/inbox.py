@@ -12,6 +12,7 @@ from django.views.decorators.http import require_safe
 from approvals.core.policy import RISKS
 from approvals.queries.people import decider_of
 from approvals.queries.waiting import (
+    PICKED,
     TABS,
     Filters,
     Inbox,
@@ -21,6 +22,7 @@ from approvals.queries.waiting import (
     decided_lately,
     filters_of,
     inbox_page,
+    several_fit,
     tools_that_ask,
     workflows_that_ask,
 )
@@ -58,7 +60,8 @@ def inbox(request: PageRequest) -> HttpResponse:
             "lately": None if found.rows else decided_lately(),
             "landed": bool(done),
             "asked_for": "open" in request.GET,
-            "picks": tab in ("mine", "open") and sum(row.together for row in found.rows) > 1,
+            "pickable": tab in PICKED,
+            "picks": several_fit(tab, decider, filters),
         }
         return render(request, "approvals/inbox.html", context)
 

@@ -36,7 +36,7 @@ bind("k", "Previous", () => step(-1), where);
 bind("ArrowDown", "Next", () => step(1), where);
 bind("ArrowUp", "Previous", () => step(-1), where);
 bind("o", "Open", () => current()?.querySelector("[data-open]")?.click(), where);
-const picks = { where: "List", on: () => Boolean(list()?.querySelector("[data-pick]")) };
+const picks = { where: "List", on: () => Boolean(list()?.querySelector("[data-pick]")?.checkVisibility()) };
 bind("x", "Select", () => pick(current()), picks);
 bind("J", "Select on downwards", () => step(1, true), picks);
 bind("K", "Select on upwards", () => step(-1, true), picks);

@@ -1,6 +1,7 @@
 """The inbox in a browser: from the keyboard, two at once, without script, in both themes and narrow."""
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 import orjson
@@ -150,7 +151,12 @@ def test_of_two_reviewers_one_wins_and_the_other_is_told(
     expect(slow.locator("#notice")).to_contain_text("already decided")
     expect(slow.locator(f"#card-state-{request.id}")).to_contain_text("the reviewer said yes")
     with tenant(world.id):
-        assert Decision.objects.filter(request_id=request.id).count() == 1
+        (counted,) = Decision.objects.filter(request_id=request.id)
+    for loser in (other, slow):
+        said = loser.locator(f"#card-state-{request.id} .said time")
+        expect(said).to_be_visible()
+        assert datetime.fromisoformat(said.get_attribute("datetime") or "") == counted.at
+        expect(said).not_to_be_empty()
 
 
 @proves("R-APPR-4", part="arguments changed after they were shown")
@@ -202,13 +208,16 @@ def test_a_new_request_comes_without_moving_what_is_there(page_as: PageAs, desk:
     desk.say(old, desk.house.people.admin)
     expect(page.locator(f"#card-agreed-{old.id}")).to_have_text("1 of 2 agreed")
     expect(page.locator("#live-new")).to_have_count(0)
-    new, gone = desk.ask(risk="network"), desk.ask(risk="network")
+    expect(page.locator("#together")).to_be_hidden()
+    new, gone = (desk.ask(risk="network", has_amount=False) for _ in range(2))
     expect(page.get_by_role("button", name="2 new requests")).to_be_visible()
+    expect(page.locator("#together")).to_be_visible()
     expect(page.locator("#count-mine, #nav-pending")).to_contain_text(["3", "3"])
     expect(page).to_have_title("(3) Approvals – Interlock")
     desk.say(gone, desk.house.people.admin, "reject", reason="no")
     page.get_by_role("button", name="1 new request").click()
     expect(page.locator("#arrivals > li")).to_have_id(f"item-{new.id}")
+    expect(page.locator("#arrivals .pick")).to_be_hidden()
     expect(page).to_have_title("(2) Approvals – Interlock")
 
 

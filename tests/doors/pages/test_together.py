@@ -9,6 +9,12 @@ from approvals.actions.together import decide_together
 from approvals.core.errors import DecisionInvalid, RequestNotFound
 from approvals.core.lifecycle import DecisionKind
 from approvals.models import Request
+from approvals.queries.people import decider_of
+from approvals.queries.waiting import Filters, inbox_page, several_fit
+from approvals.views.following import view_of
+from approvals.views.fragments import inbox_fragments
+from tenancy.context import tenant
+from tenancy.queries import standing_of
 from tests.doors.pages.browsers import browser, words
 from tests.doors.pages.forms import form_with
 from tests.factories.approvals import ASKED, Desk
@@ -122,6 +128,44 @@ def test_the_list_offers_picks_only_where_several_fit(desk: Desk) -> None:
     assert page.count('class="pick"') == len(asked)
     others = browser(desk.house.people.auditor).get("/approvals", {"tab": "open"}).content.decode()
     assert 'class="pick"' not in others
+
+
+@proves("R-APPR-9", part="what comes while the list is open can be picked")
+@pytest.mark.parametrize("tab", ["mine", "open"])
+def test_a_second_one_that_comes_can_be_picked_and_brings_the_button(desk: Desk, tab: str) -> None:
+    mails(desk, 1)
+    who, hidden = desk.house.people.approver, re.compile('<form id="together"[^>]* hidden>')
+    page = browser(who).get("/approvals", {"tab": tab}).content.decode()
+    assert hidden.search(page)
+    start = re.findall(r'data-seq="([^"]+)"', page)[0]
+    (second,) = mails(desk, 1)
+    view = view_of(f"tab={tab}", who.principal.id)
+    came = inbox_fragments(desk.id, start, ("read",), view).html
+    assert f'name="one" value="{second.id}" data-pick' in came
+    assert 'id="together"' in came
+    assert not hidden.search(came)
+    desk.say(second, desk.house.people.second_approver, "reject", reason="no")
+    assert hidden.search(inbox_fragments(desk.id, start, ("read",), view).html)
+
+
+def test_the_list_counts_as_fitting_what_its_rows_say(desk: Desk) -> None:
+    (said,) = mails(desk, 1, quorum=2)
+    desk.say(said, desk.house.people.approver)
+    mails(desk, 1, risk="destructive")
+    mails(desk, 1, has_amount=True)
+    mails(desk, 1, submitter=desk.house.people.approver)
+    mails(desk, 1)
+    for several in (False, True):
+        for person in ("approver", "second_approver", "auditor"):
+            standing = standing_of(desk.id, getattr(desk.house.people, person).id)
+            assert standing is not None
+            decider, filters = decider_of(standing), Filters(risk="network")
+            with tenant(desk.id):
+                rows = inbox_page("open", decider, filters).rows
+                fit = several_fit("open", decider, filters)
+            assert fit == (sum(row.together for row in rows) > 1)
+            assert fit == (person == "second_approver" or (several and person == "approver"))
+        mails(desk, 1)
 
 
 @proves("R-APPR-9", part="none picked over several sorts")

@@ -3,7 +3,8 @@ clients losing their connection twice a block, beside the floor of the load gene
 
 `python -m bench live` prints what was delivered of what was to be delivered, and the 50th, 95th and 99th
 percentile of the time from before an event's commit to its arrival, of the commit itself, and of the floor.
-Clients go on from their cursors.
+Clients go on from their cursors. Judged is that all of it was delivered, each once and in order, and that 95
+of 100 events arrived within 150 ms.
 """
 
 import asyncio
@@ -27,6 +28,7 @@ from channels_redis.pubsub import RedisPubSubChannelLayer  # type: ignore[import
 from django.db import connection
 from websockets.asyncio.client import ClientConnection, connect
 
+from bench.judging import judge
 from bench.servers import ROOT
 from config import plan
 from config.embedded import EmbeddedValkey
@@ -46,6 +48,7 @@ from traces.live import announce
 
 VIEWERS, DROPPING, DROPS = 50, 10, 2
 A_SECOND, EVENTS, FLOOR_EVENTS, BLOCKS = 20, 200, 100, 3
+BOUND_MS = 150.0
 PATIENCE_SECONDS = 60.0
 
 
@@ -65,7 +68,7 @@ class Heard(NamedTuple):
 
 
 def measure(superuser: psycopg.Connection) -> None:
-    """Alternate floor and house, and print."""
+    """Alternate floor and house, print, and judge."""
     os.sched_setaffinity(0, range(os.cpu_count() or 1))
     house = _house()
     with _valkey() as url, _child("bench.echo", url) as floor, _child("config.serve", url) as base:
@@ -80,12 +83,19 @@ def measure(superuser: psycopg.Connection) -> None:
             expected += len(seqs) * len(block)
             delivered += sum(len(seqs) for heard in block if heard.seqs == seqs)
     print(f"{VIEWERS} viewers x {A_SECOND} events/s, {DROPPING} of them dropping {DROPS} times a block")
-    print(f"  delivered, each once and in order   {delivered} of {expected}")
     print(f"  {'':22}{'p50':>8}{'p95':>8}{'p99':>8}")
     rows = {"commit to viewer, ms": lates, "of it the commit, ms": commits, "floor of sockets, ms": floors}
     for name, values in rows.items():
         at = quantiles(values, n=100)
         print(f"  {name:22}{at[49]:8.1f}{at[94]:8.1f}{at[98]:8.1f}")
+    judged(delivered, expected, lates)
+
+
+def judged(delivered: int, expected: int, lates: list[float]) -> None:
+    """The verdicts: nothing is missing, and 95 of 100 were in time. Milliseconds."""
+    judge(f"delivered, each once and in order: {delivered:,} of {expected:,}", held=0 < expected == delivered)
+    p95 = quantiles(lates, n=100)[94] if len(lates) > 1 else float("inf")
+    judge(f"95 of 100 events arrive within {p95:.1f} ms, bound {BOUND_MS:.0f}", held=p95 <= BOUND_MS)
 
 
 def _block(base: str, house: House, commits: list[float]) -> tuple[list[int], list[Heard]]:

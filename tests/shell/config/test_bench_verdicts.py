@@ -1,0 +1,42 @@
+"""What the measurements of pages and of followers judge, and that a missed bound ends them with status 1."""
+
+import pytest
+
+from bench import judging, live, pages
+
+
+@pytest.fixture
+def verdicts(monkeypatch: pytest.MonkeyPatch) -> judging.Verdicts:
+    """Verdicts of this test alone."""
+    fresh = judging.Verdicts()
+    monkeypatch.setattr(judging, "VERDICTS", fresh)
+    return fresh
+
+
+@pytest.mark.parametrize(
+    ("delivered", "expected", "late", "missed"),
+    [
+        (200, 200, [20.0] * 99 + [900.0], 0),
+        (199, 200, [20.0] * 100, 1),
+        (0, 0, [20.0] * 100, 1),
+        (200, 200, [20.0] * 90 + [160.0] * 10, 1),
+        (0, 200, [], 2),
+    ],
+)
+def test_followers_are_judged_by_what_they_miss_and_how_late_they_hear(
+    verdicts: judging.Verdicts, delivered: int, expected: int, late: list[float], missed: int
+) -> None:
+    live.judged(delivered, expected, late)
+    assert (len(verdicts.missed), verdicts.status) == (missed, min(missed, 1))
+
+
+@pytest.mark.parametrize(
+    ("p95", "elements", "missed"),
+    [(300.0, 3_000, 0), (300.1, 10, 1), (10.0, 3_001, 1), (301.0, 3_001, 2)],
+)
+def test_pages_are_judged_by_time_and_by_size(
+    verdicts: judging.Verdicts, p95: float, elements: int, missed: int
+) -> None:
+    pages.judged({"overview": pages.Figures(10.0, 10), "list": pages.Figures(p95, elements)})
+    assert (len(verdicts.missed), verdicts.status) == (missed, min(missed, 1))
+    assert all("list" in what and "overview" not in what for what in verdicts.missed)

@@ -93,15 +93,13 @@ class Environment(BaseSettings):
 
     model: str | None = Field(None, validation_alias="INTERLOCK_MODEL")
     cheaper_model: str | None = Field(None, validation_alias="INTERLOCK_CHEAPER_MODEL")
-    unknown_price: str = Field(
-        "worst", pattern="^(worst|free|refuse)$", validation_alias="INTERLOCK_UNKNOWN_PRICE"
-    )
+    unknown_price: Literal["worst", "refuse"] = Field("worst", validation_alias="INTERLOCK_UNKNOWN_PRICE")
     worst_case_usd_per_mtok: Decimal = Field(
-        Decimal(20), ge=0, validation_alias="INTERLOCK_WORST_CASE_USD_PER_MTOK"
+        Decimal(20), gt=0, validation_alias="INTERLOCK_WORST_CASE_USD_PER_MTOK"
     )
     worst_case_usd_per_call: Decimal = Field(
         Decimal("0.01"),
-        ge=0,
+        gt=0,
         le=10_000,
         decimal_places=9,
         validation_alias="INTERLOCK_WORST_CASE_USD_PER_CALL",

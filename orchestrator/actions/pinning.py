@@ -9,7 +9,6 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 
 from budgets.core.errors import PriceUnknown
-from budgets.core.vector import ZERO
 from budgets.prices import own_price
 from orchestrator.core.boundary import Boundary
 from orchestrator.core.errors import GoalInvalid, NoModel
@@ -88,10 +87,7 @@ def _priced_tools(tools: Sequence[ToolSpec]) -> tuple[tuple[ToolSpec, ...], tupl
     the declared worst case, or left out by policy, with those that could not be read back without them
     (R-BUDGET-15)."""
     unpriced = tuple(tool.name for tool in tools if tool.price_usd is None)
-    policy = settings.INTERLOCK_UNKNOWN_PRICE
-    if not unpriced or policy == "free":
-        return tuple(tool.evolve(price_usd=tool.price_usd or ZERO) for tool in tools), ()
-    if policy == "refuse":
+    if settings.INTERLOCK_UNKNOWN_PRICE == "refuse":
         known = tuple(tool for tool in tools if not {tool.name, _reader_of(tool)} & set(unpriced))
         return known, unpriced
     worst = settings.INTERLOCK_WORST_CASE_USD_PER_CALL

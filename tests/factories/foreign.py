@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from decimal import Decimal
 from time import sleep
 from typing import Any
 from uuid import UUID
@@ -35,11 +36,13 @@ class Obedient(OpenAIServer):
 
 @contextmanager
 def foreign(settings: Settings, server: OpenAIServer) -> Iterator[OpenAIServer]:
-    """New runs are pinned to this server as their only model; nothing in it is known to us, nor its price."""
+    """New runs are pinned to this server as their only model; nothing in it is known to us, and the worst
+    case that is charged where no price is known is next to nothing."""
     with server:
         settings.OPENAI_BASE_URL = server.url
         settings.OPENAI_API_KEY = settings.ANTHROPIC_API_KEY = settings.INTERLOCK_MODEL = None
-        settings.INTERLOCK_UNKNOWN_PRICE = "free"
+        settings.INTERLOCK_UNKNOWN_PRICE = "worst"
+        settings.INTERLOCK_WORST_CASE_USD_PER_MTOK = Decimal("0.001")
         yield server
 
 

@@ -180,16 +180,14 @@ def _profile(
 
 
 def _price(provider: str, model: str, policy: str, worst: Decimal) -> ModelPrice | None:
-    """The listed price, else what the policy declares: free only where a person said so, and none at all
-    where what has no price is to be refused."""
+    """The listed price, else the declared worst case; none at all where what has no price is to be
+    refused."""
     try:
         return _listed(provider, model, datetime.combine(today(), time(), UTC))
     except PriceUnknown:
         pass
     if policy == "refuse":
         return None
-    if policy == "free":
-        return ModelPrice.free(provider, model, version="declared-free").evolve(source="declared")
     rate = worst / MILLION
     return ModelPrice(
         provider=provider,

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+import pytest
+from pydantic import ValidationError
+
+from config.env import Environment
 from orchestrator.core.value import Value
 from orchestrator.gateways.llm.profiles import (
     ROLES,
@@ -73,15 +77,25 @@ def test_scripted_can_be_asked_for_by_name() -> None:
 
 
 @proves("R-BUDGET-15", part="unknown price")
-def test_an_unlisted_price_is_the_declared_worst_case_and_free_only_on_word() -> None:
+def test_an_unlisted_price_is_the_declared_worst_case_or_none_to_ask_at() -> None:
     worst = available_profiles(ModelEnvironment(openai_base_url=HERE, model="openai:my-own"))[0].price
     assert worst is not None
     assert (worst.input, worst.output, worst.source) == (Decimal("0.00002"), Decimal("0.00002"), "declared")
-    free = available_profiles(
-        ModelEnvironment(openai_base_url=HERE, model="openai:my-own", unknown_price="free")
-    )[0].price
-    assert free is not None
-    assert (free.input, free.source, free.version) == (Decimal(0), "declared", "declared-free")
+    refused = ModelEnvironment(openai_base_url=HERE, model="openai:my-own", unknown_price="refuse")
+    assert available_profiles(refused)[0].price is None
+
+
+@proves("R-BUDGET-15", part="no policy takes an unknown price as nothing")
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("UNKNOWN_PRICE", "free"), ("WORST_CASE_USD_PER_MTOK", "0"), ("WORST_CASE_USD_PER_CALL", "0")],
+)
+def test_the_house_cannot_be_told_that_an_unknown_price_is_nothing(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(f"INTERLOCK_{name}", value)
+    with pytest.raises(ValidationError, match=f"INTERLOCK_{name}"):
+        Environment()
 
 
 @proves("R-SEC-8", part="model keys")

@@ -2,7 +2,6 @@
 
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import Decimal
@@ -212,16 +211,21 @@ def test_a_process_whose_clock_is_wrong_ends_no_run_early_and_none_late(world: W
 @pytest.mark.parametrize("hours", [2, -2])
 def test_a_clock_that_jumps_while_a_run_is_under_way_moves_nothing(world: World, hours: int) -> None:
     run = world.submit("tool-loop", SUM, budget={"wall_clock_seconds": 60})
-    jumps = iter([timedelta(hours=hours).total_seconds(), 0.0])
+    away = timedelta(hours=hours).total_seconds()
+    jumps, made = iter([away, -away]), []
     with time_machine.travel(time.time(), tick=True) as clock:
 
         def jump(point: str) -> None:
-            if point == "performed":
-                with suppress(StopIteration):
-                    clock.shift(next(jumps))
+            if point == "performed" and (by := next(jumps, None)) is not None:
+                clock.shift(by)
+                made.append(by)
 
         world.worker = Worker(name="jumps", performer=world.worker.performer, fault=jump)
         assert world.drive(run).terminal_code == "SUCCESS"
+    assert made == [away, -away]
     with tenant(world.id):
-        assert all(line.left is None or line.left >= 0 for line in usage(run).values())
+        lines = usage(run)
+    limited = {name: line for name, line in lines.items() if line.limit is not None}
+    assert "wall_clock_seconds" in limited
+    assert all(line.used + line.reserved <= (line.limit or 0) for line in limited.values())
     world.sound(run)

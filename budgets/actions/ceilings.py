@@ -34,6 +34,9 @@ SELECT a.kind, a.id, a.window_start, a.window_end, l."limit", l.used, l.reserved
 _NEWEST: Final = """
 SELECT per_run_usd, daily_usd, monthly_usd, tranche_usd FROM budgets_tenantceiling
  WHERE tenant_id = %(tenant)s ORDER BY set_at DESC, id DESC LIMIT 1"""
+_IN_FORCE: Final = """
+SELECT per_run_usd, daily_usd, monthly_usd, tranche_usd FROM budgets_tenantceiling
+ WHERE tenant_id = %(tenant)s AND set_at <= %(at)s ORDER BY set_at DESC, id DESC LIMIT 1"""
 _HOLD_CEILINGS: Final = "SELECT pg_advisory_xact_lock(hashtextextended(%(key)s, 0))"
 _SAME_CEILINGS: Final = "SELECT pg_advisory_xact_lock_shared(hashtextextended(%(key)s, 0))"
 _TO_COME: Final = """
@@ -61,6 +64,17 @@ RETURNING account_id"""
 def newest_ceilings(tenant_id: UUID, cursor: Cursor) -> Ceilings:
     """The ceilings in force: the newest version set, else those of the tenant's tier."""
     cursor.execute(_NEWEST, {"tenant": tenant_id}, prepare=True)
+    return _found(tenant_id, cursor)
+
+
+def ceilings_at(tenant_id: UUID, at: datetime, cursor: Cursor) -> Ceilings:
+    """The ceilings that were in force at `at`: the newest version set by then, else those of the tenant's
+    tier, whose history is not kept."""
+    cursor.execute(_IN_FORCE, {"tenant": tenant_id, "at": at})
+    return _found(tenant_id, cursor)
+
+
+def _found(tenant_id: UUID, cursor: Cursor) -> Ceilings:
     if (row := cursor.fetchone()) is not None:
         return Ceilings(per_run_usd=row[0], daily_usd=row[1], monthly_usd=row[2], tranche_usd=row[3])
     return of_tier(_tenant(tenant_id, cursor)[1])

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import orjson
 
-from budgets.actions.ceilings import newest_ceilings
+from budgets.actions.ceilings import ceilings_at
 from orchestrator.core.admission import limits_for
 from orchestrator.core.breakers import Setters, Told, Trip, origins, told_of
 from orchestrator.core.goal import Mode
@@ -94,7 +94,7 @@ def _admitted(tenant_id: UUID, run_id: UUID) -> Setters:
         manifest.limits, boundary=pins.boundary,
         workflow=f"workflow {run.workflow} v{manifest.workflow_version}",
         workflow_budget=graph.spec.budget, defaults=_untouched(manifest, graph),
-        ceiling=newest_ceilings(tenant_id, raw_cursor()).per_run_usd, task=TASK,
+        ceiling=ceilings_at(tenant_id, manifest.admitted_at, raw_cursor()).per_run_usd, task=TASK,
     )  # fmt: skip
     return Setters(
         boundary=f"boundary {pins.boundary.slug} v{pins.boundary.version}", dimensions=dimensions,

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from decimal import Decimal
 
 import pytest
 
+from budgets.actions import change_ceilings
+from budgets.core.ceilings import Ceilings
 from orchestrator.queries.breakers import Tripped, breakers_of
 from tenancy.context import tenant
 from tests.conftest import House
@@ -46,6 +49,25 @@ def test_a_gated_call_is_a_line_of_its_tool(world: World) -> None:
     (line,) = lines(world, run)
     assert (line.breaker, line.told.title) == ("privileged_action", "Privileged action")
     assert line.told.set_by == "tool payments.refund v1"
+
+
+def ceiling(world: World, per_run: str) -> None:
+    ceilings = Ceilings(per_run_usd=Decimal(per_run))
+    change_ceilings(world.id, ceilings, by=world.people.admin.id, reason="a test")
+
+
+@proves("R-BUDGET-12", part="whose limit it was when the run was admitted")
+def test_a_ceiling_changed_since_is_not_taken_for_the_one_that_stopped_the_run(world: World) -> None:
+    ceiling(world, "0.0001")
+    stopped = world.submit("tool-loop", SUM)
+    assert world.drive(stopped).terminal_code == "BUDGET_EXHAUSTED"
+    ceiling(world, "0.0002")
+    own = world.submit("tool-loop", SUM, budget={"cost_usd": "0.00015"})
+    assert world.drive(own).terminal_code == "BUDGET_EXHAUSTED"
+    ceiling(world, "0.00015")
+    (first,), (second,) = lines(world, stopped), lines(world, own)
+    assert first.told.set_by == "the tenant's ceiling for one run"
+    assert second.told.set_by.startswith("the task, as ")
 
 
 def test_a_run_without_any_has_no_line(world: World) -> None:

@@ -66,6 +66,7 @@ LEFT: Final = {
     "nobody_decided": "nobody decided in time whether to take it back",
     "emergency_stop": "an emergency stop is in force",
     "not_permitted": "the boundary does not allow the tool that takes it back",
+    "policy_denied": "the policy does not let a run take it back; a person has to",
     "tool_stopped": "the tool that takes it back was stopped",
     "arguments_unknown": "what came back does not say what to take back",
     "over_budget": "nothing was left to take it back with",

@@ -17,7 +17,7 @@ from orchestrator.core.nodes.tool import Source as Declared
 from orchestrator.core.origin.lookup import Text, resembles, stated, words_of
 from orchestrator.core.origin.texts import layers, skeleton
 from orchestrator.core.origin.things import EMAIL, NUMBER, URL, Kind, kind_of, things_in
-from orchestrator.core.policy import Origin
+from orchestrator.core.policy import Origin, beneath
 from orchestrator.core.state import Call, Fact
 from orchestrator.core.step import View
 
@@ -28,6 +28,8 @@ MOST_THINGS = 40
 DEEPEST_SUM = 3
 CALCULATOR = "calculator"
 FAILURE = "a failed call"
+UNDO = "undo"
+UNDO_SINCE = 4
 
 
 class Source(NamedTuple):
@@ -81,6 +83,8 @@ class Tracer:
         if self.call.edited:
             by = self.call.grant.by if self.call.grant else ""
             return Traced(Source("person", by), kind, said)
+        if (known := undo_source(self.view, self.call, pointer, text)) is not None:
+            return Traced(known, kind, said)
         node = self.view.graph.nodes.get(self.call.by)
         if node is not None and node.kind == "tool":
             return Traced(declared_for(self.view, self.call, node.config, pointer), kind, said)
@@ -187,6 +191,27 @@ class Tracer:
             for layer in told
             for place in self.places
         )
+
+
+def undo_source(view: View, call: Call, pointer: str, text: str) -> Source | None:
+    """Where an argument of an undo comes from by the way back that its tool declares: out of the declaration,
+    or out of the deed's result, which is as good as its tool. None for what the deed itself was given, also
+    where it came back out of it: that is looked up."""
+    unwinding = view.state.unwinding
+    if unwinding is None or call.by != UNDO or view.manifest.core_version < UNDO_SINCE:
+        return None
+    deed = view.state.deeds[unwinding.call]
+    done = view.pins.by_name[deed.tool]
+    name = pointer[1:].partition("/")[0].replace("~1", "/").replace("~0", "~")
+    taken = None if done.compensation is None else done.compensation.arguments.get(name)
+    if taken is None:
+        return Source("plan", UNDO)
+    if beneath(taken, "/arguments"):
+        return None
+    if done.trust == "untrusted":
+        return Source("untrusted_observation", deed.tool)
+    echoed = resembles(text, Text(words_of(view.desk.json(deed.arguments))))
+    return None if echoed else Source("trusted_fact", deed.tool)
 
 
 # -- what calls are made of

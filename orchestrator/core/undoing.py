@@ -6,9 +6,12 @@ from typing import NamedTuple
 from orchestrator.core.effects import idempotency_key
 from orchestrator.core.inputs import MISSING, pointed
 from orchestrator.core.parsing import fits
+from orchestrator.core.ruling import ruling
 from orchestrator.core.state import Call, Deed
 from orchestrator.core.step import View
+from orchestrator.core.terminal import TerminalCode
 from orchestrator.core.tool import Compensation, Reversibility, ToolSpec
+from orchestrator.core.tracing import UNDO, UNDO_SINCE, Tracer
 from traces.core.canonical import canonical_outside, digest
 
 # Why something is left as it is. What nobody chose is told to operators.
@@ -20,6 +23,7 @@ REJECTED = "rejected"
 NOBODY = "nobody_decided"
 STOPPED = "emergency_stop"
 NOT_PERMITTED = "not_permitted"
+DENIED = "policy_denied"
 TOOL_STOPPED = "tool_stopped"
 UNKNOWN_ARGUMENTS = "arguments_unknown"
 NO_BUDGET = "over_budget"
@@ -92,19 +96,42 @@ def _call(view: View, key: str, spec: ToolSpec, body: bytes) -> Call:
     """One call for ever: its key depends on the deed alone, however often it is tried (R-TOOL-9)."""
     arguments, argument_digest = view.desk.put(body), digest("arguments", body)
     return Call(
-        id=undo_id(key), by="undo", provider_id=undo_id(key), tool=spec.name, ordinal=0, raw=arguments,
+        id=undo_id(key), by=UNDO, provider_id=undo_id(key), tool=spec.name, ordinal=0, raw=arguments,
         arguments=arguments, argument_digest=argument_digest,
         key=idempotency_key(view.manifest.run, f"undo:{key}:{spec.name}", argument_digest, 0),
     )  # fmt: skip
 
 
-def asks(view: View, spec: ToolSpec) -> bool:
+def denied(view: View, call: Call) -> str:
+    """The sentence of the policy that forbids this undo; empty where none does (R-TOOL-17)."""
+    if view.manifest.core_version < UNDO_SINCE:
+        return ""
+    ruled = ruling(view, call, view.pins.by_name[call.tool])
+    return f"{ruled.findings[0].sentence} ({ruled.rule})"[:300] if ruled.decision == "deny" else ""
+
+
+def asks(view: View, plan: Plan) -> bool:
     """Whether people decide on this undo: where the boundary asks; and in any case where the undo cannot be
-    taken back itself, the tool always asks, its class was raised, or whoever submitted has lost a right."""
+    taken back itself, the tool always asks, its class was raised, whoever submitted has lost a right, or
+    anything of the run is suspect."""
+    spec = plan.spec
+    if view.manifest.core_version >= UNDO_SINCE and _suspect(view, plan):
+        return True
     if view.pins.boundary.compensation == "ask" or view.headroom.missing_scopes:
         return True
     final = spec.reversibility is Reversibility.IRREVERSIBLE or spec.approval == "always"
     return final or view.risk_of(spec) is not spec.risk
+
+
+def _suspect(view: View, plan: Plan) -> bool:
+    """Whether an undo may do what a stranger wants: a detector found something in this run, the policy gates
+    the call, or a value of it comes out of something untrusted and does not stand in the goal."""
+    unwinding = view.state.unwinding
+    unsafe = unwinding is not None and unwinding.code is TerminalCode.UNSAFE_DETECTION
+    if view.state.guarded or unsafe or ruling(view, plan.call, plan.spec).decision != "allow":
+        return True
+    traced = Tracer(view, plan.call).trace(view.desk.json(plan.call.arguments or ""))
+    return any(one.source.origin == "untrusted_observation" and not one.said for one in traced.values())
 
 
 def sentence(template: str, arguments: Mapping[str, object]) -> str:

@@ -141,6 +141,8 @@ def _next(view: View, said: tuple[Said, ...]) -> Step:
         plan = undoing.REPORTED
     if isinstance(plan, str):
         return _leave(view, plan, said)
+    if forbidden := undoing.denied(view, plan.call):
+        return _leave(view, undoing.DENIED, said, forbidden)
     assert plan.call.arguments is not None
     asked = CallRequested(
         call=plan.call.id, tool=plan.call.tool, arguments=plan.call.arguments, ordinal=0, by="undo"
@@ -150,7 +152,7 @@ def _next(view: View, said: tuple[Said, ...]) -> Step:
 
 def _begin_one(view: View, plan: undoing.Plan, said: tuple[Said, ...]) -> Step:
     """Ask people, or send."""
-    if not undoing.asks(view, plan.spec):
+    if not undoing.asks(view, plan):
         return _send(view, plan.call, said)
     asked = ask_leave(view, view.state, plan.call)
     return Step(state=asked.state, said=(*said, *asked.said), effects=asked.effects)
@@ -160,6 +162,8 @@ def _send(view: View, call: Call, said: tuple[Said, ...]) -> Step:
     """Write the intent of the next attempt, where the run has what it takes."""
     if view.state.paused:
         return Step(state=view.state.evolve(held=True, batch=(call,), timer=None), said=said)
+    if forbidden := undoing.denied(view, call):
+        return _leave(view, undoing.DENIED, said, forbidden)
     if call.grant is not None and call.grant.request in view.headroom.void:
         asked = ask_leave(view, view.state, call.evolve(grant=None))
         return Step(state=asked.state, said=(*said, *asked.said), effects=asked.effects)

@@ -7,6 +7,7 @@ nothing but a query, and a role without a right to write. None of it reads the s
 
 import json
 import re
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -39,26 +40,38 @@ SSL = {"verified": "verify-full", "required": "require", "off": "disable"}
 CHANGES = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*(insert|update|delete|merge|with)\b", re.I | re.S)
 TAGS = ("INSERT", "UPDATE", "DELETE", "MERGE")
 BIG = 2**53
+# What a role may become counts as what it is, also where it does not inherit it.
+MINE = "WITH mine AS (SELECT * FROM pg_roles WHERE pg_has_role(oid, 'MEMBER'))"
 # A role that could reach past the tables: the server's files and programs, other servers, everybody's rows.
 MIGHTY = """
-SELECT (r.rolsuper OR r.rolcreaterole OR r.rolcreatedb OR r.rolreplication OR r.rolbypassrls)
-    OR EXISTS (SELECT FROM pg_roles p WHERE p.rolname IN ('pg_read_server_files', 'pg_write_server_files',
+SELECT EXISTS (SELECT FROM mine WHERE rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication
+               OR rolbypassrls OR rolname IN ('pg_read_server_files', 'pg_write_server_files',
                'pg_execute_server_program', 'pg_write_all_data', 'pg_signal_backend', 'pg_checkpoint',
-               'pg_maintain', 'pg_create_subscription') AND pg_has_role(p.oid, 'MEMBER'))
+               'pg_signal_autovacuum_worker', 'pg_maintain', 'pg_create_subscription'))
     OR EXISTS (SELECT FROM pg_proc f JOIN pg_depend d ON d.objid = f.oid AND d.deptype = 'e'
-               JOIN pg_extension e ON e.oid = d.refobjid WHERE e.extname IN ('dblink', 'file_fdw')
-               AND has_function_privilege(f.oid, 'EXECUTE'))
-    OR EXISTS (SELECT FROM pg_proc f JOIN pg_language l ON l.oid = f.prolang
+               JOIN pg_extension e ON e.oid = d.refobjid CROSS JOIN mine WHERE e.extname IN ('dblink',
+               'file_fdw') AND has_function_privilege(mine.oid, f.oid, 'EXECUTE'))
+    OR EXISTS (SELECT FROM pg_proc f JOIN pg_language l ON l.oid = f.prolang CROSS JOIN mine
                WHERE NOT l.lanpltrusted AND l.lanname NOT IN ('internal', 'c')
-               AND has_function_privilege(f.oid, 'EXECUTE'))
-  FROM pg_roles r WHERE r.rolname = current_user"""
-WRITES = """
-SELECT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+               AND has_function_privilege(mine.oid, f.oid, 'EXECUTE'))"""
+WRITES = r"""
+SELECT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace CROSS JOIN mine
  WHERE c.relkind IN ('r', 'p', 'v', 'f') AND n.nspname NOT IN ('pg_catalog', 'information_schema')
-   AND n.nspname NOT LIKE 'pg\\_t%' AND has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE'))
-    OR has_database_privilege(current_database(), 'CREATE')
-    OR EXISTS (SELECT FROM pg_namespace n WHERE n.nspname NOT LIKE 'pg\\_%'
-               AND has_schema_privilege(n.oid, 'CREATE'))"""
+   AND n.nspname NOT LIKE 'pg\_t%' AND (has_table_privilege(mine.oid, c.oid, 'DELETE, TRUNCATE')
+                                      OR has_any_column_privilege(mine.oid, c.oid, 'INSERT, UPDATE')))
+    OR EXISTS (SELECT FROM mine WHERE has_database_privilege(mine.oid, current_database(), 'CREATE'))
+    OR EXISTS (SELECT FROM pg_namespace n CROSS JOIN mine WHERE n.nspname NOT LIKE 'pg\_%'
+               AND has_schema_privilege(mine.oid, n.oid, 'CREATE'))"""
+# The rows that this transaction has touched so far, by table: those of triggers and cascades among them.
+TOUCHED = r"""
+SELECT schemaname || '.' || relname, n_tup_ins + n_tup_upd + n_tup_del FROM pg_stat_xact_all_tables
+ WHERE schemaname NOT LIKE 'pg\_toast%' AND n_tup_ins + n_tup_upd + n_tup_del > 0"""
+# What is in no such count: one that is off, a table emptied or made anew, a table of another server.
+UNCOUNTED = """
+SELECT current_setting('track_counts') <> 'on' OR EXISTS (
+  SELECT FROM pg_locks l JOIN pg_database d ON d.oid = l.database LEFT JOIN pg_class c ON c.oid = l.relation
+   WHERE l.locktype = 'relation' AND l.pid = pg_backend_pid() AND d.datname = current_database()
+     AND (l.mode = 'AccessExclusiveLock' OR l.mode = 'RowExclusiveLock' AND c.relkind = 'f'))"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,23 +105,28 @@ async def ask_database(
         await _check_role(connection, "reader")
         bare = query.strip().removesuffix(";")
         await _run(connection, f"{DECLARE}\n({bare}\n) AS t", parameters)
-        return await _fetched(connection, most)
+        return await _fetched(connection, most, _bound_of(context))
 
 
 async def change_database(
     context: ToolContext, source: str, statement: str, parameters: Sequence[Scalar], expected: int
 ) -> int:
-    """Change exactly `expected` rows, or none. Raises CallFailed; after COMMIT only an answer tells."""
+    """Change exactly `expected` rows, or none: all tables together, with what triggers and cascades change.
+    Raises CallFailed; after COMMIT only an answer tells."""
     if CHANGES.match(statement) is None:
         raise _refused("only INSERT, UPDATE, DELETE and MERGE are taken", sent=False)
     async with _connected(context, source, "writer") as connection:
         await _run(connection, "BEGIN")
         await _check_role(connection, "writer")
-        tag, count = await _run(connection, statement.strip().removesuffix(";"), parameters)
+        before = await _touched(connection)
+        tag, _ = await _run(connection, statement.strip().removesuffix(";"), parameters)
         if tag not in TAGS:
             raise _refused("it is no change of rows; nothing was done", sent=False)
-        if count != expected:
-            raise _refused(f"it would change {count} rows and not {expected}; nothing was done", sent=False)
+        changed = await _changed(connection, before, _bound_of(context))
+        if (count := changed.total()) != expected:
+            where = ", ".join(f"{rows} of {name}" for name, rows in sorted(changed.items())) or "none"
+            why = f"it would change {count} rows and not {expected} ({where}); nothing was done"
+            raise _refused(why, sent=False)
         context.watch.sent = True
         done, _ = await _run(connection, "COMMIT")
         if done != "COMMIT":
@@ -127,7 +145,7 @@ async def _connected(
         raise _refused(str(error.data["detail"]), sent=False) from None
     try:
         connection = await psycopg.AsyncConnection.connect(
-            **_parameters(way, addresses[0], context.seconds, role), autocommit=True
+            **_parameters(way, addresses[0], _bound_of(context), role), autocommit=True
         )
     except psycopg.Error as error:
         raise _failure(error, sent=False) from None
@@ -139,9 +157,7 @@ async def _connected(
         await connection.close()
 
 
-def _parameters(way: _Way, address: str, seconds: float, role: Role) -> dict[str, Any]:
-    # The database gives up a little before we do, so that it says so itself.
-    bound = max(100, int(seconds * 1000) - 500)
+def _parameters(way: _Way, address: str, bound: int, role: Role) -> dict[str, Any]:
     options = {
         "statement_timeout": bound, "lock_timeout": min(bound, 5_000),
         "idle_in_transaction_session_timeout": bound, "default_transaction_read_only": role == "reader",
@@ -157,6 +173,16 @@ def _parameters(way: _Way, address: str, seconds: float, role: Role) -> dict[str
     return found | ({"sslrootcert": "system"} if way.sslmode == "verify-full" else {})
 
 
+def _bound_of(context: ToolContext) -> int:
+    """Milliseconds: the database gives up a little before we do, so that it says so itself."""
+    return max(100, int(context.seconds * 1000) - 500)
+
+
+async def _bind(connection: "psycopg.AsyncConnection[Any]", bound: int) -> None:
+    """Set the time of the next statement: one that was asked for may have taken it off."""
+    await _run(connection, f"SET statement_timeout = {bound}")
+
+
 async def _run(
     connection: "psycopg.AsyncConnection[Any]", statement: str, parameters: Sequence[Scalar] = ()
 ) -> tuple[str, int]:
@@ -170,24 +196,49 @@ async def _run(
 async def _check_role(connection: "psycopg.AsyncConnection[Any]", role: Role) -> None:
     """Raises CallFailed for a role that could do more than it is for."""
     async with psycopg.AsyncRawCursor(connection) as cursor:
-        await cursor.execute(MIGHTY.encode())
+        await cursor.execute(f"{MINE}{MIGHTY}".encode())
         row = await cursor.fetchone()
         if row is None or row[0]:
             raise _refused(f"the {role} may reach past the tables; name a plain role", sent=False)
         if role == "writer":
             return
-        await cursor.execute(WRITES.encode())
+        await cursor.execute(f"{MINE}{WRITES}".encode())
         row = await cursor.fetchone()
         if row is None or row[0]:
             raise _refused("the reader may write; name a role that only reads", sent=False)
 
 
-async def _fetched(connection: "psycopg.AsyncConnection[Any]", most: int) -> Rows:
+async def _changed(
+    connection: "psycopg.AsyncConnection[Any]", before: Counter[str], bound: int
+) -> Counter[str]:
+    """The rows that were touched since, by table. Raises CallFailed where not all of them are counted."""
+    await _bind(connection, bound)
+    # What would be done at COMMIT is done now, so that it counts.
+    await _run(connection, "SET CONSTRAINTS ALL IMMEDIATE")
+    # The statement may have named other places for the names that we ask by.
+    await _run(connection, "SET search_path = pg_catalog, pg_temp")
+    await _bind(connection, bound)
+    async with psycopg.AsyncRawCursor(connection) as cursor:
+        await cursor.execute(UNCOUNTED.encode())
+        row = await cursor.fetchone()
+    if row is None or row[0]:
+        raise _refused("it would change what is not counted by rows; nothing was done", sent=False)
+    return await _touched(connection) - before
+
+
+async def _touched(connection: "psycopg.AsyncConnection[Any]") -> Counter[str]:
+    async with psycopg.AsyncRawCursor(connection) as cursor:
+        await cursor.execute(TOUCHED.encode())
+        return Counter(dict(await cursor.fetchall()))
+
+
+async def _fetched(connection: "psycopg.AsyncConnection[Any]", most: int, bound: int) -> Rows:
     rows: list[dict[str, Any]] = []
     size = too_large = 0
     async with psycopg.AsyncRawCursor(connection) as cursor:
         while True:
             left = most + 1 - len(rows) - too_large
+            await _bind(connection, bound)
             await cursor.execute(f"FETCH {min(AT_ONCE, left)} FROM interlock_rows".encode())
             found = await cursor.fetchall()
             for (text,) in found:

@@ -27,6 +27,13 @@ from tests.proves import proves
 from tests.servers import TestServers
 
 ROLES = ("suite_company_reader", "suite_company_writer", "suite_company_mighty")
+# Those that may do too much by what they are members of, or in one column.
+VEILED = {
+    "suite_company_maker": "CREATEROLE",
+    "suite_company_heir": "IN ROLE suite_company_maker",
+    "suite_company_column": "",
+    "suite_company_both": "NOINHERIT IN ROLE suite_company_writer",
+}
 TABLES = """
 CREATE SCHEMA IF NOT EXISTS company;
 CREATE TABLE IF NOT EXISTS company.orders (
@@ -37,6 +44,25 @@ GRANT USAGE ON SCHEMA company TO suite_company_reader, suite_company_writer;
 GRANT SELECT ON company.orders TO suite_company_reader;
 GRANT SELECT, INSERT, UPDATE, DELETE ON company.orders TO suite_company_writer;
 GRANT pg_read_server_files TO suite_company_mighty;
+GRANT UPDATE (note) ON company.orders TO suite_company_column;
+CREATE TABLE IF NOT EXISTS company.bills (id text PRIMARY KEY, total numeric, note text);
+CREATE TABLE IF NOT EXISTS company.items (
+  bill text REFERENCES company.bills ON DELETE CASCADE, n int, UNIQUE (bill, n));
+CREATE TABLE IF NOT EXISTS company.told (id text);
+CREATE TABLE IF NOT EXISTS company.apart (id text, total numeric) PARTITION BY RANGE (total);
+CREATE TABLE IF NOT EXISTS company.apart_low PARTITION OF company.apart FOR VALUES FROM (0) TO (10);
+CREATE TABLE IF NOT EXISTS company.apart_high PARTITION OF company.apart FOR VALUES FROM (10) TO (99);
+CREATE OR REPLACE FUNCTION company.tell() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS
+  $$ BEGIN INSERT INTO company.told VALUES (NEW.id); RETURN NEW; END $$;
+CREATE OR REPLACE TRIGGER tells AFTER UPDATE ON company.bills FOR EACH ROW
+  WHEN (NEW.note = 'tell') EXECUTE FUNCTION company.tell();
+DROP TRIGGER IF EXISTS tells_late ON company.bills;
+CREATE CONSTRAINT TRIGGER tells_late AFTER UPDATE ON company.bills DEFERRABLE INITIALLY DEFERRED
+  FOR EACH ROW WHEN (NEW.note = 'tell late') EXECUTE FUNCTION company.tell();
+CREATE OR REPLACE FUNCTION company.wipe() RETURNS text LANGUAGE plpgsql SECURITY DEFINER AS
+  $$ BEGIN TRUNCATE company.told; RETURN 'x'; END $$;
+GRANT SELECT, INSERT, UPDATE, DELETE ON company.bills, company.items, company.told, company.apart
+  TO suite_company_writer;
 """
 
 
@@ -44,11 +70,10 @@ GRANT pg_read_server_files TO suite_company_mighty;
 def company(servers: TestServers) -> TestServers:
     """A schema of orders, a role that reads it, one that writes it, and one that may do too much."""
     with servers.superuser() as connection:
-        for role in ROLES:
+        for role, more in {**dict.fromkeys(ROLES, ""), **VEILED}.items():
             with suppress(psycopg.errors.DuplicateObject, psycopg.errors.UniqueViolation):
-                connection.execute(
-                    sql.SQL("CREATE ROLE {} LOGIN PASSWORD 'suite'").format(sql.Identifier(role))
-                )
+                made = sql.SQL("CREATE ROLE {} LOGIN PASSWORD 'suite' {}")
+                connection.execute(made.format(sql.Identifier(role), sql.SQL(more)))
         connection.execute(TABLES)
     return servers
 
@@ -158,11 +183,31 @@ def test_a_reader_that_may_do_more_is_not_used(asker: Asker, role: str) -> None:
     )
 
 
+@proves("R-TOOL-19", part="the role itself only reads")
+@pytest.mark.parametrize(
+    ("role", "why"), list(zip(list(VEILED)[1:], ("past the tables", "may write", "may write"), strict=True))
+)
+def test_a_reader_that_may_become_more_or_write_one_column_is_not_used(
+    asker: Asker, role: str, why: str
+) -> None:
+    asker.name(role, role)
+    assert why in _why(asker.ask("SELECT 1"))
+
+
 @proves("R-TOOL-19", part="statement timeout")
 def test_a_long_query_is_cut(asker: Asker) -> None:
     told = asker.ask("SELECT count(*) FROM generate_series(1, 1000000000000)", timeout_ms=1_000)
     assert told.event.error == "timeout"
     assert asker.ask("SELECT pg_sleep(20)", timeout_ms=800).event.error == "timeout"
+
+
+@proves("R-TOOL-19", part="statement timeout")
+def test_a_query_that_takes_its_time_bound_off_has_it_again_at_the_next_rows(asker: Asker) -> None:
+    """The first hundred rows lift the bound, those after them tell what holds."""
+    free = "CASE n WHEN 1 THEN set_config('statement_timeout', '0', false) END AS free"
+    now = "CASE n WHEN 101 THEN current_setting('statement_timeout') END AS now"
+    rows = asker.rows(f"SELECT {free}, {now} FROM generate_series(1, 101) n", limit=200)
+    assert (rows[0]["free"], rows[100]["now"] in (None, "0")) == ("0", False)
 
 
 @proves("R-TOOL-19", part="row cap")
@@ -212,6 +257,62 @@ def test_a_change_that_is_not_what_was_said_is_not_made(asker: Asker) -> None:
     for statement, rows in NOT_AS_SAID:
         told = asker.write(statement, rows=rows)
         assert (told.event.error, told.event.sent) == ("refused", False), statement
+    assert asker.orders() == [("A-1", "129.90"), ("A-2", "5")]
+
+
+# Each says how many rows its last part changes, and would change more.
+MORE_THAN_SAID = (
+        ("WITH d AS (DELETE FROM company.items) UPDATE company.bills SET total = 1 WHERE id = 'B-1'", 1),
+        ("WITH d AS (DELETE FROM company.items RETURNING 1) UPDATE company.bills SET total = 1", 2),
+        ("DELETE FROM company.bills WHERE id = 'B-1'", 1),
+        ("UPDATE company.bills SET note = 'tell' WHERE id = 'B-1'", 1),
+        ("UPDATE company.bills SET note = 'tell late' WHERE id = 'B-1'", 1),
+        ("UPDATE company.bills SET note = company.sneak()::text WHERE id = 'B-1'", 1),
+        ("UPDATE company.bills SET note = company.wipe() WHERE id = 'B-1'", 1),
+        ("UPDATE company.bills SET note = lo_creat(-1)::text WHERE id = 'B-1'", 1),
+        ("UPDATE company.apart SET total = 20", 1),
+)  # fmt: skip
+HAD = """
+TRUNCATE company.bills, company.items, company.told, company.apart;
+INSERT INTO company.bills VALUES ('B-1', 129.90), ('B-2', 5);
+INSERT INTO company.items SELECT 'B-1', n FROM generate_series(1, 3) n;
+INSERT INTO company.told VALUES ('old');
+INSERT INTO company.apart VALUES ('p', 1);
+"""
+LEFT = """
+SELECT (SELECT string_agg(format('%s %s', id, total), ', ' ORDER BY id) FROM company.bills),
+       (SELECT count(*) FROM company.items), (SELECT string_agg(id, ', ') FROM company.told)"""
+
+
+@proves("R-TOOL-19", part="every row that a change touches is counted")
+def test_rows_of_other_tables_triggers_and_cascades_count(asker: Asker) -> None:
+    with asker.servers.superuser() as connection:
+        connection.execute(HAD)
+        for statement, rows in MORE_THAN_SAID:
+            told = asker.write(statement, rows=rows)
+            assert (told.event.error, told.event.sent) == ("refused", False), statement
+            assert "it would change" in _why(told), statement
+        assert "1 of company.bills, 3 of company.items" in _why(asker.write(MORE_THAN_SAID[0][0]))
+        assert connection.execute(LEFT).fetchone() == ("B-1 129.90, B-2 5", 3, "old")
+        for statement, rows in (
+            ("UPDATE company.bills SET note = 'tell late' WHERE id = 'B-2'", 2),
+            ("DELETE FROM company.bills WHERE id = 'B-1'", 4),
+        ):
+            assert isinstance(asker.write(statement, rows=rows).event, ToolAnswered), statement
+        assert connection.execute(LEFT).fetchone() == ("B-2 5", 0, "old, B-2")
+
+
+@proves("R-TOOL-19", part="every row that a change touches is counted")
+def test_where_the_database_does_not_count_nothing_is_changed(asker: Asker) -> None:
+    """As its administrator has it: the writer cannot take the counting off."""
+    alter = f"ALTER ROLE suite_company_writer IN DATABASE {asker.servers.database}"
+    with asker.servers.superuser() as connection:
+        connection.execute(sql.SQL(f"{alter} SET track_counts = off"))
+        try:
+            told = asker.write("DELETE FROM company.orders WHERE id = 'A-1'")
+        finally:
+            connection.execute(sql.SQL(f"{alter} RESET track_counts"))
+    assert "not counted" in _why(told)
     assert asker.orders() == [("A-1", "129.90"), ("A-2", "5")]
 
 

@@ -29,7 +29,7 @@ class Result(Told):
 
 
 class Changed(Told):
-    """How many rows were changed."""
+    """How many rows were changed, by the database's own count of the transaction."""
 
     source: str
     rows: int
@@ -82,7 +82,12 @@ async def write(
     context: ToolContext,
     source: Source,
     statement: Statement,
-    expected_rows: Annotated[int, Field(ge=1, le=1_000, description="how many rows it changes, exactly")],
+    expected_rows: Annotated[
+        int,
+        Field(
+            ge=1, le=1_000, description="how many rows it changes, exactly, triggers and cascades included"
+        ),
+    ],
     parameters: Parameters = [],  # noqa: B006 - never changed; a schema wants a plain default
 ) -> Changed:
     """Change rows by one INSERT, UPDATE, DELETE or MERGE. Needs a person's approval; if it would change

@@ -147,13 +147,18 @@ class ToolContext:
 
 
 async def exchanged(
-    client: httpx2.AsyncClient, request: httpx2.Request, watch: Watch, *, follow: bool = False
+    client: httpx2.AsyncClient,
+    request: httpx2.Request,
+    watch: Watch,
+    *,
+    follow: bool = False,
+    clean: Callable[[bytes], bytes] = bytes,
 ) -> Answer[Any]:
     """Send a request and read its answer, bounded; every failure as CallFailed. `follow`: redirects, each hop
-    judged anew."""
+    judged anew. `clean` takes out of the answer's name what must not be kept, before it is cut."""
     with as_failures(watch):
         async with _streaming(client, request, follow=follow) as response:
-            answer = await _read(response)
+            answer = await _read(response, clean)
             return _judged(answer, response)
 
 
@@ -210,7 +215,7 @@ class _streaming:  # noqa: N801 - a context manager, used as a word
             await self._response.aclose()
 
 
-async def _read(response: httpx2.Response) -> Answer[Any]:
+async def _read(response: httpx2.Response, clean: Callable[[bytes], bytes]) -> Answer[Any]:
     kept, size, hashed = bytearray(), 0, sha256()
     async for chunk in response.aiter_bytes():
         size += len(chunk)
@@ -218,7 +223,8 @@ async def _read(response: httpx2.Response) -> Answer[Any]:
         kept += chunk[: max(0, KEPT - len(kept))]
         if size > READ:
             break
-    request_id = response.headers.get("x-request-id", "")[:120]
+    named = response.headers.get("x-request-id", "").encode("utf-8", "backslashreplace")
+    request_id = clean(named).decode("utf-8", "replace")[:120]
     return Answer(
         body=bytes(kept), status=response.status_code, request_id=request_id,
         size=size, whole=hashed.hexdigest(), truncated=size > len(kept),

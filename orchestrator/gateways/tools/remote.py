@@ -178,7 +178,10 @@ async def _sent(
             extensions={"trace": context.watch},
         )  # fmt: skip
         try:
-            answer = await exchanged(client, sending, context.watch, follow=prepared.method == "GET")
+            answer = await exchanged(
+                client, sending, context.watch, follow=prepared.method == "GET",
+                clean=lambda said: mcp.without_secret(said, secret),
+            )  # fmt: skip
         except CallFailed as failure:
             failure.detail = mcp.without_secret(failure.detail, secret)
             raise

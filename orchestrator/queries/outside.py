@@ -56,5 +56,10 @@ def draft_of(run: UUID, draft: UUID) -> str | None:
     return MailDraft.objects.filter(run_id=run, id=draft).values_list("sha256", flat=True).first()
 
 
+def kept_draft(run: UUID, draft: UUID) -> tuple[dict[str, Any], str] | None:
+    """What a draft of a run says, and the digest it was kept under; or None."""
+    return MailDraft.objects.filter(run_id=run, id=draft).values_list("body", "sha256").first()
+
+
 def _as(kind: Kind, row: Outside) -> OutsideNow:
     return OutsideNow(kind=kind, body=row.body, version=row.version, reason=row.reason, by=row.by, at=row.at)

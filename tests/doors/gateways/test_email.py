@@ -7,6 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from psycopg.types.json import Jsonb
 from pytest_django import Settings
 
 from orchestrator.actions.outside import set_mail
@@ -28,6 +29,7 @@ from tests.doors.gateways.effects import Told
 from tests.doors.gateways.houses import use_in_house
 from tests.doubles.mail_server import Post, mail_server
 from tests.proves import proves
+from tests.servers import TestServers
 
 LETTER: dict[str, Any] = {
     "to": ["ada@example.org", "bob@example.org"], "cc": ["carl@example.com"], "subject": "Grüße – your order",
@@ -156,6 +158,28 @@ def test_a_draft_is_kept_once_a_key_and_sends_nothing(sender: Sender) -> None:
         assert [str(row.id) for row in MailDraft.objects.all()] == [result["id"]]
     assert sender.draft(key, text="Other.").event.error == "crashed"
     assert sender.post.letters == []
+
+
+@proves("R-TOOL-12", part="a draft is read back")
+@pytest.mark.parametrize("change", [{"cc": []}, {"text": "Other."}])
+def test_a_draft_that_is_kept_as_another_letter_is_no_result(
+    sender: Sender, servers: TestServers, change: dict[str, Any]
+) -> None:
+    key = str(uuid4())
+    assert isinstance(sender.draft(key).event, ToolAnswered)
+    with servers.superuser() as connection:
+        # As if the table's own guards had failed.
+        connection.execute("SET session_replication_role = replica")
+        connection.execute(
+            "UPDATE orchestrator_maildraft SET body = body || %s WHERE tenant_id = %s",
+            (Jsonb(change), sender.id),
+        )
+    told = sender.draft(key)
+    assert (told.event.error, told.event.sent) == ("malformed", True)
+
+
+def test_a_letter_that_left_is_observed_and_not_verified_by_our_own_words() -> None:
+    assert shipped_tools()["email.send"].spec.verifier is None
 
 
 def test_a_letter_that_is_sent_as_a_draft_says_what_the_draft_says(sender: Sender) -> None:

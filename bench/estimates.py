@@ -21,6 +21,7 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 from uuid import UUID
 
+import httpx2
 import orjson
 import psycopg
 
@@ -209,7 +210,9 @@ def needs(rest: Mapping[str, Mapping[str, tuple[Decimal, Decimal]]]) -> dict[str
 
 
 def _ended(place: Place, slug: str, goal: Goal, budget: dict[str, Decimal] | None = None) -> Run:
-    """A run driven to its end; people say yes to all it asks but to more budget."""
+    """A run driven to its end at a company as it was at first: an order is refunded or sent off but once.
+    People say yes to all it asks but to more budget."""
+    httpx2.post(f"{os.environ['INTERLOCK_DEMO_URL']}/reset").raise_for_status()
     asked = Submission(workflow=slug, goal=goal, budget=budget or {})
     submitter = Submitter(
         principal=place.submitter.id, owner=place.submitter.owner_id, scopes=("submit", "read", "operate")

@@ -29,11 +29,9 @@ from tests.servers import TestServers
 ROLES = ("suite_company_reader", "suite_company_writer", "suite_company_mighty")
 # Those that may do too much by what they are members of, or in one column.
 VEILED = {
-    "suite_company_maker": "CREATEROLE",
-    "suite_company_heir": "IN ROLE suite_company_maker",
-    "suite_company_column": "",
-    "suite_company_both": "NOINHERIT IN ROLE suite_company_writer",
-}
+    "suite_company_maker": "CREATEROLE", "suite_company_heir": "IN ROLE suite_company_maker",
+    "suite_company_column": "", "suite_company_both": "NOINHERIT IN ROLE suite_company_writer",
+}  # fmt: skip
 TABLES = """
 CREATE SCHEMA IF NOT EXISTS company;
 CREATE TABLE IF NOT EXISTS company.orders (
@@ -276,8 +274,7 @@ HAD = """
 TRUNCATE company.bills, company.items, company.told, company.apart;
 INSERT INTO company.bills VALUES ('B-1', 129.90), ('B-2', 5);
 INSERT INTO company.items SELECT 'B-1', n FROM generate_series(1, 3) n;
-INSERT INTO company.told VALUES ('old');
-INSERT INTO company.apart VALUES ('p', 1);
+INSERT INTO company.told VALUES ('old'); INSERT INTO company.apart VALUES ('p', 1);
 """
 LEFT = """
 SELECT (SELECT string_agg(format('%s %s', id, total), ', ' ORDER BY id) FROM company.bills),

@@ -111,7 +111,7 @@ def test_a_refund_goes_from_the_sign_in_to_its_end_before_two_people_s_eyes(
     company.wait_until_held("policy", patience=PATIENCE_SECONDS)
     expect(page.locator("#pill")).to_have_text("Live", timeout=PATIENCE)
     expect(page.locator("#run-standing .chip").first).to_have_text("Running", timeout=PATIENCE)
-    expect(page.locator("#timeline-rows")).to_contain_text("orders.lookup", timeout=PATIENCE)
+    until(lambda: "policy.evaluate sent" in rows(page)[-1][1])
     before = rows(page)
     site.stop(kill=True)
     expect(page.locator("#pill")).to_have_text(re.compile("Reconnecting|Polling"), timeout=PATIENCE)
@@ -139,6 +139,7 @@ def test_a_refund_goes_from_the_sign_in_to_its_end_before_two_people_s_eyes(
     reviewer.keyboard.press("a")
 
     expect(page.locator("#run-standing .chip").first).to_have_text(ENDED, timeout=PATIENCE)
+    until(lambda: "Run ended" in rows(page)[-1][1])
     gathered = rows(page)
     assert page.evaluate("performance.timeOrigin") == born
     states = page.evaluate("window.states")

@@ -48,6 +48,7 @@ STATUS: dict[str, int] = {
     "price-unknown": 422,
     "account-missing": 500,
     "account-closed": 409,
+    "lane-unbounded": 422,
     "reservations-open": 500,
     "reservation-unknown": 500,
     "ledger-moved": 500,

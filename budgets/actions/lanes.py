@@ -14,7 +14,7 @@ from budgets.actions.accounts import close_run_account, open_account
 from budgets.actions.posting import Posting, held_book, post
 from budgets.core.dimension import Dimension
 from budgets.core.entry import read_amounts
-from budgets.core.errors import AccountClosed, ReservationUnknown
+from budgets.core.errors import AccountClosed, LaneUnbounded, ReservationUnknown
 from budgets.core.lanes import drawn, lane_effect, lane_limits, returned
 from budgets.core.posting import LineState, Reserve
 from budgets.core.vector import Vector
@@ -38,12 +38,15 @@ def open_lane_account(
     on the parent. Joins the transaction.
 
     Refused, with the parent's line, where a lane would lie deeper than its parent may go. Raises
-    AccountMissing, AccountClosed, DimensionUnknown, AmountInvalid.
+    AccountMissing, AccountClosed, DimensionUnknown, AmountInvalid, and LaneUnbounded where neither side
+    limits the cost: a lane draws on no ceiling of the tenant's, its parent has drawn for it (R-BUDGET-9).
     """
     book = held_book(tenant_id, parent_id, at, cursor)
     if book.closed:
         raise AccountClosed(run=str(parent_id))
     limits = lane_limits(_lines(tenant_id, parent_id, cursor), wanted)
+    if limits.get(Dimension.COST_USD) is None:
+        raise LaneUnbounded(run=str(parent_id))
     drawing = drawn(lane_id.hex, limits)
     deeper = Reserve(effect_id=drawing.effect_id, amounts={**drawing.amounts, "depth": LEVEL})
     posting = post(tenant_id, parent_id, settles=(), reserves=(deeper,), at=at, cursor=cursor, book=book)

@@ -46,6 +46,12 @@ class AccountMissing(BudgetError):
     code = "account-missing"
 
 
+class LaneUnbounded(BudgetError):
+    """A lane of the run {run} needs a limit of its cost: neither it nor the run has one."""
+
+    code = "lane-unbounded"
+
+
 class AccountClosed(BudgetError):
     """The budget account of the run {run} is closed."""
 

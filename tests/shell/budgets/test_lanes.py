@@ -10,7 +10,7 @@ from django.db import IntegrityError
 from budgets.actions import Posting
 from budgets.actions.lanes import close_lane_account, open_lane_account
 from budgets.core.dimension import Dimension
-from budgets.core.errors import ReservationsOpen
+from budgets.core.errors import LaneUnbounded, ReservationsOpen
 from budgets.core.posting import LineState
 from budgets.models import Account, Tranche
 from budgets.queries import tenant_spending, usage
@@ -88,6 +88,19 @@ def test_lanes_together_never_have_more_than_their_parent(house: House) -> None:
     for lane in lanes:
         ended(parent, lane)
     assert line(parent, Dimension.TOOL_CALLS) == LineState(limit=D(5), used=D(1))
+
+
+@proves("R-BUDGET-9", part="lanes")
+def test_no_lane_spends_past_the_tenants_ceiling_by_having_no_limit(house: House) -> None:
+    ceilings(house.tenant.id, daily="0.50", tranche="0")
+    parent = open_purse(house.tenant.id, {"tool_calls": 10, "depth": 2})
+    with pytest.raises(LaneUnbounded):
+        opened(parent, tool_calls=1)
+    _, allowed = opened(parent, cost_usd="0.40")
+    assert allowed.refused is None
+    _, posting = opened(parent, cost_usd="0.20")
+    assert posting.refused is not None
+    assert posting.refused.account == "tenant_day"
 
 
 def test_a_lane_with_an_effect_in_flight_does_not_end(house: House) -> None:

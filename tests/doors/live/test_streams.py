@@ -8,12 +8,14 @@ from uuid import UUID
 
 import httpx2
 import orjson
+import pytest
 
 from tenancy.actions import revoke_key
 from tenancy.context import tenant
 from tenancy.core.roles import Role
 from tenancy.ids import fresh_id
 from tenancy.models import ApiKey
+from tenancy.throttling import PerKey
 from tests.conftest import House
 from tests.doors.api.program import PROBLEM, Program, program
 from tests.doors.live.client import bearer, in_thread
@@ -82,7 +84,11 @@ def events_of(reader: Program, run: Any) -> list[dict[str, Any]]:
 
 
 @proves("R-API-5", part="server-sent events")
-async def test_a_stream_carries_a_run_to_its_end(site: Serving, world: World, reader: Program) -> None:
+async def test_a_stream_carries_a_run_to_its_end(
+    site: Serving, world: World, reader: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A broker that was away in a test before is not asked for a while.
+    monkeypatch.setattr(PerKey, "_quiet_until", 0.0)
     run = await in_thread(world.submit, "tool-loop", ASKED)
     async with source(site.base, run, reader) as stream:
         assert stream.response.headers["content-type"].startswith("text/event-stream")

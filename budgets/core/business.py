@@ -40,7 +40,7 @@ def business_parts(
     used: Vector, rates: Rates, *, gpu_seconds: Decimal = ZERO, human_reviews: int = 0
 ) -> tuple[Part, ...]:
     """The kinds of work a run took, each with its price; what it was charged for models and tools comes
-    first, at one US$ a US$."""
+    first, at one US$ a US$. Nothing is enforced by their sum: it may be anything while every cap holds."""
     amounts = {
         "token": used.amount(Dimension.INPUT_TOKENS) + used.amount(Dimension.OUTPUT_TOKENS),
         "model_call": used.amount(Dimension.MODEL_TURNS),
@@ -54,13 +54,3 @@ def business_parts(
         charged,
         *(Part(name=name, amount=amount, rate=getattr(rates, name)) for name, amount in amounts.items()),
     )
-
-
-def business_cost(
-    used: Vector, rates: Rates, *, gpu_seconds: Decimal = ZERO, human_reviews: int = 0
-) -> Decimal:
-    """What a run cost the house in US$. Nothing is enforced by it: it may be anything while every cap
-    holds.
-    """
-    parts = business_parts(used, rates, gpu_seconds=gpu_seconds, human_reviews=human_reviews)
-    return sum((part.usd for part in parts), ZERO)

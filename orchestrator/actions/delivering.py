@@ -66,16 +66,12 @@ def deliver_due() -> int:
     return made
 
 
-def deliver_of(tenant_id: UUID) -> int:
-    """Send what is due in one house, a round of it; how many tries were made."""
-    claimed = claim_of(tenant_id)
+def deliver_now(tenant_id: UUID, only: UUID | None = None) -> int:
+    """Send what is due in one house, a round of it, or the one delivery asked for, unless somebody else has
+    it already; how many tries were made."""
+    claimed = claim_of(tenant_id, only)
     _perform(claimed)
     return len(claimed)
-
-
-def deliver_now(tenant_id: UUID, delivery_id: UUID) -> None:
-    """Send one delivery that is due, unless somebody else has it already."""
-    _perform(claim_of(tenant_id, delivery_id))
 
 
 def claim_of(tenant_id: UUID, only: UUID | None = None) -> list[Claimed]:

@@ -100,16 +100,7 @@ def _fit(
     view: View, state: State, config: Asking, tools: tuple[ToolSpec, ...], profile: ModelProfile
 ) -> tuple[int, Fitted]:
     wanted = min(profile.max_output_tokens, config.max_output_tokens or profile.max_output_tokens)
-    fresh = View(
-        graph=view.graph,
-        manifest=view.manifest,
-        node=view.node,
-        state=state,
-        headroom=view.headroom,
-        desk=view.desk,
-        at=view.at,
-        number=view.number,
-    )
+    fresh = replace(view, state=state)
 
     def compiled(exchanges: tuple[str, ...]) -> Prompt:
         return compile_prompt(

@@ -333,6 +333,3 @@ AnyBody = (
 )  # fmt: skip
 EventBody = Annotated[AnyBody, Field(discriminator="kind")]
 BODY: TypeAdapter[AnyBody] = TypeAdapter(EventBody)
-AFTER_THE_END = frozenset(
-    {"late_outcome", "reconciled", "payload_erased", "decision_refused", "memory_promoted"}
-)

@@ -6,6 +6,7 @@ the queue.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 from typing import ClassVar
@@ -97,7 +98,7 @@ class CheckTool(Plain):
         held = view.state
         for call in view.state.queue[1 : room + 1]:
             held = _with_room_taken(held, found[-1] if found else front, view.at)
-            examined = Chain(_with_state(view, held), call, first=False).ask()
+            examined = Chain(replace(view, state=held), call, first=False).ask()
             key = action_key(examined.call)
             if examined.verdict != "eligible" or not _harmless(examined.spec) or key in seen:
                 break
@@ -192,19 +193,6 @@ def _with_room_taken(state: State, taken: Examined, at: datetime) -> State:
         if dimension in limits:
             limits[dimension] = limits[dimension] - 1
     return state.evolve(limits=limits, rates=with_call(state.rates, taken.call.tool, at))
-
-
-def _with_state(view: View, state: State) -> View:
-    return View(
-        graph=view.graph,
-        manifest=view.manifest,
-        node=view.node,
-        state=state,
-        headroom=view.headroom,
-        desk=view.desk,
-        at=view.at,
-        number=view.number,
-    )
 
 
 KIND = CheckTool()

@@ -2,7 +2,7 @@
 
 from decimal import Decimal
 
-from budgets.core.business import Rates, business_cost
+from budgets.core.business import Rates, business_parts
 from budgets.core.dimension import Dimension
 from budgets.core.posting import LineState, Reserve, planned, refusal
 from budgets.core.vector import Vector
@@ -30,10 +30,12 @@ RATES = Rates(
 
 @proves("R-BUDGET-1", part="one figure")
 def test_each_kind_of_work_has_its_price() -> None:
-    cost = business_cost(USED, RATES, gpu_seconds=Decimal(60), human_reviews=1)
-    assert cost == Decimal("0.50") + Decimal("0.10") + Decimal("0.03") + Decimal("0.04") + Decimal(
-        "0.05"
-    ) + Decimal("4.06")
+    parts = business_parts(USED, RATES, gpu_seconds=Decimal(60), human_reviews=1)
+    assert {part.name: part.usd for part in parts} == {
+        "charged": Decimal("0.50"), "token": Decimal("0.10"), "model_call": Decimal("0.03"),
+        "tool_call": Decimal("0.04"), "api_call": Decimal("0.05"), "gpu_second": Decimal("0.06"),
+        "human_review": Decimal(4),
+    }  # fmt: skip
 
 
 @proves("R-BUDGET-1")

@@ -3,7 +3,7 @@
 import pytest
 from standardwebhooks.webhooks import Webhook as Verifier
 
-from orchestrator.actions.delivering import deliver_of
+from orchestrator.actions.delivering import deliver_now
 from orchestrator.actions.places import set_places
 from tenancy.context import tenant
 from tenancy.core.roles import Role
@@ -42,7 +42,7 @@ def test_a_program_adds_tries_follows_and_removes_an_endpoint(
     assert Verifier(secret).verify(receiver.received[0].body, receiver.received[0].headers)
     half_spent(world.id)
     receiver.answer(500)
-    deliver_of(world.id)
+    deliver_now(world.id)
     listed = {row["type"]: row for row in admin.get(f"{at}/deliveries").json()["results"]}
     assert {kind: row["state"] for kind, row in listed.items()} == {
         "webhook.test": "delivered", "budget.alert": "waiting",

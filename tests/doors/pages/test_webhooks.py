@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 from standardwebhooks.webhooks import Webhook as Verifier
 
-from orchestrator.actions.delivering import deliver_of
+from orchestrator.actions.delivering import deliver_now
 from orchestrator.actions.places import set_places
 from tenancy.context import tenant
 from tenancy.models import AuditEntry
@@ -64,7 +64,7 @@ def test_the_log_shows_each_try_and_sends_again(admin: Client, world: World, rec
     page = f"{LIST}/{made.webhook.id}"
     half_spent(world.id)
     receiver.answer(500)
-    deliver_of(world.id)
+    deliver_now(world.id)
     shown = text(admin.get(page))
     assert "answered <b>500</b>" in shown
     assert "Nothing has got through since" in shown

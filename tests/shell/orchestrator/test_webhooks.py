@@ -12,7 +12,7 @@ from standardwebhooks.webhooks import Webhook as Verifier
 from standardwebhooks.webhooks import WebhookVerificationError
 
 from orchestrator import library
-from orchestrator.actions.delivering import claim_of, deliver_due, deliver_of, note_try
+from orchestrator.actions.delivering import claim_of, deliver_due, deliver_now, note_try
 from orchestrator.actions.noticing import tell_off
 from orchestrator.actions.places import set_places
 from orchestrator.actions.publish import publish_boundary
@@ -55,7 +55,7 @@ def test_an_alert_reaches_the_endpoint_signed_by_its_secret(house: House, receiv
     made = connect_hook(house.tenant.id, receiver)
     half_spent(house.tenant.id)
     assert deliver_due() >= 1
-    assert deliver_of(house.tenant.id) == 0
+    assert deliver_now(house.tenant.id) == 0
     body = verified(receiver, made.clear)
     assert body["type"] == BUDGET_ALERT
     assert body["data"]["threshold_percent"] == 50
@@ -77,10 +77,10 @@ def test_what_fails_is_sent_again_later_under_the_same_id(house: House, receiver
     waits = []
     for _ in range(3):
         make_due(house.tenant.id)
-        assert deliver_of(house.tenant.id) == 1
+        assert deliver_now(house.tenant.id) == 1
         (one,) = log_of(house.tenant.id, made.webhook)
         waits.append(one.row.next_at - one.attempts[-1].at)
-        assert deliver_of(house.tenant.id) == 0
+        assert deliver_now(house.tenant.id) == 0
     assert timedelta(seconds=5) <= waits[0] < timedelta(minutes=1)
     assert waits[1] >= timedelta(seconds=600)
     assert len({found.headers["webhook-id"] for found in receiver.received}) == 1
@@ -103,7 +103,7 @@ def test_an_endpoint_is_told_of_people_asked_and_of_a_run_s_end(house: House, re
     (request,) = world.open_requests(run)
     world.decide(request, world.people.approver, "reject", reason="not worth more")
     world.drive(run)
-    deliver_of(house.tenant.id)
+    deliver_now(house.tenant.id)
     told = [verified(receiver, made.clear, place) for place in range(len(receiver.received))]
     by_kind = {one["type"]: one["data"] for one in told}
     assert sorted(one["type"] for one in told) == ["approval.asked", "run.ended"]
@@ -140,7 +140,7 @@ def test_what_a_dead_sender_had_in_hand_is_sent_again(house: House, receiver: Re
     (lost,) = claim_of(house.tenant.id)
     assert claim_of(house.tenant.id) == []
     make_due(house.tenant.id)
-    assert deliver_of(house.tenant.id) == 1
+    assert deliver_now(house.tenant.id) == 1
     (one,) = log_of(house.tenant.id, made.webhook)
     assert (one.row.state, one.lost) == ("delivered", 1)
     note_try(lost, Sent(status=500))
@@ -200,7 +200,7 @@ def test_an_endpoint_that_fails_for_days_is_turned_off_and_its_admins_are_told(
     half_spent(house.tenant.id)
     exhausted(house, made.webhook, failing_for=timedelta(days=4))
     receiver.answer(500)
-    assert deliver_of(house.tenant.id) == 1
+    assert deliver_now(house.tenant.id) == 1
     off = as_it_is(house.tenant.id, made.webhook)
     assert off.off_at is not None
     assert off.off_why == "Nothing has got through for 4 days; at last: it answered 500"
@@ -220,9 +220,9 @@ def test_what_happens_while_it_is_off_waits_until_it_is_on_again(house: House, r
     try_webhook(house.tenant.id, made.webhook.id, by=None)
     assert as_it_is(house.tenant.id, made.webhook).off_why == "It answered 410: it is gone for good."
     half_spent(house.tenant.id)
-    assert deliver_of(house.tenant.id) == 0
+    assert deliver_now(house.tenant.id) == 0
     turn_on(house.tenant.id, made.webhook.id, by=None)
-    assert deliver_of(house.tenant.id) == 1
+    assert deliver_now(house.tenant.id) == 1
     assert verified(receiver, made.clear)["type"] == BUDGET_ALERT
 
 
@@ -233,7 +233,7 @@ def test_one_message_that_failed_to_the_end_turns_nothing_off_while_others_get_t
     half_spent(house.tenant.id)
     exhausted(house, made.webhook, failing_for=timedelta(hours=1))
     receiver.answer(400)
-    deliver_of(house.tenant.id)
+    deliver_now(house.tenant.id)
     (one,) = log_of(house.tenant.id, made.webhook)
     assert (one.row.state, as_it_is(house.tenant.id, made.webhook).off_at) == ("failed", None)
 
@@ -244,7 +244,7 @@ def test_a_delivery_is_replayed_under_its_own_id_and_the_log_keeps_both(
 ) -> None:
     made = connect_hook(house.tenant.id, receiver)
     half_spent(house.tenant.id)
-    deliver_of(house.tenant.id)
+    deliver_now(house.tenant.id)
     (one,) = log_of(house.tenant.id, made.webhook)
     replay_delivery(house.tenant.id, made.webhook.id, one.row.id, by=None)
     assert [found.headers["webhook-id"] for found in receiver.received] == [str(one.row.message_id)] * 2
@@ -291,7 +291,7 @@ def test_a_removed_endpoint_is_told_nothing_and_its_log_stays(house: House, rece
     half_spent(house.tenant.id)
     remove_webhook(house.tenant.id, made.webhook.id, by=None)
     make_due(house.tenant.id)
-    assert deliver_of(house.tenant.id) == 0
+    assert deliver_now(house.tenant.id) == 0
     assert [one.row.state for one in log_of(house.tenant.id, made.webhook)] == ["failed"]
     with pytest.raises(NotFound):
         rotate_secret(house.tenant.id, made.webhook.id, by=None)
@@ -314,7 +314,7 @@ def test_another_tenant_has_no_such_endpoint_and_is_told_nothing(house: House, r
     made = connect_hook(house.tenant.id, receiver)
     elsewhere = house.people.other_tenant.id
     half_spent(elsewhere)
-    deliver_of(elsewhere)
+    deliver_now(elsewhere)
     assert receiver.received == []
     for verb in (rotate_secret, turn_on, remove_webhook, try_webhook):
         with pytest.raises(NotFound):

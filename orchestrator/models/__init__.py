@@ -19,6 +19,7 @@ from orchestrator.models.run import Dispatch, Intent, ManifestRow, Run, RunSigna
 from orchestrator.models.server import PrivatePlaces, ServerTool, ToolDefinition, ToolServer
 from orchestrator.models.stop import EmergencyStop
 from orchestrator.models.task import Task
+from orchestrator.models.view import SavedView
 from orchestrator.models.workspace import FileContent, WorkspaceRevision
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "RegistryVersion",
     "Run",
     "RunSignal",
+    "SavedView",
     "ServerTool",
     "SignalReceipt",
     "Task",

@@ -15,6 +15,7 @@ from orchestrator.models.expectation import Expectation
 from orchestrator.models.memory import MemoryProposal, MemoryVerdict
 from orchestrator.models.outside import CorpusDocument, CorpusPassage, MailDraft, Outside
 from orchestrator.models.policy import PolicyProposal, PolicyVersion
+from orchestrator.models.review import ReviewItem, ReviewWord
 from orchestrator.models.run import Dispatch, Intent, ManifestRow, Run, RunSignal, SignalReceipt
 from orchestrator.models.server import PrivatePlaces, ServerTool, ToolDefinition, ToolServer
 from orchestrator.models.stop import EmergencyStop
@@ -44,6 +45,8 @@ __all__ = [
     "PrivatePlaces",
     "PromptVersion",
     "RegistryVersion",
+    "ReviewItem",
+    "ReviewWord",
     "Run",
     "RunSignal",
     "SavedView",

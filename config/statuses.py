@@ -82,6 +82,7 @@ STATUS: dict[str, int] = {
     "diff-refused": 422,
     "workspace-moved": 409,
     "memory-refused": 409,
+    "review-refused": 409,
     # config
     "store-unavailable": 503,
 }

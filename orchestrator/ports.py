@@ -8,8 +8,10 @@ from orchestrator.actions.drafts import keep_draft
 from orchestrator.actions.editing import judge_edit
 from orchestrator.actions.extending import judge_extension
 from orchestrator.actions.memory import propose_memory
+from orchestrator.actions.reviews import request_review
 from orchestrator.gateways.tools.house import register_draft_keeper
 from orchestrator.gateways.tools.remembering import register_proposer
+from orchestrator.gateways.tools.reviewing import register_review_asker
 from orchestrator.queries.asking import AskingRuns
 from orchestrator.queries.replays import replay_lines
 from orchestrator.queries.traced import TracedRuns
@@ -27,4 +29,5 @@ register_asking_runs(AskingRuns())
 register_runs(TracedRuns())
 register_draft_keeper(keep_draft)
 register_proposer(propose_memory)
+register_review_asker(request_review)
 register_verb("replay", Verb("run the recorded events through the core again", no_arguments, replay_lines))

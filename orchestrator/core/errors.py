@@ -169,3 +169,9 @@ class MemoryRefused(OrchestratorError):
     """It is not remembered: {detail}."""
 
     code = "memory-refused"
+
+
+class ReviewRefused(OrchestratorError):
+    """That is not done with this item: {detail}."""
+
+    code = "review-refused"

@@ -1,0 +1,99 @@
+"""The review queue: a run asks, a person takes and answers once, and nothing is approved by it."""
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from approvals.core.errors import NotYours
+from approvals.models import Request
+from orchestrator.actions.reviews import answer_review, release_review, take_review
+from orchestrator.core.errors import ReviewRefused
+from orchestrator.models import ReviewWord
+from orchestrator.queries.memory import facts_of_run
+from orchestrator.queries.reviews import answered_items, item_of, open_items
+from tenancy.context import tenant
+from tenancy.core.errors import NotFound
+from tenancy.core.roles import Role
+from tenancy.models import AuditEntry, Membership
+from tests.conftest import House
+from tests.factories.tenancy import make_somebody, make_tenant
+from tests.proves import proves
+from tests.shell.orchestrator.test_file_tools import Desk
+
+ASKED = {"queue": "support", "severity": "high", "subject": "A claim", "reason": "The figures differ."}
+
+
+class Asking(Desk):
+    """A desk whose run has ended with a fact."""
+
+    def __init__(self, house: House) -> None:
+        super().__init__(house)
+        self.reviewer = make_somebody(self.world.house.tenant, Role.REVIEWER)
+        self.run = self.world.submit("tool-loop", "How much is (12 + 30) * 2?")
+        self.world.drive(self.run)
+        with tenant(self.tenant):
+            self.fact = next(iter(facts_of_run(self.run)))
+
+    def ask(self, **more: Any) -> Any:
+        """An item's answer."""
+        return self.told("review.request", **{**ASKED, "facts": [self.fact], **more})
+
+    def read(self, item: str) -> Any:
+        """How it stands, as the run is told."""
+        return self.told("review.read", item=item)
+
+
+@pytest.fixture
+def desk(house: House) -> Asking:
+    """A desk that asks."""
+    return Asking(house)
+
+
+@proves("R-TOOL-19", part="review queue")
+def test_an_item_is_asked_once_taken_and_answered_and_the_run_reads_the_finding(desk: Asking) -> None:
+    made, who = desk.ask(), desk.reviewer.principal.id
+    assert (made["state"], made["queue"], desk.ask()) == ("waiting", "support", made)
+    item = UUID(made["id"])
+    with tenant(desk.tenant):
+        (waits,) = open_items(9)
+        assert [one.fact for one in waits.evidence] == [desk.fact]
+    take_review(desk.tenant, item, by=who)
+    assert desk.read(made["id"])["state"] == "taken"
+    answer_review(desk.tenant, item, by=who, finding="objected", note="It is 84.")
+    told = desk.read(made["id"])
+    assert (told["state"], told["finding"], told["note"]) == ("answered", "objected", "It is 84.")
+    with pytest.raises(ReviewRefused, match="it is answered"):
+        answer_review(desk.tenant, item, by=who, finding="confirmed", note="No, it is right.")
+    with tenant(desk.tenant):
+        assert (open_items(9), [one.row.id for one in answered_items(9)]) == ([], [item])
+        assert AuditEntry.objects.filter(verb="review.answered").count() == 1
+        assert not Request.objects.exists()
+
+
+@proves("R-TOOL-19", part="review queue, for whom")
+def test_nobody_reviews_their_own_run_or_what_another_has_taken(desk: Asking) -> None:
+    item, who = UUID(desk.ask()["id"]), desk.reviewer.principal.id
+    with pytest.raises(NotYours, match="own run"):
+        take_review(desk.tenant, item, by=desk.world.people.submitter.principal.id)
+    other = make_somebody(desk.world.house.tenant, Role.REVIEWER)
+    take_review(desk.tenant, item, by=who)
+    for act in (take_review, release_review):
+        with pytest.raises(ReviewRefused, match="somebody else has taken it"):
+            act(desk.tenant, item, by=other.principal.id)
+    release_review(desk.tenant, item, by=who)
+    with tenant(desk.tenant):
+        Membership.objects.filter(person_id=other.person.id).update(queues=["finance"])
+    with pytest.raises(NotYours, match="the queue support"):
+        take_review(desk.tenant, item, by=other.principal.id)
+    with tenant(desk.tenant):
+        assert item_of(item).state == "waiting"
+        assert [one.kind for one in ReviewWord.objects.order_by("number")] == ["taken", "released"]
+
+
+def test_an_item_rests_on_facts_of_its_own_run_and_its_key_asks_one_thing(desk: Asking) -> None:
+    assert "committed no fact nothing" in desk.refused("review.request", **ASKED, facts=["nothing"])
+    desk.ask()
+    assert "something else" in desk.refused("review.request", **{**ASKED, "subject": "Another"})
+    with pytest.raises(NotFound):
+        take_review(make_tenant().id, UUID(desk.ask()["id"]), by=desk.reviewer.principal.id)

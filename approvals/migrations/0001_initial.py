@@ -64,6 +64,28 @@ class Migration(migrations.Migration):
             ],
             options={
                 "abstract": False,
+                "indexes": [
+                    models.Index(fields=["tenant", "status", "created_at"], name="request_inbox"),
+                    models.Index(fields=["tenant", "run_id"], name="request_by_run"),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(fields=("tenant", "id"), name="approvals_request_of_tenant"),
+                    models.UniqueConstraint(
+                        condition=models.Q(("status", "pending")),
+                        fields=("tenant", "run_id", "call_id"),
+                        name="request_one_open_per_call",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("settled_at", None), ("status", "pending")),
+                            models.Q(
+                                models.Q(("status", "pending"), _negated=True), ("settled_at__isnull", False)
+                            ),
+                            _connector="OR",
+                        ),
+                        name="request_settled_has_a_time",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -116,6 +138,15 @@ class Migration(migrations.Migration):
             ],
             options={
                 "abstract": False,
+                "constraints": [
+                    models.UniqueConstraint(fields=("tenant", "id"), name="approvals_decision_of_tenant"),
+                    models.UniqueConstraint(
+                        fields=("tenant", "request", "owner"), name="decision_once_a_person"
+                    ),
+                    models.UniqueConstraint(
+                        fields=("tenant", "request", "previous"), name="decision_one_line"
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -141,52 +172,5 @@ class Migration(migrations.Migration):
                     models.UniqueConstraint(fields=("tenant", "id"), name="approvals_grantuse_of_tenant")
                 ],
             },
-        ),
-        migrations.AddIndex(
-            model_name="request",
-            index=models.Index(fields=["tenant", "status", "created_at"], name="request_inbox"),
-        ),
-        migrations.AddIndex(
-            model_name="request",
-            index=models.Index(fields=["tenant", "run_id"], name="request_by_run"),
-        ),
-        migrations.AddConstraint(
-            model_name="request",
-            constraint=models.UniqueConstraint(fields=("tenant", "id"), name="approvals_request_of_tenant"),
-        ),
-        migrations.AddConstraint(
-            model_name="request",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(("status", "pending")),
-                fields=("tenant", "run_id", "call_id"),
-                name="request_one_open_per_call",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="request",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("settled_at", None), ("status", "pending")),
-                    models.Q(models.Q(("status", "pending"), _negated=True), ("settled_at__isnull", False)),
-                    _connector="OR",
-                ),
-                name="request_settled_has_a_time",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="decision",
-            constraint=models.UniqueConstraint(fields=("tenant", "id"), name="approvals_decision_of_tenant"),
-        ),
-        migrations.AddConstraint(
-            model_name="decision",
-            constraint=models.UniqueConstraint(
-                fields=("tenant", "request", "owner"), name="decision_once_a_person"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="decision",
-            constraint=models.UniqueConstraint(
-                fields=("tenant", "request", "previous"), name="decision_one_line"
-            ),
         ),
     ]

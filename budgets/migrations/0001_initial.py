@@ -49,6 +49,30 @@ class Migration(migrations.Migration):
             ],
             options={
                 "abstract": False,
+                "constraints": [
+                    models.UniqueConstraint(fields=("tenant", "id"), name="budgets_account_of_tenant"),
+                    models.UniqueConstraint(
+                        fields=("tenant", "kind", "window_start"), name="budgets_account_one_per_window"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(
+                                ("kind", "run"),
+                                ("run_id", models.F("id")),
+                                ("window_end", None),
+                                ("window_start", None),
+                            ),
+                            models.Q(
+                                ("closed_at", None),
+                                ("kind__in", ["tenant_day", "tenant_month"]),
+                                ("run_id", None),
+                                ("window_start__lt", models.F("window_end")),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="budgets_account_run_or_window",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -96,6 +120,26 @@ class Migration(migrations.Migration):
             ],
             options={
                 "abstract": False,
+                "indexes": [
+                    models.Index(fields=["run_id"], name="budgets_entry_by_run"),
+                    models.Index(
+                        condition=models.Q(("month_id__isnull", False)),
+                        fields=["account_id"],
+                        name="budgets_entry_of_day",
+                    ),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("cause", "reserve")),
+                        fields=("tenant", "effect_id"),
+                        name="budgets_entry_reserved_once",
+                    ),
+                    models.UniqueConstraint(
+                        condition=models.Q(("cause__in", ["settle", "release"])),
+                        fields=("tenant", "effect_id"),
+                        name="budgets_entry_settled_once",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -153,6 +197,21 @@ class Migration(migrations.Migration):
             ],
             options={
                 "abstract": False,
+                "constraints": [
+                    models.UniqueConstraint(fields=("tenant", "id"), name="budgets_line_of_tenant"),
+                    models.UniqueConstraint(
+                        fields=("tenant", "account", "dimension"), name="budgets_line_one_per_dimension"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("used__gte", 0)), name="budgets_line_used_not_negative"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("reserved__gte", 0)), name="budgets_line_reserved_not_negative"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("limit__gte", 0)), name="budgets_line_limit_not_negative"
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -178,6 +237,13 @@ class Migration(migrations.Migration):
             ],
             options={
                 "abstract": False,
+                "constraints": [
+                    models.UniqueConstraint(fields=("tenant", "id"), name="budgets_price_of_tenant"),
+                    models.UniqueConstraint(
+                        fields=("tenant", "provider", "model", "version"),
+                        name="budgets_price_one_per_version",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -203,6 +269,9 @@ class Migration(migrations.Migration):
             ],
             options={
                 "abstract": False,
+                "constraints": [
+                    models.UniqueConstraint(fields=("tenant", "id"), name="budgets_tenantceiling_of_tenant"),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -259,151 +328,37 @@ class Migration(migrations.Migration):
             ],
             options={
                 "abstract": False,
-            },
-        ),
-        migrations.AddConstraint(
-            model_name="account",
-            constraint=models.UniqueConstraint(fields=("tenant", "id"), name="budgets_account_of_tenant"),
-        ),
-        migrations.AddConstraint(
-            model_name="account",
-            constraint=models.UniqueConstraint(
-                fields=("tenant", "kind", "window_start"), name="budgets_account_one_per_window"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="account",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(
-                        ("kind", "run"),
-                        ("run_id", models.F("id")),
-                        ("window_end", None),
-                        ("window_start", None),
+                "constraints": [
+                    models.UniqueConstraint(fields=("tenant", "id"), name="budgets_tranche_of_tenant"),
+                    models.UniqueConstraint(
+                        fields=("tenant", "run_account", "day"), name="budgets_tranche_one_per_day"
                     ),
-                    models.Q(
-                        ("closed_at", None),
-                        ("kind__in", ["tenant_day", "tenant_month"]),
-                        ("run_id", None),
-                        ("window_start__lt", models.F("window_end")),
-                    ),
-                    _connector="OR",
-                ),
-                name="budgets_account_run_or_window",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="entry",
-            index=models.Index(fields=["run_id"], name="budgets_entry_by_run"),
-        ),
-        migrations.AddIndex(
-            model_name="entry",
-            index=models.Index(
-                condition=models.Q(("month_id__isnull", False)),
-                fields=["account_id"],
-                name="budgets_entry_of_day",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="entry",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(("cause", "reserve")),
-                fields=("tenant", "effect_id"),
-                name="budgets_entry_reserved_once",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="entry",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(("cause__in", ["settle", "release"])),
-                fields=("tenant", "effect_id"),
-                name="budgets_entry_settled_once",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="line",
-            constraint=models.UniqueConstraint(fields=("tenant", "id"), name="budgets_line_of_tenant"),
-        ),
-        migrations.AddConstraint(
-            model_name="line",
-            constraint=models.UniqueConstraint(
-                fields=("tenant", "account", "dimension"), name="budgets_line_one_per_dimension"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="line",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("used__gte", 0)), name="budgets_line_used_not_negative"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="line",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("reserved__gte", 0)), name="budgets_line_reserved_not_negative"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="line",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("limit__gte", 0)), name="budgets_line_limit_not_negative"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="price",
-            constraint=models.UniqueConstraint(fields=("tenant", "id"), name="budgets_price_of_tenant"),
-        ),
-        migrations.AddConstraint(
-            model_name="price",
-            constraint=models.UniqueConstraint(
-                fields=("tenant", "provider", "model", "version"), name="budgets_price_one_per_version"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="tenantceiling",
-            constraint=models.UniqueConstraint(
-                fields=("tenant", "id"), name="budgets_tenantceiling_of_tenant"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="tranche",
-            constraint=models.UniqueConstraint(fields=("tenant", "id"), name="budgets_tranche_of_tenant"),
-        ),
-        migrations.AddConstraint(
-            model_name="tranche",
-            constraint=models.UniqueConstraint(
-                fields=("tenant", "run_account", "day"), name="budgets_tranche_one_per_day"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="tranche",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    ("booked__gte", 0), ("held__gte", 0), ("reserved__gte", 0), ("used__gte", 0)
-                ),
-                name="budgets_tranche_not_negative",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="tranche",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    (
-                        "held__gte",
-                        django.db.models.expressions.CombinedExpression(
-                            models.F("used"), "+", models.F("reserved")
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("booked__gte", 0), ("held__gte", 0), ("reserved__gte", 0), ("used__gte", 0)
                         ),
-                    )
-                ),
-                name="budgets_tranche_covers",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="tranche",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    ("closed_at", None), models.Q(("held", 0), ("reserved", 0), ("used", 0)), _connector="OR"
-                ),
-                name="budgets_tranche_closed_empty",
-            ),
+                        name="budgets_tranche_not_negative",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            (
+                                "held__gte",
+                                django.db.models.expressions.CombinedExpression(
+                                    models.F("used"), "+", models.F("reserved")
+                                ),
+                            )
+                        ),
+                        name="budgets_tranche_covers",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("closed_at", None),
+                            models.Q(("held", 0), ("reserved", 0), ("used", 0)),
+                            _connector="OR",
+                        ),
+                        name="budgets_tranche_closed_empty",
+                    ),
+                ],
+            },
         ),
     ]

@@ -55,6 +55,15 @@ class Migration(migrations.Migration):
             ],
             options={
                 "abstract": False,
+                "indexes": [
+                    models.Index(fields=["tenant", "-window_end"], name="budgets_alert_by_window"),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(fields=("tenant", "id"), name="budgets_alert_of_tenant"),
+                    models.UniqueConstraint(
+                        fields=("tenant", "account_id", "threshold"), name="budgets_alert_once_a_window"
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -88,6 +97,17 @@ class Migration(migrations.Migration):
             ],
             options={
                 "abstract": False,
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("sent_at", None)), fields=["next_at"], name="budgets_mail_due"
+                    ),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(fields=("tenant", "id"), name="budgets_alertmail_of_tenant"),
+                    models.UniqueConstraint(
+                        fields=("tenant", "alert", "person_id"), name="budgets_mail_once_a_person"
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -117,6 +137,12 @@ class Migration(migrations.Migration):
             ],
             options={
                 "abstract": False,
+                "constraints": [
+                    models.UniqueConstraint(fields=("tenant", "id"), name="budgets_dayspend_of_tenant"),
+                    models.UniqueConstraint(
+                        fields=("tenant", "day", "workflow", "kind", "name"), name="budgets_dayspend_once"
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -144,6 +170,9 @@ class Migration(migrations.Migration):
             ],
             options={
                 "abstract": False,
+                "constraints": [
+                    models.UniqueConstraint(fields=("tenant", "id"), name="budgets_ratelimit_of_tenant"),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -175,59 +204,13 @@ class Migration(migrations.Migration):
             ],
             options={
                 "abstract": False,
+                "indexes": [
+                    models.Index(fields=["tenant", "workflow", "-ended_at"], name="budgets_figures_newest"),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(fields=("tenant", "id"), name="budgets_runfigures_of_tenant"),
+                ],
             },
-        ),
-        migrations.AddIndex(
-            model_name="alert",
-            index=models.Index(fields=["tenant", "-window_end"], name="budgets_alert_by_window"),
-        ),
-        migrations.AddConstraint(
-            model_name="alert",
-            constraint=models.UniqueConstraint(fields=("tenant", "id"), name="budgets_alert_of_tenant"),
-        ),
-        migrations.AddConstraint(
-            model_name="alert",
-            constraint=models.UniqueConstraint(
-                fields=("tenant", "account_id", "threshold"), name="budgets_alert_once_a_window"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="alertmail",
-            index=models.Index(
-                condition=models.Q(("sent_at", None)), fields=["next_at"], name="budgets_mail_due"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="alertmail",
-            constraint=models.UniqueConstraint(fields=("tenant", "id"), name="budgets_alertmail_of_tenant"),
-        ),
-        migrations.AddConstraint(
-            model_name="alertmail",
-            constraint=models.UniqueConstraint(
-                fields=("tenant", "alert", "person_id"), name="budgets_mail_once_a_person"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="dayspend",
-            constraint=models.UniqueConstraint(fields=("tenant", "id"), name="budgets_dayspend_of_tenant"),
-        ),
-        migrations.AddConstraint(
-            model_name="dayspend",
-            constraint=models.UniqueConstraint(
-                fields=("tenant", "day", "workflow", "kind", "name"), name="budgets_dayspend_once"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="ratelimit",
-            constraint=models.UniqueConstraint(fields=("tenant", "id"), name="budgets_ratelimit_of_tenant"),
-        ),
-        migrations.AddIndex(
-            model_name="runfigures",
-            index=models.Index(fields=["tenant", "workflow", "-ended_at"], name="budgets_figures_newest"),
-        ),
-        migrations.AddConstraint(
-            model_name="runfigures",
-            constraint=models.UniqueConstraint(fields=("tenant", "id"), name="budgets_runfigures_of_tenant"),
         ),
         *(row_security(f"budgets_{table}") for table in TABLES),
         *(grant(f"budgets_{table}", RIGHTS[table]) for table in TABLES),

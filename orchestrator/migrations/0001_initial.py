@@ -75,6 +75,12 @@ class Migration(migrations.Migration):
             ],
             options={
                 "abstract": False,
+                "indexes": [
+                    models.Index(fields=["submitted_by", "idempotency_key"], name="task_by_key"),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(fields=("tenant", "id"), name="task_tenant_id"),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -99,6 +105,10 @@ class Migration(migrations.Migration):
             ],
             options={
                 "abstract": False,
+                "constraints": [
+                    models.UniqueConstraint(fields=("tenant", "slug", "version"), name="tool_version_once"),
+                    models.UniqueConstraint(fields=("tenant", "id"), name="tool_tenant_id"),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -126,6 +136,12 @@ class Migration(migrations.Migration):
             ],
             options={
                 "abstract": False,
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("tenant", "slug", "version"), name="workflow_version_once"
+                    ),
+                    models.UniqueConstraint(fields=("tenant", "id"), name="workflow_tenant_id"),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -206,6 +222,50 @@ class Migration(migrations.Migration):
             ],
             options={
                 "abstract": False,
+                "indexes": [
+                    models.Index(fields=["tenant", "-created_at", "-id"], name="run_newest"),
+                    models.Index(fields=["tenant", "status", "-created_at"], name="run_by_status"),
+                    models.Index(
+                        condition=models.Q(
+                            (
+                                "status__in",
+                                ("queued", "in_progress", "awaiting_gate", "awaiting_input", "paused"),
+                            )
+                        ),
+                        fields=["wake_at"],
+                        name="run_live",
+                    ),
+                    models.Index(fields=["finished_at"], name="run_finished"),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(fields=("tenant", "id"), name="run_tenant_id"),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            (
+                                "status__in",
+                                [
+                                    "queued",
+                                    "in_progress",
+                                    "awaiting_gate",
+                                    "awaiting_input",
+                                    "paused",
+                                    "completed",
+                                    "failed",
+                                    "expired",
+                                    "rejected",
+                                    "cancelled",
+                                ],
+                            )
+                        ),
+                        name="run_status_known",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("lease_owner__isnull", True), ("lease_until__isnull", False), _connector="OR"
+                        ),
+                        name="run_lease_has_an_end",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -458,91 +518,5 @@ class Migration(migrations.Migration):
                     )
                 ],
             },
-        ),
-        migrations.AddIndex(
-            model_name="task",
-            index=models.Index(fields=["submitted_by", "idempotency_key"], name="task_by_key"),
-        ),
-        migrations.AddConstraint(
-            model_name="task",
-            constraint=models.UniqueConstraint(fields=("tenant", "id"), name="task_tenant_id"),
-        ),
-        migrations.AddConstraint(
-            model_name="toolversion",
-            constraint=models.UniqueConstraint(
-                fields=("tenant", "slug", "version"), name="tool_version_once"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="toolversion",
-            constraint=models.UniqueConstraint(fields=("tenant", "id"), name="tool_tenant_id"),
-        ),
-        migrations.AddConstraint(
-            model_name="workflowversion",
-            constraint=models.UniqueConstraint(
-                fields=("tenant", "slug", "version"), name="workflow_version_once"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="workflowversion",
-            constraint=models.UniqueConstraint(fields=("tenant", "id"), name="workflow_tenant_id"),
-        ),
-        migrations.AddIndex(
-            model_name="run",
-            index=models.Index(fields=["tenant", "-created_at", "-id"], name="run_newest"),
-        ),
-        migrations.AddIndex(
-            model_name="run",
-            index=models.Index(fields=["tenant", "status", "-created_at"], name="run_by_status"),
-        ),
-        migrations.AddIndex(
-            model_name="run",
-            index=models.Index(
-                condition=models.Q(
-                    ("status__in", ("queued", "in_progress", "awaiting_gate", "awaiting_input", "paused"))
-                ),
-                fields=["wake_at"],
-                name="run_live",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="run",
-            index=models.Index(fields=["finished_at"], name="run_finished"),
-        ),
-        migrations.AddConstraint(
-            model_name="run",
-            constraint=models.UniqueConstraint(fields=("tenant", "id"), name="run_tenant_id"),
-        ),
-        migrations.AddConstraint(
-            model_name="run",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    (
-                        "status__in",
-                        [
-                            "queued",
-                            "in_progress",
-                            "awaiting_gate",
-                            "awaiting_input",
-                            "paused",
-                            "completed",
-                            "failed",
-                            "expired",
-                            "rejected",
-                            "cancelled",
-                        ],
-                    )
-                ),
-                name="run_status_known",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="run",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    ("lease_owner__isnull", True), ("lease_until__isnull", False), _connector="OR"
-                ),
-                name="run_lease_has_an_end",
-            ),
         ),
     ]

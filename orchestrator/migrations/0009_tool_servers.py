@@ -57,6 +57,17 @@ class Migration(migrations.Migration):
             ],
             options={
                 "abstract": False,
+                "constraints": [
+                    models.UniqueConstraint(fields=("tenant", "id"), name="toolserver_tenant_id"),
+                    models.UniqueConstraint(
+                        condition=models.Q(("removed_at__isnull", True)),
+                        fields=("tenant", "slug"),
+                        name="toolserver_once",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("kind__in", ["http", "stdio"])), name="toolserver_kind_known"
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -88,6 +99,12 @@ class Migration(migrations.Migration):
             ],
             options={
                 "abstract": False,
+                "constraints": [
+                    models.UniqueConstraint(fields=("tenant", "id"), name="tooldefinition_tenant_id"),
+                    models.UniqueConstraint(
+                        fields=("tenant", "server", "tool", "digest"), name="tooldefinition_once"
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -122,6 +139,26 @@ class Migration(migrations.Migration):
             ],
             options={
                 "abstract": False,
+                "constraints": [
+                    models.UniqueConstraint(fields=("tenant", "id"), name="servertool_tenant_id"),
+                    models.UniqueConstraint(fields=("tenant", "server", "tool"), name="servertool_once"),
+                    models.CheckConstraint(
+                        condition=models.Q(("state__in", ["quarantined", "admitted", "gone", "refused"])),
+                        name="servertool_state_known",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("state", "admitted"), _negated=True),
+                            models.Q(
+                                ("admitted", models.F("seen")),
+                                models.Q(("admitted", ""), _negated=True),
+                                models.Q(("name", ""), _negated=True),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="servertool_admitted_as_seen",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -150,64 +187,6 @@ class Migration(migrations.Migration):
                     models.UniqueConstraint(fields=("tenant", "version"), name="privateplaces_once"),
                 ],
             },
-        ),
-        migrations.AddConstraint(
-            model_name="toolserver",
-            constraint=models.UniqueConstraint(fields=("tenant", "id"), name="toolserver_tenant_id"),
-        ),
-        migrations.AddConstraint(
-            model_name="toolserver",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(("removed_at__isnull", True)),
-                fields=("tenant", "slug"),
-                name="toolserver_once",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="toolserver",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("kind__in", ["http", "stdio"])), name="toolserver_kind_known"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="tooldefinition",
-            constraint=models.UniqueConstraint(fields=("tenant", "id"), name="tooldefinition_tenant_id"),
-        ),
-        migrations.AddConstraint(
-            model_name="tooldefinition",
-            constraint=models.UniqueConstraint(
-                fields=("tenant", "server", "tool", "digest"), name="tooldefinition_once"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="servertool",
-            constraint=models.UniqueConstraint(fields=("tenant", "id"), name="servertool_tenant_id"),
-        ),
-        migrations.AddConstraint(
-            model_name="servertool",
-            constraint=models.UniqueConstraint(fields=("tenant", "server", "tool"), name="servertool_once"),
-        ),
-        migrations.AddConstraint(
-            model_name="servertool",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("state__in", ["quarantined", "admitted", "gone", "refused"])),
-                name="servertool_state_known",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="servertool",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("state", "admitted"), _negated=True),
-                    models.Q(
-                        ("admitted", models.F("seen")),
-                        models.Q(("admitted", ""), _negated=True),
-                        models.Q(("name", ""), _negated=True),
-                    ),
-                    _connector="OR",
-                ),
-                name="servertool_admitted_as_seen",
-            ),
         ),
         *(row_security(f"orchestrator_{table}") for table in TABLES),
         *(append_only(f"orchestrator_{table}") for table in ("tooldefinition", "privateplaces")),

@@ -44,6 +44,12 @@ class Migration(migrations.Migration):
             ],
             options={
                 "abstract": False,
+                "constraints": [
+                    models.UniqueConstraint(fields=("tenant", "id"), name="corpusdocument_tenant_id"),
+                    models.UniqueConstraint(
+                        fields=("tenant", "corpus", "name", "version"), name="corpusdocument_once"
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -77,6 +83,12 @@ class Migration(migrations.Migration):
             ],
             options={
                 "abstract": False,
+                "constraints": [
+                    models.UniqueConstraint(fields=("tenant", "id"), name="corpuspassage_tenant_id"),
+                    models.UniqueConstraint(
+                        fields=("tenant", "document", "number"), name="corpuspassage_once"
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -100,6 +112,10 @@ class Migration(migrations.Migration):
             ],
             options={
                 "abstract": False,
+                "constraints": [
+                    models.UniqueConstraint(fields=("tenant", "id"), name="maildraft_tenant_id"),
+                    models.UniqueConstraint(fields=("tenant", "run_id", "key"), name="maildraft_once"),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -124,49 +140,15 @@ class Migration(migrations.Migration):
             ],
             options={
                 "abstract": False,
+                "constraints": [
+                    models.UniqueConstraint(fields=("tenant", "id"), name="outside_tenant_id"),
+                    models.UniqueConstraint(fields=("tenant", "kind", "version"), name="outside_once"),
+                    models.CheckConstraint(
+                        condition=models.Q(("kind__in", ["web", "databases", "mail"])),
+                        name="outside_kind_known",
+                    ),
+                ],
             },
-        ),
-        migrations.AddConstraint(
-            model_name="corpusdocument",
-            constraint=models.UniqueConstraint(fields=("tenant", "id"), name="corpusdocument_tenant_id"),
-        ),
-        migrations.AddConstraint(
-            model_name="corpusdocument",
-            constraint=models.UniqueConstraint(
-                fields=("tenant", "corpus", "name", "version"), name="corpusdocument_once"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="corpuspassage",
-            constraint=models.UniqueConstraint(fields=("tenant", "id"), name="corpuspassage_tenant_id"),
-        ),
-        migrations.AddConstraint(
-            model_name="corpuspassage",
-            constraint=models.UniqueConstraint(
-                fields=("tenant", "document", "number"), name="corpuspassage_once"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="maildraft",
-            constraint=models.UniqueConstraint(fields=("tenant", "id"), name="maildraft_tenant_id"),
-        ),
-        migrations.AddConstraint(
-            model_name="maildraft",
-            constraint=models.UniqueConstraint(fields=("tenant", "run_id", "key"), name="maildraft_once"),
-        ),
-        migrations.AddConstraint(
-            model_name="outside",
-            constraint=models.UniqueConstraint(fields=("tenant", "id"), name="outside_tenant_id"),
-        ),
-        migrations.AddConstraint(
-            model_name="outside",
-            constraint=models.UniqueConstraint(fields=("tenant", "kind", "version"), name="outside_once"),
-        ),
-        migrations.AddConstraint(
-            model_name="outside",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("kind__in", ["web", "databases", "mail"])), name="outside_kind_known"
-            ),
         ),
         *(row_security(f"orchestrator_{table}") for table in TABLES),
         *(append_only(f"orchestrator_{table}") for table in TABLES),

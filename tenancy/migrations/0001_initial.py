@@ -70,6 +70,14 @@ class Migration(migrations.Migration):
             ],
             options={
                 "abstract": False,
+                "constraints": [
+                    models.UniqueConstraint(fields=("tenant", "id"), name="tenancy_principal_of_tenant"),
+                    models.UniqueConstraint(
+                        condition=models.Q(("kind", "person")),
+                        fields=("tenant", "owner"),
+                        name="principal_once_a_person",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -118,6 +126,10 @@ class Migration(migrations.Migration):
             ],
             options={
                 "abstract": False,
+                "constraints": [
+                    models.UniqueConstraint(fields=("tenant", "id"), name="tenancy_membership_of_tenant"),
+                    models.UniqueConstraint(fields=("tenant", "person", "role"), name="membership_once"),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -144,6 +156,12 @@ class Migration(migrations.Migration):
             ],
             options={
                 "abstract": False,
+                "constraints": [
+                    models.UniqueConstraint(fields=("tenant", "id"), name="tenancy_idempotencykey_of_tenant"),
+                    models.UniqueConstraint(
+                        fields=("tenant", "principal", "path", "key"), name="idempotency_once"
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -169,6 +187,12 @@ class Migration(migrations.Migration):
             ],
             options={
                 "abstract": False,
+                "indexes": [
+                    models.Index(fields=["tenant", "-at"], name="audit_newest"),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(fields=("tenant", "id"), name="tenancy_auditentry_of_tenant"),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -209,50 +233,9 @@ class Migration(migrations.Migration):
             ],
             options={
                 "abstract": False,
+                "constraints": [
+                    models.UniqueConstraint(fields=("tenant", "id"), name="tenancy_apikey_of_tenant"),
+                ],
             },
-        ),
-        migrations.AddConstraint(
-            model_name="principal",
-            constraint=models.UniqueConstraint(fields=("tenant", "id"), name="tenancy_principal_of_tenant"),
-        ),
-        migrations.AddConstraint(
-            model_name="principal",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(("kind", "person")),
-                fields=("tenant", "owner"),
-                name="principal_once_a_person",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="membership",
-            constraint=models.UniqueConstraint(fields=("tenant", "id"), name="tenancy_membership_of_tenant"),
-        ),
-        migrations.AddConstraint(
-            model_name="membership",
-            constraint=models.UniqueConstraint(fields=("tenant", "person", "role"), name="membership_once"),
-        ),
-        migrations.AddConstraint(
-            model_name="idempotencykey",
-            constraint=models.UniqueConstraint(
-                fields=("tenant", "id"), name="tenancy_idempotencykey_of_tenant"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="idempotencykey",
-            constraint=models.UniqueConstraint(
-                fields=("tenant", "principal", "path", "key"), name="idempotency_once"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="auditentry",
-            index=models.Index(fields=["tenant", "-at"], name="audit_newest"),
-        ),
-        migrations.AddConstraint(
-            model_name="auditentry",
-            constraint=models.UniqueConstraint(fields=("tenant", "id"), name="tenancy_auditentry_of_tenant"),
-        ),
-        migrations.AddConstraint(
-            model_name="apikey",
-            constraint=models.UniqueConstraint(fields=("tenant", "id"), name="tenancy_apikey_of_tenant"),
         ),
     ]

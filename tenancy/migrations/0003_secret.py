@@ -33,18 +33,16 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
-        ),
-        migrations.AddConstraint(
-            model_name="secret",
-            constraint=models.UniqueConstraint(fields=("tenant", "id"), name="tenancy_secret_of_tenant"),
-        ),
-        migrations.AddConstraint(
-            model_name="secret",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(("revoked_at__isnull", True)),
-                fields=("tenant", "name"),
-                name="secret_once",
-            ),
+            options={
+                "constraints": [
+                    models.UniqueConstraint(fields=("tenant", "id"), name="tenancy_secret_of_tenant"),
+                    models.UniqueConstraint(
+                        condition=models.Q(("revoked_at__isnull", True)),
+                        fields=("tenant", "name"),
+                        name="secret_once",
+                    ),
+                ],
+            },
         ),
         row_security("tenancy_secret"),
         grant("tenancy_secret", "SELECT, INSERT, UPDATE", shown=SHOWN),

@@ -74,6 +74,14 @@ class Migration(migrations.Migration):
             ],
             options={
                 "abstract": False,
+                "constraints": [
+                    models.UniqueConstraint(fields=("tenant", "id"), name="tenancy_webhook_of_tenant"),
+                    models.UniqueConstraint(
+                        condition=models.Q(("removed_at", None)),
+                        fields=("tenant", "name"),
+                        name="webhook_once",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -149,6 +157,12 @@ class Migration(migrations.Migration):
             ],
             options={
                 "abstract": False,
+                "constraints": [
+                    models.UniqueConstraint(fields=("tenant", "id"), name="tenancy_webhookattempt_of_tenant"),
+                    models.UniqueConstraint(
+                        fields=("tenant", "delivery", "number"), name="webhook_attempt_once"
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -171,6 +185,12 @@ class Migration(migrations.Migration):
             ],
             options={
                 "abstract": False,
+                "constraints": [
+                    models.UniqueConstraint(fields=("tenant", "id"), name="tenancy_webhookmessage_of_tenant"),
+                    models.UniqueConstraint(
+                        fields=("tenant", "kind", "subject"), name="webhook_message_once"
+                    ),
+                ],
             },
         ),
         migrations.AddField(
@@ -182,40 +202,6 @@ class Migration(migrations.Migration):
                 on_delete=django.db.models.deletion.PROTECT,
                 related_name="+",
                 to="tenancy.webhookmessage",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="webhook",
-            constraint=models.UniqueConstraint(fields=("tenant", "id"), name="tenancy_webhook_of_tenant"),
-        ),
-        migrations.AddConstraint(
-            model_name="webhook",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(("removed_at", None)), fields=("tenant", "name"), name="webhook_once"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="webhookattempt",
-            constraint=models.UniqueConstraint(
-                fields=("tenant", "id"), name="tenancy_webhookattempt_of_tenant"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="webhookattempt",
-            constraint=models.UniqueConstraint(
-                fields=("tenant", "delivery", "number"), name="webhook_attempt_once"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="webhookmessage",
-            constraint=models.UniqueConstraint(
-                fields=("tenant", "id"), name="tenancy_webhookmessage_of_tenant"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="webhookmessage",
-            constraint=models.UniqueConstraint(
-                fields=("tenant", "kind", "subject"), name="webhook_message_once"
             ),
         ),
         migrations.AddIndex(

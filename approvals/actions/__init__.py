@@ -327,6 +327,16 @@ def withdraw_open(tenant_id: UUID, run_id: UUID, reason: str, at: datetime) -> i
     )
 
 
+def withdraw_one(tenant_id: UUID, request_id: UUID, reason: str, at: datetime) -> bool:
+    """Withdraw one request that its run needs no answer to any more; False where it was settled. Joins the
+    ring's transaction."""
+    return bool(
+        Request.objects.filter(tenant_id=tenant_id, id=request_id, status=PENDING).update(
+            status=MOVES[Cause.RUN_ENDED].target.value, settled_at=at, outcome="", ended_because=reason[:200]
+        )
+    )
+
+
 def expire_due_of_run(tenant_id: UUID, run_id: UUID, at: datetime) -> int:
     """Expire a run's requests that are past their time; how many. Joins the caller's transaction.
 

@@ -1,11 +1,13 @@
 """A wrong price is made good: a new version, and a ledger correction for every call charged at the old one
 (R-BUDGET-15). Each run in a transaction of its own, in the ring's order of locks: its row, then its lines.
+
+A run under way charges what it asks for from its next commit on at the right price; a call in flight, too.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from budgets.actions import book_correction
@@ -16,9 +18,11 @@ from orchestrator.actions.signalling import leave_signal
 from orchestrator.core.errors import RunNotFound
 from orchestrator.core.pricing import price_of_version
 from orchestrator.core.terminal import TERMINAL_STATUSES, Status
-from orchestrator.models import Run
+from orchestrator.core.tool import ToolPrice
+from orchestrator.models import ManifestRow, Run, RunSignal
 from orchestrator.queries.charged import Charged, Right, Wrong, charged, runs_pinned_to
 from orchestrator.queries.tools import tool_now
+from orchestrator.runtime.recall import pins_of
 from tenancy.actions import audit
 from tenancy.clock import database_now
 from tenancy.context import tenant
@@ -31,11 +35,13 @@ NAMED: Final = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Corrected:
-    """What a correction changes in one run: how many calls, and by how many US$."""
+    """What a correction changes in one run: how many calls, and by how many US$; `later`: those that it has
+    yet to make, too."""
 
     run: UUID
     calls: int
     delta: Decimal
+    later: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +58,11 @@ class Correction:
     def calls(self) -> int:
         """How many calls."""
         return sum(one.calls for one in self.runs)
+
+    @property
+    def under_way(self) -> int:
+        """How many runs have calls yet to make."""
+        return sum(one.later for one in self.runs)
 
     @property
     def delta(self) -> Decimal:
@@ -82,10 +93,11 @@ def preview(tenant_id: UUID, wrong: Wrong, *, after: UUID | None = None) -> Corr
     with tenant(tenant_id):
         right = right_for(tenant_id, wrong)
         runs, beyond = _stretch(wrong, after)
-        found = [(run, charged(tenant_id, run, wrong, right)) for run in runs]
-    return Correction(
-        right=right, runs=[_told(run, calls) for run, calls in found if calls], applied=False, beyond=beyond
-    )
+        found = [
+            _told(run, charged(tenant_id, run, wrong, right), later=_later(run, wrong, right) is not None)
+            for run in runs
+        ]
+    return Correction(right=right, runs=[one for one in found if _any(one)], applied=False, beyond=beyond)
 
 
 def reprice(
@@ -97,7 +109,7 @@ def reprice(
         right = right_for(tenant_id, wrong)
         runs, beyond = _stretch(wrong, after)
     done = [_reprice_run(tenant_id, run, wrong, right, by=by, reason=reason) for run in runs]
-    return Correction(right=right, runs=[one for one in done if one.calls], applied=True, beyond=beyond)
+    return Correction(right=right, runs=[one for one in done if _any(one)], applied=True, beyond=beyond)
 
 
 def _stretch(wrong: Wrong, after: UUID | None) -> tuple[Sequence[UUID], UUID | None]:
@@ -105,8 +117,31 @@ def _stretch(wrong: Wrong, after: UUID | None) -> tuple[Sequence[UUID], UUID | N
     return runs[:AT_ONCE], runs[AT_ONCE - 1] if len(runs) > AT_ONCE else None
 
 
-def _told(run: UUID, calls: Sequence[Charged]) -> Corrected:
-    return Corrected(run=run, calls=len(calls), delta=sum((call.delta for call in calls), ZERO))
+def _told(run: UUID, calls: Sequence[Charged], *, later: bool) -> Corrected:
+    return Corrected(run=run, calls=len(calls), delta=sum((call.delta for call in calls), ZERO), later=later)
+
+
+def _any(found: Corrected) -> bool:
+    return bool(found.calls) or found.later
+
+
+def _later(run_id: UUID, wrong: Wrong, right: Right) -> dict[str, Any] | None:
+    """What a run under way is to be told of what it will ask for; None where it has ended, or was told."""
+    run, pinned = Run.objects.get(id=run_id), ManifestRow.objects.values_list("pins_digest", flat=True)
+    if Status(run.status) in TERMINAL_STATUSES:
+        return None
+    told = RunSignal.objects.filter(run_id=run_id, kind="repriced", payload__subject=wrong.subject)
+    last = told.order_by("-id").first()
+    if last is not None and last.payload["price_version"] == right.version:
+        return None
+    pins = pins_of(run.tenant_id, pinned.get(id=run_id))
+    a_call = ToolPrice(usd=right.a_call, version=right.version).model_dump(mode="json")
+    model = None if right.model is None else right.model.model_dump(mode="json")
+    return {
+        "subject": wrong.subject, "was": wrong.version, "price_version": right.version,
+        "models": dict.fromkeys(sorted(wrong.profiles(pins)), model),
+        "tools": dict.fromkeys(sorted(wrong.tools(pins)), a_call),
+    }  # fmt: skip
 
 
 def _reprice_run(
@@ -117,31 +152,38 @@ def _reprice_run(
         run = Run.objects.select_for_update(no_key=True).filter(id=run_id).first()
         if run is None:
             raise RunNotFound
-        calls = charged(tenant_id, run_id, wrong, right)
+        calls, later = charged(tenant_id, run_id, wrong, right), _later(run_id, wrong, right)
         at = database_now()
-        for call in calls:
+        if later is not None:
+            # First of all, for a commit takes up so many signals at the most.
+            said = {**later, "reason": reason[:300], "more": bool(calls)}
+            leave_signal(tenant_id, run_id, "repriced", said, by)
+        for place, call in enumerate(calls, start=1):
             book_correction(
                 tenant_id, run_id, effect_id=call.effect, delta=call.delta, price_version=right.version, at=at
             )
             if Status(run.status) not in TERMINAL_STATUSES:
-                _tell(tenant_id, run_id, call, right, by=by, reason=reason)
-        told = _told(run_id, calls)
-        if calls:
+                _tell(tenant_id, run_id, call, right, by=by, reason=reason, more=place < len(calls))
+        told = _told(run_id, calls, later=later is not None)
+        if _any(told):
             audit(
                 tenant_id, by, verb="correct_price", object=f"run:{run_id}",
                 before={"price": wrong.version},
-                after={"price": right.version, "calls": told.calls, "delta_usd": plain(told.delta)},
+                after={
+                    "price": right.version, "calls": told.calls, "delta_usd": plain(told.delta),
+                    "later_calls": told.later,
+                },
                 reason=reason,
             )  # fmt: skip
         return told
 
 
 def _tell(
-    tenant_id: UUID, run_id: UUID, call: Charged, right: Right, *, by: UUID | None, reason: str
+    tenant_id: UUID, run_id: UUID, call: Charged, right: Right, *, by: UUID | None, reason: str, more: bool
 ) -> None:
     """The run's own count follows with its next commit."""
     said = {
         "effect": call.effect, "delta": plain(call.delta), "price_version": right.version,
-        "reason": reason[:300],
+        "reason": reason[:300], "more": more,
     }  # fmt: skip
     leave_signal(tenant_id, run_id, "corrected", said, by)

@@ -1,12 +1,14 @@
 """What a walk asks of people, as requests in the same commit (docs/ring.md, step 5)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from uuid import UUID
 
-from approvals.actions import NewRequest, open_request
+from approvals.actions import NewRequest, open_request, withdraw_one
 from orchestrator.actions.hand import Hand
 from orchestrator.actions.telling import tell_asked
 from orchestrator.core.effects import AskApproval, AskPerson
+from traces.core.events import ApprovalWithdrawn, Body
 
 
 def open_requests(
@@ -27,6 +29,14 @@ def open_requests(
         tell_asked(hand, at, new)
         binds[f"request:{ask.request}"] = ask.packet_digest
     return binds
+
+
+def withdraw(hand: Hand, said: Iterable[Body], at: datetime) -> None:
+    """Withdraw every request that the trace says nobody has to answer any more. One that was decided
+    meanwhile stays so: its word comes to the run, which says that it moved on."""
+    for body in said:
+        if isinstance(body, ApprovalWithdrawn):
+            withdraw_one(hand.tenant, UUID(body.request), body.reason, at)
 
 
 def _new(hand: Hand, ask: AskApproval | AskPerson, packet: bytes) -> NewRequest:

@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 
+from budgets.core.pricing import ModelPrice
 from orchestrator.actions.hand import Hand
 from orchestrator.actions.opening import SignalRow, digest_of
 from orchestrator.core.events import (
@@ -19,9 +20,11 @@ from orchestrator.core.events import (
     LateAnswer,
     Paused,
     PolicyTightened,
+    PriceCorrected,
     QuestionAnswered,
     Resumed,
 )
+from orchestrator.core.tool import ToolPrice
 
 Bodies = dict[str, bytes]
 Translator = Callable[[Hand, SignalRow, datetime, Bodies], AnyEvent]
@@ -104,7 +107,17 @@ def _corrected(hand: Hand, signal: SignalRow, at: datetime, bodies: Bodies) -> A
     said = signal.payload
     return CostCorrected(
         at=at, effect=said["effect"], delta=Decimal(said["delta"]), price_version=said["price_version"],
-        by=_by(signal), reason=said["reason"],
+        by=_by(signal), reason=said["reason"], more=bool(said.get("more")),
+    )  # fmt: skip
+
+
+def _repriced(hand: Hand, signal: SignalRow, at: datetime, bodies: Bodies) -> AnyEvent:
+    said = signal.payload
+    return PriceCorrected(
+        at=at, subject=said["subject"], was=said["was"], price_version=said["price_version"],
+        models={name: ModelPrice.model_validate(price) for name, price in said["models"].items()},
+        tools={name: ToolPrice.model_validate(price) for name, price in said["tools"].items()},
+        by=_by(signal), reason=said["reason"], more=bool(said.get("more")),
     )  # fmt: skip
 
 
@@ -133,6 +146,7 @@ _TRANSLATORS: dict[str, Translator] = {
     "resume": _resume,
     "extend": _extend,
     "corrected": _corrected,
+    "repriced": _repriced,
     "tighten": _tighten,
     "late": _late,
 }

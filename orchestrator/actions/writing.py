@@ -17,7 +17,7 @@ from orchestrator.actions.drifting import note_drifts
 from orchestrator.actions.finishing import close
 from orchestrator.actions.hand import Hand
 from orchestrator.actions.opening import Opened
-from orchestrator.actions.requesting import open_requests
+from orchestrator.actions.requesting import open_requests, withdraw
 from orchestrator.core.effects import AskApproval, AskPerson, CallModel, CallTool, Effect, Finish
 from orchestrator.core.events import Headroom, Refusal
 from orchestrator.core.machine import CORE_VERSION
@@ -141,6 +141,7 @@ def write(script: Script, cursor: "psycopg.Cursor[Any]") -> "Draft":
     binds = _consumed(hand, effects, at, cursor)
     asked = [effect for effect in script.effects if isinstance(effect, AskApproval | AskPerson)]
     binds |= open_requests(hand, asked, script.bodies, at)
+    withdraw(hand, script.said(), at)
     finish = next((effect for effect in script.effects if isinstance(effect, Finish)), None)
     for amounts, by in script.extended:
         binds |= extend(hand.tenant, hand.run, amounts, by=by, at=at, cursor=cursor)
@@ -271,8 +272,9 @@ def _money(
     batch: Batch,
 ) -> PostHandle:
     hand, opened = script.hand, script.opened
+    pins, state = hand.manifest.pins, script.state
     reserves = tuple(
-        Reserve(effect_id=e.id, amounts=e.reserve, price_version=price_of_effect(hand.manifest.pins, e))
+        Reserve(effect_id=e.id, amounts=e.reserve, price_version=price_of_effect(pins, state, e))
         for e in effects
     )
     return queue_post(

@@ -108,11 +108,12 @@ class CorrectionBody(Exact):
 
 
 class CorrectedRunField(serializers.Serializer[Any]):
-    """What changes in one run."""
+    """What changes in one run; `later_calls`: those it has yet to make are charged at the right price."""
 
     run = serializers.UUIDField()
     calls = serializers.IntegerField()
     delta_usd = serializers.CharField()
+    later_calls = serializers.BooleanField()
 
 
 class CorrectionField(serializers.Serializer[Any]):
@@ -242,7 +243,10 @@ def _correction(found: Correction) -> dict[str, Any]:
         "applied": found.applied, "price_version": found.right.version, "calls": found.calls,
         "delta_usd": plain(found.delta), "runs_in_all": len(found.runs),
         "runs": [
-            {"run": str(one.run), "calls": one.calls, "delta_usd": plain(one.delta)}
+            {
+                "run": str(one.run), "calls": one.calls, "delta_usd": plain(one.delta),
+                "later_calls": one.later,
+            }
             for one in found.runs[:NAMED]
         ],
         "beyond": None if beyond is None else str(beyond),

@@ -4,6 +4,8 @@ from orchestrator.core.conflicts import keys_of
 from orchestrator.core.deeds import undo_reserve
 from orchestrator.core.effects import CallTool
 from orchestrator.core.eligibility import action_digest
+from orchestrator.core.repricing import undone_within
+from orchestrator.core.ruling import with_sent
 from orchestrator.core.spending import counted
 from orchestrator.core.state import Call, Pending, State
 from orchestrator.core.step import Step, View, say
@@ -26,7 +28,7 @@ def launch(view: View, state: State, call: Call, ordinal: int, *, undoes: bool =
     assert call.key is not None
     granted, step = call.grant is not None, ordinal == 0 and call.attempt == 1
     counting = counted(view.manifest, spec, granted=granted, step=step)
-    reserve = undo_reserve(spec) if undoes else counting
+    reserve = undone_within(state, undo_reserve(spec)) if undoes else counting
     first_use = call.grant is not None and not call.used_grant
     effect = CallTool(
         id=view.effect_id(ordinal, call.attempt),
@@ -73,7 +75,7 @@ def launch(view: View, state: State, call: Call, ordinal: int, *, undoes: bool =
         mutating=spec.mutating,
         grant=effect.grant,
     )
-    launched = state.evolve(
+    launched = with_sent(view, state, call, spec).evolve(
         batch=replaced(state, flying), pending=with_entry(state.pending, effect.id, pending), timer=None
     )
     return Step(state=launched, said=(say(Phase.TOOL_INVOCATION, body),), effects=(effect,))

@@ -11,9 +11,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
+from budgets.core.pricing import ModelPrice
 from orchestrator.core.effects import Amounts
 from orchestrator.core.policy import Policy
-from orchestrator.core.tool import Risk
+from orchestrator.core.tool import Risk, ToolPrice
 from orchestrator.core.value import Hex, Value
 
 
@@ -138,7 +139,7 @@ class BudgetExtended(Happening):
 
 class CostCorrected(Happening):
     """What an effect had cost was made good in the ledger (R-BUDGET-15): `delta` US$ more, or less where it
-    is negative."""
+    is negative. `more`: others of the same correction follow."""
 
     kind: Literal["cost_corrected"] = "cost_corrected"
     effect: str
@@ -146,6 +147,23 @@ class CostCorrected(Happening):
     price_version: str
     by: str
     reason: str
+    more: bool = False
+
+
+class PriceCorrected(Happening):
+    """A price that the run is pinned to was wrong: what it asks for from now on is charged at another
+    (R-BUDGET-15). `models` are prices by the profile's name, `tools` by the tool's; `subject` is what they
+    are of, `was` and `price_version` the wrong version and the right one."""
+
+    kind: Literal["price_corrected"] = "price_corrected"
+    subject: str
+    models: dict[str, ModelPrice] = Field(default_factory=dict)
+    tools: dict[str, ToolPrice] = Field(default_factory=dict)
+    was: str
+    price_version: str
+    by: str
+    reason: str
+    more: bool = False
 
 
 class PolicyTightened(Happening):
@@ -219,6 +237,7 @@ Event = Annotated[
     | TimerFired
     | BudgetExtended
     | CostCorrected
+    | PriceCorrected
     | PolicyTightened
     | Paused
     | Resumed
@@ -240,6 +259,7 @@ AnyEvent = (
     | TimerFired
     | BudgetExtended
     | CostCorrected
+    | PriceCorrected
     | PolicyTightened
     | Paused
     | Resumed

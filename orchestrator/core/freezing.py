@@ -31,6 +31,7 @@ from traces.core.events import (
     ApprovalDecided,
     ApprovalExpired,
     ApprovalRequested,
+    ApprovalWithdrawn,
     BudgetExtended,
     ReservationRefused,
 )
@@ -185,6 +186,21 @@ def thaw(state: State, event: GateDecided | GateExpired) -> Thawed | None:
     more = say(Phase.BUDGET_ASSIGNMENT, BudgetExtended(amounts=granted, by=event.by))
     raised = open_again.evolve(limits=add(state.limits, granted))
     return Thawed(state=raised, said=(*told, more), halting=None)
+
+
+def looked_again(state: State, reason: str) -> tuple[State, tuple[Said, ...]] | None:
+    """A run that money froze, about to enter its node once more: what it has left is not what it was. Where
+    that does not do it asks again, with the figures of the moment; it is the same request, so it counts once.
+    None for a run that nothing froze, or anything else than money."""
+    if state.frozen is None or dimension_of(state.frozen) != Dimension.COST_USD.value:
+        return None
+    open_now = [request for request, gate in sorted(state.gates.items()) if gate.kind == "budget"]
+    counters = state.counters.evolve(budget_requests=state.counters.budget_requests - 1)
+    again = state.evolve(gates=without(state.gates, *open_now), frozen=None, held=True, counters=counters)
+    said = tuple(
+        say(Phase.ESCALATION_CHECK, ApprovalWithdrawn(request=request, reason=reason)) for request in open_now
+    )
+    return again, said
 
 
 def why(lines: tuple[BudgetLine, ...], refused: str) -> str:

@@ -9,23 +9,35 @@ LONGEST = 100
 WORST = " worst case"
 
 
-def price_of_effect(pins: Pins, effect: CallModel | CallTool) -> str:
+def price_of_effect(pins: Pins, state: State, effect: CallModel | CallTool) -> str:
     """The price version of an effect that is about to be asked for; "" where no money is held for it."""
     if "cost_usd" not in effect.reserve:
         return ""
     if isinstance(effect, CallModel):
-        return price_of_profile(pins, effect.profile)
-    return price_of_tool(pins, pins.by_name[effect.tool])
+        return _of_profile(pins, state, effect.profile)
+    return _of_tool(pins, state, pins.by_name[effect.tool])
 
 
 def price_of_pending(pins: Pins, state: State, pending: Pending) -> str:
     """The price version of an effect in flight; "" where no money is held for it."""
-    if "cost_usd" not in pending.reserve:
+    spec = called(pins, state, pending)
+    # What was free by mistake when it was asked for costs money all the same.
+    if "cost_usd" not in pending.reserve and (spec is None or spec.name not in state.tool_prices):
         return ""
     if pending.kind == "call_model":
-        return price_of_profile(pins, pending.profile)
-    spec = _called(pins, state, pending)
-    return "" if spec is None else price_of_tool(pins, spec)
+        return _of_profile(pins, state, pending.profile)
+    return "" if spec is None else _of_tool(pins, state, spec)
+
+
+def _of_profile(pins: Pins, state: State, name: str) -> str:
+    """The version of the pinned price, or of the one that replaces it."""
+    price = state.prices.get(name)
+    return price_of_profile(pins, name) if price is None else price.version[:LONGEST]
+
+
+def _of_tool(pins: Pins, state: State, spec: ToolSpec) -> str:
+    price = state.tool_prices.get(spec.name)
+    return price_of_tool(pins, spec) if price is None else price.version[:LONGEST]
 
 
 def price_of_profile(pins: Pins, name: str) -> str:
@@ -44,8 +56,8 @@ def price_of_version(spec: ToolSpec) -> str:
     return f"{spec.name}@{spec.version}"
 
 
-def _called(pins: Pins, state: State, pending: Pending) -> ToolSpec | None:
-    """The tool that is called: for a reading back, the reader."""
+def called(pins: Pins, state: State, pending: Pending) -> ToolSpec | None:
+    """The tool that is called: for a reading back, the reader; None for a model."""
     call = next((call for call in (*state.batch, *state.queue) if call.id == pending.call), None)
     spec = None if call is None else pins.by_name.get(call.tool)
     if spec is None or pending.purpose != "read_back":

@@ -3,6 +3,7 @@
 from orchestrator.core.calling import replaced
 from orchestrator.core.effects import CallTool, idempotency_key
 from orchestrator.core.inputs import MISSING, pointed, same
+from orchestrator.core.repricing import undone_within
 from orchestrator.core.spending import call_reserve
 from orchestrator.core.state import Call, Pending, State
 from orchestrator.core.step import Step, View, say
@@ -36,6 +37,8 @@ def read_back(view: View, state: State, call: Call, attempt: int) -> Step:
     body = canonical_outside({name: pointed(document, pointer) for name, pointer in reader.arguments.items()})
     argument_digest = digest("arguments", body)
     reserve = call_reserve(spec, granted=False, step=False)
+    if state.unwinding is not None:
+        reserve = undone_within(state, reserve)
     effect = CallTool(
         id=view.effect_id(50, attempt),
         node=view.node.id,

@@ -4,12 +4,16 @@ The last transition may be put anew as long as the walk goes on: what a node ask
 to the transition that led to it.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 from orchestrator.core.desk import Desk
 from orchestrator.core.effects import Effect
 from orchestrator.core.events import AnyEvent, Headroom
 from orchestrator.core.graph import CompiledGraph, Node
 from orchestrator.core.invariants import check
 from orchestrator.core.manifest import Manifest
+from orchestrator.core.repricing import in_force
 from orchestrator.core.settling import wall_clock
 from orchestrator.core.state import State
 from orchestrator.core.step import Settlement, Step, Transition, View, Walk
@@ -18,6 +22,7 @@ from traces.core.chain import Said
 from traces.core.phases import Phase
 
 STAY = "."
+_NONE: Mapping[str, Any] = {}
 
 
 class Recording:
@@ -36,7 +41,8 @@ class Recording:
         desk: Desk,
     ) -> None:
         self.graph = graph
-        self.manifest = manifest
+        self._pinned = self._priced = manifest
+        self._prices = (_NONE, _NONE)
         self.headroom = headroom
         self.desk = desk
         self.at = event.at
@@ -44,6 +50,14 @@ class Recording:
         self.transitions: list[Transition] = []
         self.effects: list[Effect] = []
         self.settlements: list[Settlement] = []
+
+    @property
+    def manifest(self) -> Manifest:
+        """The run's manifest, at the prices that replace pinned ones."""
+        prices = self.state.prices, self.state.tool_prices
+        if prices != self._prices:
+            self._prices, self._priced = prices, in_force(self._pinned, *prices)
+        return self._priced
 
     def _move(self, step: Step, guard: str | None, target: str, phase: Phase, said: tuple[Said, ...]) -> None:
         state = step.state.evolve(position=target)

@@ -7,8 +7,9 @@ from typing import TypeGuard
 from orchestrator.core.effects import Amounts
 from orchestrator.core.events import AnyEvent, ModelFailed, ModelReplied, Recovered, ToolAnswered, ToolFailed
 from orchestrator.core.manifest import Manifest
-from orchestrator.core.pricing import price_of_pending
+from orchestrator.core.pricing import called, price_of_pending
 from orchestrator.core.profile import ModelProfile
+from orchestrator.core.repricing import COST, at_price, replaced
 from orchestrator.core.spending import ONE, ZERO, add, model_actual
 from orchestrator.core.state import Pending, State
 from orchestrator.core.step import Settlement, clock_ms, say
@@ -31,7 +32,8 @@ def settle(manifest: Manifest, state: State, event: Outcome) -> tuple[State, Set
     """Take the effect out of flight: its actual amounts are used, the rest of its reservation is free
     again."""
     pending = state.pending[event.effect]
-    actual, unknown = _actual(manifest, pending, event)
+    held = _held(manifest, state, pending)
+    actual, unknown = _actual(manifest, pending, event, held)
     over = _overrun(pending.reserve, actual)
     next_state = state.evolve(pending=without(state.pending, event.effect), usage=add(state.usage, actual))
     said: tuple[Said, ...] = (
@@ -40,9 +42,11 @@ def settle(manifest: Manifest, state: State, event: Outcome) -> tuple[State, Set
             BudgetSettled(effect=event.effect, amounts=actual, unknown=unknown, overrun=over),
         ),
     )
-    if over:
+    # Of a price that was corrected meanwhile the provider knows nothing.
+    took = over if held is pending.reserve else {name: more for name, more in over.items() if name != COST}
+    if took:
         next_state = next_state.evolve(flagged=tuple(dict.fromkeys((*state.flagged, pending.profile))))
-        said += (say(Phase.BUDGET_ASSIGNMENT, _flagged(pending, over)),)
+        said += (say(Phase.BUDGET_ASSIGNMENT, _flagged(pending, took)),)
     settlement = Settlement(
         effect=event.effect, reserved=pending.reserve, actual=actual, unknown=unknown,
         price_version=price_of_pending(manifest.pins, state, pending),
@@ -50,27 +54,38 @@ def settle(manifest: Manifest, state: State, event: Outcome) -> tuple[State, Set
     return next_state, settlement, said
 
 
-def _actual(manifest: Manifest, pending: Pending, event: Outcome) -> tuple[Amounts, bool]:
+def _held(manifest: Manifest, state: State, pending: Pending) -> Amounts:
+    """What was reserved; at the price in force where another replaced it since."""
+    spec = called(manifest.pins, state, pending)
+    if not replaced(state, pending, "" if spec is None else spec.name):
+        return pending.reserve
+    price = _profile(manifest, pending).price if spec is None else spec.price_usd
+    return at_price(pending.reserve, price)
+
+
+def _actual(manifest: Manifest, pending: Pending, event: Outcome, held: Amounts) -> tuple[Amounts, bool]:
     if isinstance(event, ModelReplied):
         return model_actual(_profile(manifest, pending), event.usage), False
     if isinstance(event, ToolAnswered):
-        return pending.reserve, False
+        return held, False
     if isinstance(event, ModelFailed):
-        return _failed_model(manifest, pending, event)
+        return _failed_model(manifest, pending, event, held)
     if isinstance(event, ToolFailed):
-        return (pending.reserve if event.sent else _counted(pending.reserve)), False
+        return (held if event.sent else _counted(held)), False
     if event.resolution == "abandoned":
         return {}, False
-    return pending.reserve, event.resolution != "found"
+    return held, event.resolution != "found"
 
 
-def _failed_model(manifest: Manifest, pending: Pending, event: ModelFailed) -> tuple[Amounts, bool]:
+def _failed_model(
+    manifest: Manifest, pending: Pending, event: ModelFailed, held: Amounts
+) -> tuple[Amounts, bool]:
     """A turn is counted in any case; tokens as reported, none when nothing was sent, else as reserved and
     unknown."""
     if event.usage:
         return model_actual(_profile(manifest, pending), event.usage), False
     if event.error in ("timeout", "malformed", "server_error"):
-        return pending.reserve, True
+        return held, True
     return {"model_turns": ONE}, False
 
 

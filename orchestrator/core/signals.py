@@ -16,12 +16,15 @@ from orchestrator.core.events import (
     LateAnswer,
     Paused,
     PolicyTightened,
+    PriceCorrected,
     QuestionAnswered,
     Recovered,
     Resumed,
     StopAsked,
 )
+from orchestrator.core.freezing import looked_again
 from orchestrator.core.graph import Interrupt
+from orchestrator.core.repricing import taken
 from orchestrator.core.spending import add
 from orchestrator.core.state import Halting, State
 from orchestrator.core.step import say
@@ -110,7 +113,29 @@ def _(event: CostCorrected, state: State) -> Heard:
         effect=event.effect, delta=event.delta, price_version=event.price_version, by=event.by,
         reason=event.reason,
     )  # fmt: skip
-    return Heard(state=state.evolve(usage=corrected), said=(say(Phase.BUDGET_ASSIGNMENT, body),))
+    return _eased(
+        state.evolve(usage=corrected), (say(Phase.BUDGET_ASSIGNMENT, body),), event.price_version,
+        more=event.more,
+    )  # fmt: skip
+
+
+@_mark.register
+def _(event: PriceCorrected, state: State) -> Heard:
+    body = trace.PriceCorrected(
+        subject=event.subject, was=event.was, price_version=event.price_version, by=event.by,
+        reason=event.reason,
+    )  # fmt: skip
+    said = (say(Phase.BUDGET_ASSIGNMENT, body),)
+    return _eased(taken(state, event), said, event.price_version, more=event.more)
+
+
+def _eased(state: State, said: tuple[Said, ...], version: str, *, more: bool) -> Heard:
+    """A run that is frozen for want of money sees for itself what a correction leaves it (R-BUDGET-15: blocks
+    follow). With the last of several, so that people are asked anew once at the most."""
+    eased = None if more else looked_again(state, f"the cost was corrected at price {version}")
+    if eased is None:
+        return Heard(state=state, said=said)
+    return Heard(state=eased[0], said=(*said, *eased[1]), reenter=not state.paused)
 
 
 @_mark.register

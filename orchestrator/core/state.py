@@ -6,9 +6,11 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Literal
 
+from budgets.core.pricing import ModelPrice
 from orchestrator.core.effects import Amounts
 from orchestrator.core.graph import Interrupt
 from orchestrator.core.terminal import Status, TerminalCode
+from orchestrator.core.tool import ToolPrice
 from orchestrator.core.value import Hex, Small, Value
 
 ZERO = Decimal(0)
@@ -171,7 +173,9 @@ class State(Value):
     """See the module. `exchanges` is a bounded window of links of the conversation; older ones live in the
     trace. `echoes` are the arguments that a model put into the tools of trusted facts, by fact; `planned` the
     calls of changes in a reply that was written before anything untrusted was read; `foreseen` the tools of
-    those that were found eligible, and of those that a person agreed to."""
+    those that were found eligible, and of those that a person agreed to; `prices`, by profile, and
+    `tool_prices` replace pinned ones that were wrong; `sent` the arguments of reading calls that held an
+    address, in their order."""
 
     version: int = 0
     position: str
@@ -229,6 +233,9 @@ class State(Value):
     echoes: Mapping[str, Hex] = {}
     foreseen: tuple[str, ...] = ()
     planned: tuple[str, ...] = ()
+    prices: Mapping[str, ModelPrice] = {}
+    tool_prices: Mapping[str, ToolPrice] = {}
+    sent: Mapping[str, Hex] = {}
 
     def facts_in_order(self) -> list[tuple[str, Fact]]:
         """The facts as they were committed, oldest first: a stored mapping keeps no order of its own."""

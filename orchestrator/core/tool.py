@@ -139,10 +139,17 @@ class Remote(Value):
 
 class Egress(Value):
     """That a tool goes where an argument says: `argument` points to the address, `allow` are the entries of
-    the tenant's web list that the version was published with (orchestrator/core/outside.py)."""
+    the tenant's web list that the version was published with (orchestrator/core/outside.py).
+
+    An empty `argument` stands for all of them, as with a server of which nobody knows what it does with an
+    address: what has the shape of one, the arguments that are `marked`, and where `named` those whose names
+    say so.
+    """
 
     argument: str = Field(max_length=200)
     allow: tuple[str, ...] = ()
+    marked: tuple[str, ...] = ()
+    named: bool = True
 
 
 class ToolSpec(Value):

@@ -12,7 +12,7 @@ from orchestrator.queries.listing import names_of
 MOST: Final = 200
 WORDS: Final = {
     "cancel": "asked to cancel", "pause": "asked to pause", "resume": "asked to resume",
-    "corrected": "corrected what a call had cost",
+    "corrected": "corrected what a call had cost", "repriced": "corrected a price for what comes",
 }  # fmt: skip
 
 

@@ -49,6 +49,11 @@ class Wrong:
     tool: str = ""
     version: str
 
+    @property
+    def subject(self) -> str:
+        """What the price is of: a tool, or a model with its provider."""
+        return self.tool or f"{self.provider}:{self.model}"
+
     def profiles(self, pins: Pins) -> frozenset[str]:
         """The pinned profiles that were charged at it."""
         return frozenset(

@@ -18,6 +18,18 @@ class CostCorrected(Body):
     reason: str = ""
 
 
+class PriceCorrected(Body):
+    """What the run asks for from now on is charged at another price than it is pinned to, which was wrong
+    (R-BUDGET-15). `subject`: the model with its provider, or the tool; `was` the wrong version."""
+
+    kind: Literal["price_corrected"] = "price_corrected"
+    subject: str
+    was: str
+    price_version: str
+    by: str
+    reason: str = ""
+
+
 class CostThreshold(Body):
     """The share of its cost from which a run is thrifty was passed, or by an extension left again
     (R-BUDGET-5). `usual` plays the role before it, `profile` from now on: the same where there is no cheaper

@@ -13,6 +13,7 @@ from traces.core.body import Amounts as Amounts
 from traces.core.body import Body as Body
 from traces.core.budget_events import CostCorrected as CostCorrected
 from traces.core.budget_events import CostThreshold as CostThreshold
+from traces.core.budget_events import PriceCorrected as PriceCorrected
 from traces.core.call_events import BreakerTripped as BreakerTripped
 from traces.core.call_events import BudgetExtended as BudgetExtended
 from traces.core.call_events import BudgetSettled as BudgetSettled
@@ -329,7 +330,7 @@ AnyBody = (
     | OutputVerified | ResultFinalized | CompletionChecked | EventsNearCap | LateOutcome | Reconciled
     | PayloadErased | DecisionRefused | MemoryPromoted | CostThreshold | CostCorrected | UnwindingBegan
     | DeedUndone | DeedLeft | UnwindingEnded | ParserDrifted | PlanRepaired | ConflictWaited
-    | SafetyFound
+    | SafetyFound | PriceCorrected
 )  # fmt: skip
 EventBody = Annotated[AnyBody, Field(discriminator="kind")]
 BODY: TypeAdapter[AnyBody] = TypeAdapter(EventBody)

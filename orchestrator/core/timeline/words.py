@@ -101,6 +101,9 @@ KINDS: Mapping[str, Kind] = {
     "cost_corrected": Kind(
         "Cost corrected", V.MONEY, M.NOTE, ("delta", "price_version", "reason"), alone=True
     ),
+    "price_corrected": Kind(
+        "Price corrected", V.MONEY, M.NOTE, ("subject", "was", "price_version", "reason"), alone=True
+    ),
     "cost_threshold": Kind("80 % of the cost", V.MONEY, M.NOTE, ("passed", "profile"), alone=True),
     "breaker_tripped": Kind(
         "Breaker tripped", V.RUN, M.PROBLEM, ("breaker", "reason", "subject", "limit", "actual"), alone=True

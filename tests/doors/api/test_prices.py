@@ -94,7 +94,7 @@ def test_a_correction_is_looked_at_and_then_made_once(world: World) -> None:
     assert (looked["applied"], looked["calls"], looked["delta_usd"]) == (False, 2, "0.4")
     assert cost(world, run) == before
     made = admin.post("/prices/corrections", WRONG, once="one").json()
-    assert made["runs"] == [{"run": str(run), "calls": 2, "delta_usd": "0.4"}]
+    assert made["runs"] == [{"run": str(run), "calls": 2, "delta_usd": "0.4", "later_calls": False}]
     assert cost(world, run) == before + Decimal("0.4")
     admin.post("/prices/corrections", WRONG, once="one")
     again = admin.post("/prices/corrections", WRONG).json()

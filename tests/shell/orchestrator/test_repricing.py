@@ -11,6 +11,8 @@ from budgets.actions import declare_price
 from budgets.core.posting import Cause
 from budgets.core.pricing import ModelPrice
 from budgets.queries import ledger, tenant_spending, usage
+from orchestrator import library
+from orchestrator.actions.publish import publish_boundary
 from orchestrator.actions.repricing import Correction, preview, reprice
 from orchestrator.actions.signalling import pause, resume
 from orchestrator.actions.tools import change_tool
@@ -102,7 +104,7 @@ def test_every_call_at_a_wrong_price_is_corrected_once_and_the_preview_says_how(
     world.sound(run)
 
 
-@proves("R-BUDGET-15", part="a run under way follows")
+@proves("R-BUDGET-15", part="a run under way follows, its later calls too")
 def test_a_run_under_way_counts_on_from_what_it_cost_in_truth(house: House, settings: Settings) -> None:
     model = OpenAIServer(
         calls(called("calculator.evaluate", expression="6 * 7"), usage=reported(100, 10)),
@@ -120,10 +122,45 @@ def test_a_run_under_way_counts_on_from_what_it_cost_in_truth(house: House, sett
         assert spent(world, run)[:2] == (Decimal("0.0002"), Decimal("0.002"))
         resume(world.id, run, by=world.people.admin.principal.id, reason="")
         assert onwards(world, run).terminal_code == "SUCCESS"
-    # The second call is still charged at the price that the run is pinned to.
-    assert spent(world, run) == (Decimal("0.0022"),) * 3
+    # The second call is charged at the right price although the run is pinned to the wrong one.
+    assert spent(world, run) == (Decimal("0.0004"),) * 3
+    (said_so,) = world.said(run, "price_corrected")
+    assert (said_so["subject"], said_so["was"], said_so["price_version"]) == (
+        "openai:default", "tenant 1", "tenant 2",
+    )  # fmt: skip
+    with tenant(world.id):
+        settled = [entry for entry in ledger(run) if entry.cause == Cause.SETTLE and not entry.tenant_line]
+    assert {entry.price_version for entry in settled} == {"tenant 1", "", "tenant 2"}
+    assert corrected(reprice(world.id, FIRST, by=None, reason="again")) == (0, Decimal(0))
     (event,) = world.said(run, "cost_corrected")
     assert (event["delta"], event["price_version"]) == ("-0.0018", "tenant 2")
+    assert prove_ledger(world.id).faults == []
+    world.sound(run)
+
+
+@proves("R-BUDGET-15", part="a frozen run goes on")
+def test_a_run_that_a_wrong_price_froze_goes_on_and_nobody_has_to_answer_its_request(house: House) -> None:
+    world = make_world(house)
+    with tenant(world.id):
+        asking = library.boundary("tool-loop-default").evolve(slug="asking", on_exhaustion="request")
+        publish_boundary(world.id, asking, by=None)
+    change_tool(world.id, "calculator.evaluate", asked_change({"price_usd": "0.2"}), by=None, reason="")
+    run = world.submit("tool-loop", SUM, boundary="asking", budget={"cost_usd": "0.3"})
+    assert world.drive(run).status == "awaiting_gate"
+    (request,) = world.open_requests(run)
+    change_tool(world.id, "calculator.evaluate", asked_change({"price_usd": "0.1"}), by=None, reason="")
+    wrong = Wrong(tool="calculator.evaluate", version="calculator.evaluate@2")
+    done = reprice(world.id, wrong, by=None, reason="half of it")
+    assert ([one.later for one in done.runs], corrected(done)) == ([True], (1, Decimal("-0.1")))
+    assert world.drive(run).terminal_code == "SUCCESS"
+    # Two calls at 0.1, and what the scripted model takes.
+    assert len({*spent(world, run)}) == 1
+    assert Decimal("0.2") < spent(world, run)[0] < Decimal("0.3")
+    with tenant(world.id):
+        request.refresh_from_db()
+    assert (request.status, request.ended_because) == (
+        "withdrawn", "the cost was corrected at price calculator.evaluate@3",
+    )  # fmt: skip
     assert prove_ledger(world.id).faults == []
     world.sound(run)
 

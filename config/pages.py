@@ -127,7 +127,7 @@ def _keep(request: HttpRequest, response: HttpResponse, name: str, value: str) -
 @require_safe
 @page()
 def palette(request: PageRequest) -> HttpResponse:
-    """What the palette finds for `q`: [{text, detail, url}], ten at the most."""
+    """What the palette finds for `q`: [{text, detail, url}], ten at the most; without it one's own views."""
     return JsonResponse({"results": found(request.member, request.GET.get("q", "")[:100])})
 
 

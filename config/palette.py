@@ -1,4 +1,5 @@
-"""What the palette finds besides the pages and actions it can see itself: a run, a request, by its id."""
+"""What the palette finds besides the pages and actions it can see itself: a run, a request, by its id, and
+the person's own views of the runs."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from django.db.models import QuerySet
 from approvals.models import Request
 from config.shell import address
 from orchestrator.models import Run
+from orchestrator.queries.saved_views import views_of
 from tenancy.context import tenant
 from tenancy.core.roles import Scope
 from tenancy.pages import Member
@@ -29,7 +31,10 @@ class Found(TypedDict):
 
 
 def found(member: Member, text: str) -> list[Found]:
-    """Runs and requests of the member's tenant whose id begins or ends with `text`."""
+    """Runs and requests of the member's tenant whose id begins or ends with `text`; for no text, the member's
+    own views of the runs, which the palette asks for once and then looks through itself (R-UI-2)."""
+    if not text:
+        return _views(member)
     digits = re.sub(r"[^0-9a-f]", "", text.lower())
     if (
         Scope.READ not in member.scopes
@@ -54,6 +59,17 @@ def found(member: Member, text: str) -> list[Found]:
             for one in _like(Request.objects.order_by("-created_at"), digits)
         ]  # fmt: skip
     return runs + requests
+
+
+def _views(member: Member) -> list[Found]:
+    """The views by name; none where runs may not be read."""
+    if Scope.READ not in member.scopes:
+        return []
+    with tenant(member.tenant.id):
+        return [
+            {"text": f"View {one.name}", "detail": "", "url": f"{address('runs') or '/runs'}?{one.query}"}
+            for one in views_of(member.principal)
+        ]
 
 
 def _like(rows: QuerySet[Any], digits: str) -> list[Any]:

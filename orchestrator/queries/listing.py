@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django.db import connection
@@ -81,6 +82,17 @@ class Filters:
         """The filters in force beside the view, as the address has them."""
         found = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("view", "faults")}
         return {name: _text(value) for name, value in found.items() if value is not None}
+
+    @property
+    def query(self) -> str:
+        """The list's address says it so; empty where every run is in the list."""
+        return self.query_without("")
+
+    def query_without(self, name: str, **more: str) -> str:
+        """What the address says without one of the filters, and with something more."""
+        parts = {"view": self.view} if self.view != "all" else {}
+        parts |= {given: value for given, value in self.given.items() if given != name}
+        return urlencode(parts | more)
 
     @property
     def plain(self) -> bool:

@@ -5,16 +5,18 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from django.http import HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 
 from orchestrator.actions import signalling
 from orchestrator.core.terminal import TERMINAL_STATUSES, Status, TerminalCode
 from orchestrator.models import Run, WorkflowVersion
 from orchestrator.queries.listing import CAP, VIEWS, Filters, filters_of, listed, view_counts
+from orchestrator.queries.saved_views import views_of
 from orchestrator.views.fragments import KEPT
+from orchestrator.views.run_words import LABELS, WORDS
+from orchestrator.views.saved_views import kept_by
 from tenancy.context import tenant
 from tenancy.core.errors import InterlockError
 from tenancy.core.roles import Scope
@@ -22,12 +24,6 @@ from tenancy.doors import uuid_or_none
 from tenancy.marks import mark_now
 from tenancy.pages import PageRequest, page, posted, require
 
-WORDS: Final = {"needs": "Needs people", "active": "Active", "problems": "Problems", "all": "All"}
-LABELS: Final = {
-    "status": "state", "workflow": "workflow", "terminal_code": "ended as", "q": "named",
-    "created_after": "begun after", "finished_after": "ended after", "cost__gt": "cost over $",
-    "tool": "called",
-}  # fmt: skip
 MOST: Final = 100
 LONGEST_REASON: Final = 500
 
@@ -75,6 +71,8 @@ class Pill(NamedTuple):
 def runs(request: PageRequest) -> HttpResponse:
     """The runs of the tenant, newest first."""
     filters = filters_of(request.GET)
+    if not request.GET and (opens := _opened_first(request)):
+        return redirect(f"{reverse('runs')}?{opens}")
     cursor = request.GET.get("cursor", "")[:200]
     with tenant(request.member.tenant.id):
         # The mark comes before the rows: what changes in between comes again by the socket.
@@ -85,6 +83,8 @@ def runs(request: PageRequest) -> HttpResponse:
             cursor = ""
             found = listed(filters)
         counts = view_counts()
+        own = kept_by(request.member.principal)
+        named = any(one.view.query == filters.query for one in own)
         slugs = WorkflowVersion.objects.order_by("slug").values_list("slug", flat=True).distinct()
         context = {
             "page": found,
@@ -94,6 +94,11 @@ def runs(request: PageRequest) -> HttpResponse:
             "view": KEPT if filters.given or cursor else filters.view,
             "workflows": list(slugs),
             "views": [(name, WORDS[name], counts[name], _url(Filters(view=name))) for name in VIEWS],
+            "own": own,
+            "query": filters.query,
+            "savable": not filters.plain and not named,
+            "current": "" if named else filters.view,
+            "everything": _url(Filters()),
             "pills": _pills(filters),
             "statuses": list(Status),
             "codes": list(TerminalCode),
@@ -107,10 +112,14 @@ def runs(request: PageRequest) -> HttpResponse:
 
 
 def _url(filters: Filters, *, without: str = "", **more: str) -> str:
-    parts = {"view": filters.view} if filters.view != "all" else {}
-    parts |= {name: value for name, value in filters.given.items() if name != without}
-    query = urlencode(parts | more)
-    return f"{reverse('runs')}?{query}" if query else reverse("runs")
+    # The bare address may open a view of one's own: all runs are asked for by name.
+    return f"{reverse('runs')}?{filters.query_without(without, **more) or 'view=all'}"
+
+
+def _opened_first(request: PageRequest) -> str:
+    with tenant(request.member.tenant.id):
+        found = views_of(request.member.principal).filter(first=True).values_list("query", flat=True).first()
+    return found or ""
 
 
 def _pills(filters: Filters) -> list[Pill]:

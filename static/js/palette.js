@@ -1,4 +1,4 @@
-// Ctrl/⌘ K: pages, actions of this page, and runs or requests by their id.
+// Ctrl/⌘ K: pages, actions of this page, one's own views of the runs, and runs or requests by their id.
 import { bind, bindings } from "./keys.js";
 
 const dialog = document.getElementById("palette");
@@ -8,20 +8,27 @@ if (dialog) {
   let at = 0;
   let found = [];
   let asked = 0;
+  let views;
 
   const open = () => {
     if (dialog.open) return;
     input.value = "";
     dialog.showModal();
     look();
+    views ??= ask("").then((found) => { views = found; if (found.length && dialog.open) look(); });
   };
+  // Out of reach: what this page knows by itself stays.
+  const ask = (text) => fetch(`${dialog.dataset.url}?q=${encodeURIComponent(text)}`, { headers: { Accept: "application/json" } })
+    .then(async (answer) => (answer.ok ? (await answer.json()).results : []), () => [])
+    .then((found) => found.map((one) => ({ ...one, act: () => location.assign(one.url) })));
   const near = () => {
     const words = input.value.trim().toLowerCase().split(/\s+/);
     const places = [...document.querySelectorAll(".top .nav a, .top .menu-item[href]")].map((link) => ({
       text: link.dataset.keyLabel || link.textContent.trim(), detail: "", act: () => location.assign(link.href),
     }));
     const actions = bindings().filter((one) => one.where === "This page").map((one) => ({ text: one.label, detail: one.keys, act: one.act }));
-    return [...actions, ...places].filter((one) => words.every((word) => one.text.toLowerCase().includes(word)));
+    const own = Array.isArray(views) ? views : [];
+    return [...actions, ...places, ...own].filter((one) => words.every((word) => one.text.toLowerCase().includes(word)));
   };
   const draw = () => {
     list.replaceChildren(...found.map((one, index) => {
@@ -48,14 +55,9 @@ if (dialog) {
     const text = input.value.trim();
     const turn = ++asked;
     if (!/^[…0-9a-f-]{4,}$/i.test(text)) return;
-    let more;
-    try {
-      const answer = await fetch(`${dialog.dataset.url}?q=${encodeURIComponent(text)}`, { headers: { Accept: "application/json" } });
-      if (!answer.ok) return;
-      more = (await answer.json()).results;
-    } catch { return; } // Out of reach: what this page knows by itself stays.
+    const more = await ask(text);
     if (turn !== asked) return;
-    found = [...more.map((one) => ({ ...one, act: () => location.assign(one.url) })), ...found];
+    found = [...more, ...found];
     draw();
   }
   input.addEventListener("input", look);

@@ -9,6 +9,8 @@ from uuid import UUID
 import pytest
 from playwright.sync_api import Page, expect
 
+from orchestrator.actions.saved_views import save_view
+from orchestrator.queries.listing import Filters
 from tests.browser.conftest import PageAs
 from tests.browser.harness import NARROW, NARROWEST, WIDE, Messages, axe, no_sideways, themes
 from tests.doors.pages.people import HOSTILE, refund
@@ -38,6 +40,7 @@ def addresses(waiting: UUID, ended: UUID) -> dict[str, str]:
     tabs = {tab: f"/runs/{ended}?tab={tab}" for tab in TABS}
     return {
         "overview": "/", "runs": "/runs", "runs-filtered": "/runs?status=failed&tool=orders.lookup",
+        "views": "/runs/views", "views-new": "/runs/views?status=failed&tool=orders.lookup",
         "runs-cost": "/runs?cost__gt=0&created_after=2020-01-01T00:00", "run-waiting": f"/runs/{waiting}",
         "run-ended": f"/runs/{ended}", "run-each": f"/runs/{ended}?rows=each",
         "run-search": f"/runs/{ended}?q=A-1001",
@@ -52,6 +55,9 @@ def runs(world: World, company: Company) -> tuple[UUID, UUID]:
     """A run that waits, said in hostile words, and one that has ended."""
     # A control character in a goal is refused as unsafe; everything else goes on.
     harmful = HOSTILE.replace("\x1b", "")
+    mine = world.people.admin.id
+    save_view(world.id, Filters(view="needs", tool="x" * 200), name="W" * 60, by=mine)
+    save_view(world.id, Filters(view="problems", q=HOSTILE[:90]), name="Of last week", by=mine)
     return refund(world, company, objective=harmful, reason=harmful[:300]), refund(world, company, whole=True)
 
 
@@ -110,6 +116,38 @@ def test_the_list_is_walked_filtered_and_opened_by_keys(page_as: PageAs, runs: t
     expect(page.get_by_text("add up to the meter")).to_be_visible()
     page.keyboard.press("u")
     page.wait_for_url("**/runs")
+
+
+@proves("R-UI-2", part="saved views by keys, and in the palette")
+def test_a_view_is_kept_opened_and_removed_by_keys(page_as: PageAs, world: World) -> None:
+    page = page_as("operator")
+    page.goto("/runs?view=problems&tool=orders.lookup")
+    page.keyboard.press("v")
+    expect(page.get_by_label("Name", exact=True)).to_be_focused()
+    photograph(page, "view-new", "light", WIDE)
+    page.keyboard.type("Broken look-ups")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/runs?view=problems&tool=orders.lookup")
+    expect(page.locator(".tabs [aria-current]")).to_have_text("Broken look-ups")
+    page.goto("/preferences")
+    page.keyboard.press("Control+k")
+    page.locator("#palette-input").fill("broken")
+    expect(page.locator("#palette-list li")).to_have_text("View Broken look-ups")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/runs?view=problems&tool=orders.lookup")
+    page.keyboard.press("v")
+    page.wait_for_url("**/runs/views")
+    page.keyboard.press("j")
+    for label in ("Open first", "Rename or remove…"):
+        page.keyboard.press("Tab")
+        expect(page.locator(":focus")).to_contain_text(label)
+    page.keyboard.press("Enter")
+    photograph(page, "views", "light", WIDE)
+    for _ in range(3):
+        page.keyboard.press("Tab")
+    expect(page.locator(":focus")).to_have_text("Remove Broken look-ups")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("No view yet")).to_be_visible()
 
 
 def test_a_row_opens_in_place_with_what_came_back(page_as: PageAs, runs: tuple[UUID, UUID]) -> None:

@@ -8,6 +8,8 @@ import pytest
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
+from orchestrator.actions.saved_views import save_view
+from orchestrator.queries.listing import Filters
 from tenancy.context import tenant
 from tenancy.core.roles import Role
 from tenancy.ids import fresh_id
@@ -59,6 +61,7 @@ def nothing() -> dict[str, str]:
         "stop_id",
         "circuit_id",
         "webhook_id",
+        "view_id",
     )
     ids = {f"<uuid:{name}>": unknown for name in names}
     return ids | {
@@ -74,6 +77,7 @@ def nothing() -> dict[str, str]:
 def belongings(world: World) -> dict[str, str]:
     """One thing of each kind, all in this tenant alone."""
     things = things_of(world)
+    view = save_view(world.id, Filters(view="needs"), name="Mine", by=world.people.admin.id)
     with tenant(world.id):
         member = Membership.objects.filter(role=Role.REVIEWER.value)[0]
         key = ApiKey.objects.values_list("id", flat=True)[0]
@@ -81,7 +85,7 @@ def belongings(world: World) -> dict[str, str]:
         "<uuid:run_id>": things["run_id"], "<uuid:request_id>": things["request_id"],
         "<uuid:person_id>": str(member.person_id), "<uuid:member_id>": str(member.id),
         "<uuid:key_id>": str(key), "<uuid:circuit_id>": things["circuit_id"],
-        "<uuid:webhook_id>": things["webhook_id"],
+        "<uuid:webhook_id>": things["webhook_id"], "<uuid:view_id>": str(view.id),
         "<str:name>": things["name"], "<str:server>": things["server"],
         "<str:corpus>": things["corpus"], "<str:document>": things["document"],
         "<str:slug>": things["slug"], "<slug:workflow>": things["slug"],

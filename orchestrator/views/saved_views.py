@@ -1,0 +1,118 @@
+"""GET and POST /runs/views and POST /runs/views/<id>: views of one's own on the run list (R-UI-2)."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpResponse, QueryDict
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
+
+from orchestrator.actions.saved_views import (
+    LONGEST_NAME,
+    LONGEST_QUERY,
+    open_first,
+    remove_view,
+    rename_view,
+    save_view,
+)
+from orchestrator.core.errors import NameTaken
+from orchestrator.models import SavedView
+from orchestrator.queries.listing import Filters, filters_of
+from orchestrator.queries.saved_views import views_of
+from orchestrator.views.run_words import sentence_of
+from tenancy.context import tenant
+from tenancy.core.errors import InvalidInput
+from tenancy.core.roles import Scope
+from tenancy.pages import PageRequest, page, posted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """A view as its keeper sees it: what it opens and what it is narrowed to."""
+
+    view: SavedView
+    url: str
+    says: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """What was typed, for which view (None: a new one), and why it does not fit."""
+
+    name: str
+    fault: str
+    view: UUID | None = None
+    first: bool = False
+
+
+def kept_by(principal: UUID) -> list[Kept]:
+    """A person's views. Inside the tenant's context."""
+    return [
+        Kept(view=view, url=f"{reverse('runs')}?{view.query}", says=sentence_of(_read(view.query)))
+        for view in views_of(principal)
+    ]
+
+
+def _read(query: str) -> Filters:
+    # More than can be kept: cut at what can, a filter would be lost unsaid.
+    return filters_of(QueryDict(query[: 10 * LONGEST_QUERY]).dict())
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page(Scope.READ)
+def saved_views(request: PageRequest) -> HttpResponse:
+    """The views one keeps, and a form for the filters that came with the address. A POST keeps them."""
+    if request.method != "POST":
+        return _shown(request, filters_of(request.GET))
+    filters = _read(request.POST.get("query", ""))
+    name, first = request.POST.get("name", ""), "first" in request.POST
+    try:
+        made = save_view(
+            request.member.tenant.id, filters, name=name, by=request.member.principal, first=first
+        )
+    except (InvalidInput, NameTaken) as error:
+        return _shown(request, filters, Refused(name=name[:200], fault=_why(error), first=first))
+    messages.success(request, "The view is kept.")
+    return redirect(f"{reverse('runs')}?{made.query}")
+
+
+@posted("runs-views")
+@page(Scope.READ)
+def saved_view(request: PageRequest, view_id: UUID) -> HttpResponse:
+    """Rename a view, open it first or no more, or remove it."""
+    house, by, act = request.member.tenant.id, request.member.principal, request.POST.get("act", "")
+    if act == "remove":
+        remove_view(house, view_id, by=by)
+        messages.success(request, "The view is removed. The runs stay.")
+    elif act in ("first", "last"):
+        open_first(house, view_id, first=act == "first", by=by)
+        messages.success(request, "Runs opens with it." if act == "first" else "Runs opens with all runs.")
+    else:
+        name = request.POST.get("name", "")
+        try:
+            rename_view(house, view_id, name=name, by=by)
+        except (InvalidInput, NameTaken) as error:
+            return _shown(request, Filters(), Refused(name=name[:200], fault=_why(error), view=view_id))
+        messages.success(request, "The view is renamed.")
+    return redirect("runs-views")
+
+
+def _shown(request: PageRequest, filters: Filters, refused: Refused | None = None) -> HttpResponse:
+    with tenant(request.member.tenant.id):
+        rows = kept_by(request.member.principal)
+    context = {
+        "rows": rows,
+        "query": "" if filters.plain else filters.query,
+        "says": sentence_of(filters),
+        "refused": refused,
+        "longest": LONGEST_NAME,
+    }
+    return render(request, "orchestrator/saved_views.html", context, status=422 if refused else 200)
+
+
+def _why(error: InvalidInput | NameTaken) -> str:
+    if isinstance(error, NameTaken):
+        return "You keep another view under this name."
+    return str(error.data["errors"][0]["detail"])

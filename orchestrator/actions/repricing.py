@@ -18,7 +18,7 @@ from orchestrator.actions.signalling import leave_signal
 from orchestrator.core.errors import RunNotFound
 from orchestrator.core.pricing import price_of_version
 from orchestrator.core.terminal import TERMINAL_STATUSES, Status
-from orchestrator.core.tool import ToolPrice
+from orchestrator.core.tool_price import ToolPrice
 from orchestrator.models import ManifestRow, Run, RunSignal
 from orchestrator.queries.charged import Charged, Right, Wrong, charged, runs_pinned_to
 from orchestrator.queries.tools import tool_now

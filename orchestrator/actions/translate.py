@@ -24,7 +24,7 @@ from orchestrator.core.events import (
     QuestionAnswered,
     Resumed,
 )
-from orchestrator.core.tool import ToolPrice
+from orchestrator.core.tool_price import ToolPrice
 
 Bodies = dict[str, bytes]
 Translator = Callable[[Hand, SignalRow, datetime, Bodies], AnyEvent]

@@ -14,7 +14,8 @@ from pydantic import Field, TypeAdapter
 from budgets.core.pricing import ModelPrice
 from orchestrator.core.effects import Amounts
 from orchestrator.core.policy import Policy
-from orchestrator.core.tool import Risk, ToolPrice
+from orchestrator.core.tool import Risk
+from orchestrator.core.tool_price import ToolPrice
 from orchestrator.core.value import Hex, Value
 
 

@@ -14,7 +14,8 @@ from orchestrator.core.events import PriceCorrected
 from orchestrator.core.manifest import Manifest, Pins
 from orchestrator.core.profile import ModelProfile
 from orchestrator.core.state import Pending, State
-from orchestrator.core.tool import ToolPrice, ToolSpec
+from orchestrator.core.tool import ToolSpec
+from orchestrator.core.tool_price import ToolPrice
 
 COST = Dimension.COST_USD.value
 

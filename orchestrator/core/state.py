@@ -10,7 +10,7 @@ from budgets.core.pricing import ModelPrice
 from orchestrator.core.effects import Amounts
 from orchestrator.core.graph import Interrupt
 from orchestrator.core.terminal import Status, TerminalCode
-from orchestrator.core.tool import ToolPrice
+from orchestrator.core.tool_price import ToolPrice
 from orchestrator.core.value import Hex, Small, Value
 
 ZERO = Decimal(0)

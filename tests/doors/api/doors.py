@@ -19,7 +19,7 @@ from orchestrator.core.policy import SHIPPED, Policy
 from orchestrator.core.tool_definition import Listing, listed, read_definition
 from orchestrator.gateways.tools.registry import shipped_tools
 from orchestrator.gateways.webhooks import secret_of
-from orchestrator.models import MemoryProposal, ToolServer
+from orchestrator.models import MemoryProposal, ReviewItem, ToolServer
 from orchestrator.queries.webhooks import place_of_secret
 from tenancy.clock import database_now
 from tenancy.context import tenant
@@ -52,6 +52,11 @@ DOORS: dict[tuple[str, str], Scope | None] = {
     ("get", "api/v1/runs/{run_id}/files/diff"): Scope.READ,
     ("get", "api/v1/runs/{run_id}/stream"): Scope.READ,
     ("post", "api/v1/runs/{run_id}/replay"): Scope.READ,
+    ("get", "api/v1/reviews"): Scope.READ,
+    ("get", "api/v1/reviews/{review_id}"): Scope.READ,
+    ("post", "api/v1/reviews/{review_id}/take"): Scope.DECIDE,
+    ("post", "api/v1/reviews/{review_id}/release"): Scope.DECIDE,
+    ("post", "api/v1/reviews/{review_id}/answer"): Scope.DECIDE,
     ("get", "api/v1/memory"): Scope.READ,
     ("post", "api/v1/memory/{memory_id}/keep"): Scope.ADMIN,
     ("post", "api/v1/memory/{memory_id}/refuse"): Scope.ADMIN,
@@ -149,6 +154,9 @@ BODIES: dict[str, Any] = {
     "api/v1/http-tools": {"declaration": {"name": "crm.find"}, "reason": "We need it"},
     "api/v1/private-places": {"places": ["tools.internal:8443"], "reason": "Ours"},
     "api/v1/policy": {"rules": SHIPPED.model_dump(mode="json")["rules"], "reason": "We keep it"},
+    "api/v1/reviews/{review_id}/take": {},
+    "api/v1/reviews/{review_id}/release": {},
+    "api/v1/reviews/{review_id}/answer": {"finding": "confirmed", "note": "It is so."},
     "api/v1/memory/{memory_id}/keep": {"reason": "Yes"},
     "api/v1/memory/{memory_id}/refuse": {"reason": "No"},
     "api/v1/memory/{memory_id}/quarantine": {"reason": "Perhaps"},
@@ -259,6 +267,7 @@ def things_of(world: World) -> dict[str, str]:
         "run_id": str(run), "request_id": str(request.id), "circuit_id": str(circuit),
         "memory_id": str(some_memory(world.id, run)), "proposal_id": str(waiting.id),
         "webhook_id": str(webhook), "delivery_id": str(delivery),
+        "review_id": str(some_review(world.id, run)),
         **ONLY_THEIRS,
     }  # fmt: skip
 
@@ -270,6 +279,15 @@ def some_memory(tenant_id: UUID, run: UUID) -> UUID:
         return MemoryProposal.objects.create(
             tenant_id=tenant_id, run_id=run, key="k", kind="semantic", text="So it is.", sha256="0" * 64,
             evidence=[], at=at, expires_at=at + timedelta(days=1),
+        ).id  # fmt: skip
+
+
+def some_review(tenant_id: UUID, run: UUID) -> UUID:
+    """Something that a run asks people to look at."""
+    asked = {"queue": "support", "severity": "high", "subject": "A claim", "reason": "The figures differ."}
+    with tenant(tenant_id):
+        return ReviewItem.objects.create(
+            tenant_id=tenant_id, run_id=run, key="k", sha256="0" * 64, evidence=[], at=database_now(), **asked
         ).id  # fmt: skip
 
 

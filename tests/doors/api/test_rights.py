@@ -13,12 +13,12 @@ from tests.proves import proves
 NAMES = {"run_id": "x", "request_id": "x", "circuit_id": "x", "slug": "x", "name": "x", "number": "1"}
 NAMES |= {"corpus": "x", "document": "x", "secret": "x"}
 NAMES |= {"server": "x", "webhook_id": "x", "delivery_id": "x", "proposal_id": "x"}
-NAMES |= {"memory_id": "x", "file": "x"}
+NAMES |= {"memory_id": "x", "file": "x", "review_id": "x"}
 # What asks another server, or cannot be done twice; each is tried by a test of its own.
 # A proposal is settled once.
 ELSEWHERE = (
     *("decisions", "handling", "retire", "tool-servers", "look", "remove", "http-tools", "webhooks"),
-    *("agree", "drop", "keep", "refuse", "quarantine"),
+    *("agree", "drop", "keep", "refuse", "quarantine", "take", "release", "answer"),
 )
 LOCKED = {door: scope for door, scope in DOORS.items() if scope is not None}
 

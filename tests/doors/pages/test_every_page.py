@@ -61,6 +61,7 @@ def nothing() -> dict[str, str]:
         "stop_id",
         "circuit_id",
         "webhook_id",
+        "review_id",
         "view_id",
     )
     ids = {f"<uuid:{name}>": unknown for name in names}
@@ -86,6 +87,7 @@ def belongings(world: World) -> dict[str, str]:
         "<uuid:person_id>": str(member.person_id), "<uuid:member_id>": str(member.id),
         "<uuid:key_id>": str(key), "<uuid:circuit_id>": things["circuit_id"],
         "<uuid:webhook_id>": things["webhook_id"], "<uuid:view_id>": str(view.id),
+        "<uuid:review_id>": things["review_id"],
         "<str:name>": things["name"], "<str:server>": things["server"],
         "<str:corpus>": things["corpus"], "<str:document>": things["document"],
         "<str:slug>": things["slug"], "<slug:workflow>": things["slug"],

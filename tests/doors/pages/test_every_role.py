@@ -33,6 +33,8 @@ SCOPE_OF: dict[str, Scope | None] = {
     "policy": Scope.READ,
     "policy/rule": Scope.ADMIN,
     "preferences": None,
+    "reviews": Scope.READ,
+    "reviews/<uuid:review_id>": Scope.READ,
     "runs": Scope.READ,
     "runs/<uuid:run_id>": Scope.READ,
     "runs/<uuid:run_id>/ask?wish=pause": Scope.OPERATE,

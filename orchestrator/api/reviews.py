@@ -1,0 +1,154 @@
+"""The review queue: what runs put before people, and what they say (R-TOOL-19)."""
+
+from typing import Any, ClassVar
+from uuid import UUID
+
+from django.db.models import F
+from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from orchestrator.actions.reviews import answer_review, release_review, take_review
+from orchestrator.api.memory import EvidenceRow
+from orchestrator.core.review import FINDINGS, LONGEST_NOTE, SEVERITIES, STATES
+from orchestrator.queries.reviews import Reviewed, item_of, items, reviewed
+from tenancy.context import tenant
+from tenancy.core.roles import Scope
+from tenancy.doors import caller, page, post_once, uuid_or_none
+from tenancy.idempotency import Answer
+from tenancy.permissions import requires
+from tenancy.shapes import Exact, PageQuery, Text, asked, page_of
+
+
+class ReviewFilters(PageQuery):
+    """Only those that stand so, or in this queue."""
+
+    state = serializers.ChoiceField(choices=STATES, required=False)
+    queue = serializers.CharField(max_length=64, required=False)
+
+
+class ReviewRow(serializers.Serializer[Any]):
+    """What a run asks people to look at, and what was done with it last."""
+
+    id = serializers.UUIDField()
+    run = serializers.UUIDField()
+    queue = serializers.CharField()
+    severity = serializers.ChoiceField(choices=SEVERITIES)
+    subject = serializers.CharField()
+    reason = serializers.CharField()
+    evidence = EvidenceRow(many=True)
+    sha256 = serializers.CharField()
+    state = serializers.ChoiceField(choices=STATES, help_text="waiting, taken by somebody, or answered.")
+    by = serializers.UUIDField(allow_null=True, help_text="Who has taken it, or answered it.")
+    finding = serializers.ChoiceField(choices=FINDINGS, allow_null=True)
+    note = serializers.CharField(allow_blank=True)
+    asked_at = serializers.DateTimeField()
+    said_at = serializers.DateTimeField(allow_null=True)
+
+
+class ReviewAnswerBody(Exact):
+    """A finding and what there is to say about it. It approves no call."""
+
+    finding = serializers.ChoiceField(choices=FINDINGS)
+    note = Text(max_length=LONGEST_NOTE)
+
+
+class ReviewNothing(Exact):
+    """Nothing is to be said."""
+
+
+class Reviews(APIView):
+    """What runs ask people to look at, newest first."""
+
+    permission_classes = [requires(Scope.READ)]
+
+    @extend_schema(
+        operation_id="list_reviews", parameters=[ReviewFilters], responses=page_of(ReviewRow, "ReviewPage")
+    )
+    def get(self, request: Request) -> Response:
+        """A page of them."""
+        filters = asked(ReviewFilters, request.query_params)
+        with tenant(caller(request).tenant):
+            found = items(filters.get("state", ""), filters.get("queue", "")).annotate(created_at=F("at"))
+            return page(request, found, lambda row: _row(reviewed(row)))
+
+
+class ReviewOne(APIView):
+    """One item."""
+
+    permission_classes = [requires(Scope.READ)]
+
+    @extend_schema(operation_id="get_review", responses=ReviewRow)
+    def get(self, request: Request, review_id: str) -> Response:
+        """It, as it stands. Raises NotFound."""
+        with tenant(caller(request).tenant):
+            return Response(ReviewRow(_row(item_of(uuid_or_none(review_id)))).data)
+
+
+class Reviewing(APIView):
+    """Something done with one item."""
+
+    permission_classes = [requires(Scope.DECIDE)]
+    body: ClassVar[type[Exact]] = ReviewNothing
+
+    def post(self, request: Request, review_id: str) -> Response:
+        """Do it. Raises NotFound, NotYours, ReviewRefused."""
+        said = asked(self.body, request.data)
+        item = uuid_or_none(review_id)
+
+        def act() -> Answer:
+            who = caller(request)
+            return Answer(200, ReviewRow(_row(self.act(who.tenant, item, who.principal, said))).data)
+
+        return post_once(request, act)
+
+    def act(self, house: UUID, item: UUID | None, by: UUID, said: dict[str, Any]) -> Reviewed:
+        """What this door does."""
+        raise NotImplementedError
+
+
+@extend_schema_view(
+    post=extend_schema(operation_id="take_review", request=ReviewNothing, responses=ReviewRow)
+)
+class Take(Reviewing):
+    """Make it one's own: nobody else answers it until it is given back."""
+
+    def act(self, house: UUID, item: UUID | None, by: UUID, said: dict[str, Any]) -> Reviewed:
+        """Take it."""
+        return take_review(house, item, by=by)
+
+
+@extend_schema_view(
+    post=extend_schema(operation_id="release_review", request=ReviewNothing, responses=ReviewRow)
+)
+class Release(Reviewing):
+    """Give it back."""
+
+    def act(self, house: UUID, item: UUID | None, by: UUID, said: dict[str, Any]) -> Reviewed:
+        """Release it."""
+        return release_review(house, item, by=by)
+
+
+@extend_schema_view(
+    post=extend_schema(operation_id="answer_review", request=ReviewAnswerBody, responses=ReviewRow)
+)
+class AnswerOne(Reviewing):
+    """Say what was found, once."""
+
+    body = ReviewAnswerBody
+
+    def act(self, house: UUID, item: UUID | None, by: UUID, said: dict[str, Any]) -> Reviewed:
+        """Answer it."""
+        return answer_review(house, item, by=by, finding=said["finding"], note=said["note"])
+
+
+def _row(found: Reviewed) -> dict[str, Any]:
+    row = found.row
+    return {
+        "id": row.id, "run": row.run_id, "queue": row.queue, "severity": row.severity,
+        "subject": row.subject, "reason": row.reason, "sha256": row.sha256, "state": found.state,
+        "evidence": [one.model_dump() for one in found.evidence], "by": found.holder,
+        "finding": found.finding, "note": found.note, "asked_at": row.at, "said_at": found.at,
+    }  # fmt: skip

@@ -1,0 +1,114 @@
+"""GET /reviews and GET and POST /reviews/<id>: what runs put before people for a look (R-TOOL-19)."""
+
+from typing import Any, Final
+from uuid import UUID
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_safe
+
+from approvals.core.errors import NotYours
+from orchestrator.actions.reviews import answer_review, release_review, take_review
+from orchestrator.core.errors import ReviewRefused
+from orchestrator.core.review import LONGEST_NOTE
+from orchestrator.queries.contents import ShownFact, facts_of
+from orchestrator.queries.reviews import Reviewed, answered_items, item_of, open_items, refused_to
+from orchestrator.queries.runs import state_now
+from tenancy.context import tenant
+from tenancy.core.roles import Scope
+from tenancy.directory import names_of
+from tenancy.pages import PageRequest, page, require
+
+MOST: Final = 200
+NEWEST: Final = 50
+WORDS: Final = {
+    "confirmed": "Confirmed: it is as it says",
+    "objected": "Objected: it is not so, or must not be so",
+    "undecided": "Undecided: this cannot be told from here",
+}
+
+
+class AnswerForm(forms.Form):
+    """One finding, and what there is to say about it."""
+
+    finding = forms.ChoiceField(label="What you found", choices=list(WORDS.items()), widget=forms.RadioSelect)
+    note = forms.CharField(
+        label="In your words", max_length=LONGEST_NOTE, widget=forms.Textarea(attrs={"rows": 4}),
+        help_text="The run is told this, as a person's word. It approves no call.",
+    )  # fmt: skip
+
+    def clean_note(self) -> str:
+        """One kind of line ends: what a browser adds is not the person's."""
+        note: str = self.cleaned_data["note"]
+        return note.replace("\r\n", "\n")
+
+
+@require_safe
+@page(Scope.READ)
+def reviews(request: PageRequest) -> HttpResponse:
+    """What waits, the gravest first, and what was answered last."""
+    with tenant(request.member.tenant.id):
+        waiting, answered = open_items(MOST), answered_items(NEWEST)
+        context = {
+            "waiting": waiting, "answered": answered, "me": request.member.principal,
+            "names": names_of([one.holder for one in (*waiting, *answered)]), "most": MOST,
+        }  # fmt: skip
+        return render(request, "reviews/list.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page(Scope.READ)
+def review(request: PageRequest, review_id: UUID) -> HttpResponse:
+    """One item with the facts it rests on. A POST takes it, gives it back or answers it."""
+    if request.method != "POST":
+        return _shown(request, review_id, AnswerForm())
+    require(request.member, Scope.DECIDE)
+    form = AnswerForm(request.POST) if request.POST.get("do") == "answer" else AnswerForm()
+    if form.is_bound and not form.is_valid():
+        return _shown(request, review_id, form, status=422)
+    try:
+        messages.success(request, _done(request, review_id, form))
+    except ReviewRefused as error:
+        form.add_error(None, str(error)) if form.is_bound else messages.error(request, str(error))
+        return _shown(request, review_id, form, status=409)
+    except NotYours as error:
+        messages.error(request, str(error))
+        return _shown(request, review_id, form, status=403)
+    return redirect("review", review_id=review_id)
+
+
+def _done(request: PageRequest, review_id: UUID, form: AnswerForm) -> str:
+    """Do what the form says; the sentence for it. Raises NotFound, NotYours, ReviewRefused."""
+    house, by = request.member.tenant.id, request.member.principal
+    if form.is_bound:
+        answer_review(house, review_id, by=by, **form.cleaned_data)
+        return "Answered. The run is told when it asks."
+    if request.POST.get("do") == "release":
+        release_review(house, review_id, by=by)
+        return "It is nobody's now."
+    take_review(house, review_id, by=by)
+    return "It is yours now. Nobody else answers it until you give it back."
+
+
+def _shown(request: PageRequest, review_id: UUID, form: AnswerForm, *, status: int = 200) -> HttpResponse:
+    with tenant(request.member.tenant.id):
+        found = item_of(review_id)
+        refused = refused_to(found, request.member)
+        mine = found.holder == request.member.principal
+        context: dict[str, Any] = {
+            "found": found, "row": found.row, "form": form, "refused": refused, "mine": mine,
+            "facts": _facts(found), "names": names_of([found.holder]), "words": WORDS,
+            "may_answer": refused is None and (found.state == "waiting" or (found.state == "taken" and mine)),
+        }  # fmt: skip
+        return render(request, "reviews/one.html", context, status=status)
+
+
+def _facts(found: Reviewed) -> list[tuple[Any, ShownFact | None]]:
+    """Each fact as the item names it, with what it says now; None where a newer version stands."""
+    now = {one.name: one for one in facts_of(found.row.run_id, state_now(found.row.run_id))}
+    return [
+        (one, held if (held := now.get(one.fact)) is not None and held.fact.version == one.version else None)
+        for one in found.evidence
+    ]

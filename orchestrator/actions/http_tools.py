@@ -2,6 +2,7 @@
 
 from uuid import UUID
 
+from orchestrator.actions.outside import with_list
 from orchestrator.actions.publish import hold_registry, publish_registry, publish_tool
 from orchestrator.actions.tools import switch_tool
 from orchestrator.core.errors import NameTaken
@@ -10,6 +11,7 @@ from orchestrator.core.tool_admission import HttpDeclaration, declared
 from orchestrator.gateways.tools.egress import look_before_saving
 from orchestrator.gateways.tools.registry import shipped_tools
 from orchestrator.models import ToolServer
+from orchestrator.queries.outside import web_rules
 from orchestrator.queries.servers import leave_for
 from orchestrator.queries.tools import ToolNow, registry_tools, tool_now, versions_of
 from tenancy.actions import audit
@@ -33,6 +35,7 @@ def declare_http_tool(
     look_before_saving(spec.remote.origin, leave)
     with tenant(tenant_id):
         hold_registry(tenant_id)
+        spec = with_list(spec, web_rules())
         before = _standing(spec)
         _check_secret(tenant_id, spec)
         _check_verifier(spec)

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from django.db import connection
 
+from orchestrator.actions.outside import with_list
 from orchestrator.actions.publish import hold_registry, publish_registry, publish_tool
 from orchestrator.actions.tools import switch_tool
 from orchestrator.core.egress import Leave, target_of
@@ -30,6 +31,7 @@ from orchestrator.gateways.tools.egress import look_before_saving
 from orchestrator.gateways.tools.mcp import look
 from orchestrator.gateways.tools.registry import shipped_tools
 from orchestrator.models import EmergencyStop, ServerTool, ToolDefinition, ToolServer, ToolVersion
+from orchestrator.queries.outside import web_rules
 from orchestrator.queries.servers import (
     STDIO,
     commands,
@@ -165,6 +167,7 @@ def admit_tool(
             raise Stale
         definition = definition_of(server, tool, seen)
         spec = admitted(row.name, slug, server.origin, definition, _with_lookup(server, admission))
+        spec = with_list(spec, web_rules())
         standing = versions_of(row.name)
         if standing and not same_tool(standing[0].spec, "mcp", slug, tool):
             raise NameTaken(name=row.name)

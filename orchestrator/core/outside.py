@@ -112,6 +112,11 @@ def admits(allow: tuple[str, ...], url: str) -> bool:
     return _straight(path) and any(_covers(entry, origin, path, "?" in url) for entry in allow)
 
 
+def hosts(allow: tuple[str, ...]) -> frozenset[str]:
+    """The hosts that a list names: whoever is given one alone learns nothing else."""
+    return frozenset(target_of(entry.removesuffix(ANY_QUERY)).host for entry in allow)
+
+
 def _covers(entry: str, origin: str, path: str, asks: bool) -> bool:
     listed = entry.removesuffix(ANY_QUERY)
     if asks and listed == entry:

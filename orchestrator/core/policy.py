@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 class Leaf(NamedTuple):
     """One leaf as a policy sees it. `argument` is its pointer without the places in lists; `chosen` says who
-    chose the value, the model or the workflow; `carries` that an address carries what was read on the way."""
+    chose the value, the model or the workflow; `carries` that it takes away what was read on the way."""
 
     tool: str
     mutating: bool
@@ -201,6 +201,15 @@ SHIPPED = Policy(
             sensitive=True,
             chosen="model",
             reason="The task names another amount, path or number than this one.",
+        ),
+        Rule(
+            name="text-carries-data",
+            decision="gate",
+            mutating=None,
+            origins=STRANGE,
+            scope=("outside", "unnamed"),
+            carries=True,
+            reason="It would take what was read, or a stranger's address, out of the house.",
         ),
         Rule(
             name="unvouched",

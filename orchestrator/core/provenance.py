@@ -11,9 +11,10 @@ from typing import Any
 from unicodedata import normalize
 
 from orchestrator.core.inputs import AMOUNT, inputs
+from orchestrator.core.sources import Source, declared_for, leaves, of_fact
 from orchestrator.core.state import Call
 from orchestrator.core.step import View
-from orchestrator.core.tracing import Source, Tracer, declared_for, leaves, of_fact
+from orchestrator.core.tracing import Tracer
 
 # What joins two parts of one word: the 100 of A-100, of 3.100 or of 100@example.org is no word of its own.
 BEFORE, AFTER = r"(?<!\w)(?<!\w[-.@/:+])", r"(?!\w)(?![-.@/:+]\w)"

@@ -2,11 +2,21 @@
 beyond the list that it is pinned with (R-TOOL-2, G3).
 """
 
+from typing import Any
+
+from orchestrator.core.carrying import addresses_in
 from orchestrator.core.inputs import pointed
-from orchestrator.core.outside import admits
+from orchestrator.core.origin.lookup import words_of
+from orchestrator.core.origin.things import kind_of
+from orchestrator.core.outside import admits, hosts
+from orchestrator.core.policy import argument_of, beneath
+from orchestrator.core.sources import leaves
 from orchestrator.core.state import Call
 from orchestrator.core.step import View
-from orchestrator.core.tool import Risk, ToolSpec
+from orchestrator.core.tool import Egress, Risk, ToolSpec
+from orchestrator.core.tracing import CLOSELY_SINCE
+
+ANYWHERE = Egress(argument="")
 
 
 def risk_of_call(view: View, spec: ToolSpec, call: Call) -> Risk:
@@ -21,8 +31,31 @@ def gates_call(view: View, spec: ToolSpec, call: Call) -> bool:
 
 
 def leads_away(view: View, spec: ToolSpec, call: Call) -> bool:
-    """Whether the call goes to an address that is not on the list of its tool's version."""
-    if spec.egress is None or call.arguments is None:
+    """Whether the call names an address that is not on the list of its tool's version.
+
+    Of a reading tool of a server outside every argument may be one: nobody knows what it does with it. Runs
+    from before that was looked at keep to what their tools declare.
+    """
+    if call.arguments is None:
+        return False
+    if spec.remote is not None:
+        if spec.mutating or view.manifest.core_version < CLOSELY_SINCE:
+            return False
+        egress, value = spec.egress or ANYWHERE, view.desk.json(call.arguments)
+        return any(_beyond(egress, pointer, leaf) for pointer, leaf in leaves(value, ""))
+    if spec.egress is None:
         return False
     url = pointed(view.desk.json(call.arguments), spec.egress.argument)
     return not (isinstance(url, str) and admits(spec.egress.allow, url))
+
+
+def _beyond(egress: Egress, pointer: str, leaf: Any) -> bool:
+    """Whether a leaf is an address, or holds one, that the list does not have."""
+    text = words_of(leaf).strip()
+    if not text:
+        return False
+    marked = any(beneath(argument_of(pointer), one) for one in egress.marked)
+    told = marked or kind_of(pointer if egress.named else "", leaf) == "url"
+    if not told:
+        return any(not admits(egress.allow, url) for url in addresses_in(text))
+    return not (admits(egress.allow, text) or text.casefold() in hosts(egress.allow))

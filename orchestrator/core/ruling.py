@@ -8,15 +8,18 @@ an addition to the plan (R-TOOL-18).
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from orchestrator.core.inputs import inputs
+from orchestrator.core.origin.things import kind_of
 from orchestrator.core.policy import ORIGINS, RANK, Decision, Leaf, Origin, Policy, argument_of, beneath
+from orchestrator.core.sources import leaves
 from orchestrator.core.state import Call, State
 from orchestrator.core.step import View
-from orchestrator.core.task_scope import NAMED, Standing, TaskScope, scope_of, stands
+from orchestrator.core.task_scope import NAMED, Standing, TaskScope, stands
 from orchestrator.core.tool import ToolSpec
-from orchestrator.core.tracing import Traced, Tracer, leaves
+from orchestrator.core.tracing import CLOSELY_SINCE, Traced, Tracer
+from orchestrator.core.value import with_entry
 
 ADDED = "added-after-untrusted"
+MOST_SENT = 200
 _WORDS = {
     "untrusted_observation": "comes from untrusted output",
     "model": "comes from nowhere but the model",
@@ -99,13 +102,26 @@ def with_foreseen(state: State, tools: tuple[str, ...]) -> State:
     return state.evolve(foreseen=(*state.foreseen, *fresh)) if fresh else state
 
 
+def with_sent(view: View, state: State, call: Call, spec: ToolSpec) -> State:
+    """The state with what a model's reading call puts into an address, so that a value that is cut into
+    several calls is put together again."""
+    closely = view.pins.policy is not None and view.manifest.core_version >= CLOSELY_SINCE
+    if not closely or spec.mutating or call.by != "model" or call.attempt > 1 or len(state.sent) >= MOST_SENT:
+        return state
+    value = view.desk.json(call.arguments or "")
+    addressed = any(kind_of(pointer, leaf) == "url" for pointer, leaf in leaves(value, ""))
+    if not addressed or call.arguments is None:
+        return state
+    return state.evolve(sent=with_entry(state.sent, f"{len(state.sent):03d}", call.arguments))
+
+
 def _leaves(view: View, call: Call, spec: ToolSpec) -> list[tuple[str, Leaf]]:
     """Each leaf as a policy sees it. Raises ContentMissing."""
     value = view.desk.json(call.arguments or "")
-    if not spec.mutating and not _addressed(value):
+    if not spec.mutating and not _addressed(value) and not _goes_out(view, spec):
         return []
-    traced = Tracer(view, call).trace(value)
-    scope = _scope(view)
+    tracer = Tracer(view, call)
+    traced, scope = tracer.trace(value), tracer.scope
     return [
         (pointer, _leaf(call, spec, pointer, traced[pointer], _standing(view, traced[pointer], leaf, scope)))
         for pointer, leaf in leaves(value, "")
@@ -132,18 +148,15 @@ def _addressed(value: Any) -> bool:
     return found
 
 
+def _goes_out(view: View, spec: ToolSpec) -> bool:
+    """Whether the call takes its arguments to a server outside: each of them leaves the house (G3)."""
+    return spec.remote is not None and view.manifest.core_version >= CLOSELY_SINCE
+
+
 def _standing(view: View, traced: Traced, leaf: Any, scope: TaskScope) -> Standing:
     if traced.vouched:
         return "inside"
     return stands(traced.kind, leaf, scope, view.pins.boundary.scope, said=traced.said)
-
-
-def _scope(view: View) -> TaskScope:
-    """What the goal names, as it was pinned, and what the submitter answered since."""
-    held = view.manifest.scope or scope_of(view.manifest.goal)
-    if not view.state.answers:
-        return held
-    return held.with_answers(inputs(view.manifest.goal, view.state, view.desk))
 
 
 def is_sensitive(spec: ToolSpec, pointer: str) -> bool:

@@ -11,6 +11,7 @@ from pydantic import Field, ValidationError
 from orchestrator.core.http_tool import checked_request
 from orchestrator.core.tool import (
     Compensation,
+    Egress,
     HttpRequest,
     Remote,
     RemoteLookup,
@@ -25,6 +26,7 @@ from orchestrator.core.value import Value
 from tenancy.core.errors import InvalidInput
 from tenancy.core.roles import Scope
 
+FORMATS = ("uri", "uri-reference", "iri", "iri-reference", "url", "hostname", "idn-hostname", "ipv4", "ipv6")
 Recovery = Literal["read_only", "keys", "lookup", "none"]
 
 
@@ -32,7 +34,9 @@ class Admission(Value):
     """How a tool may be used. `recovery` says what is done with a call of which nobody knows what became:
     repeated because it only reads, repeated under its key, looked up, or put before a person (`none`).
 
-    `sensitive` None: every argument is. `price_usd` None: what a call costs is not known.
+    `sensitive` None: every argument is. `addresses` are the arguments that a reading tool takes for an
+    address or a host; None: those whose name or form says so. What has the shape of one is always one.
+    `price_usd` None: what a call costs is not known.
     """
 
     risk: Risk
@@ -44,6 +48,7 @@ class Admission(Value):
     category: str = Field(default="remote", min_length=1, max_length=64)
     scopes: tuple[Scope, ...] = ()
     sensitive: tuple[str, ...] | None = Field(default=None, max_length=64)
+    addresses: tuple[str, ...] | None = Field(default=None, max_length=64)
     verifier: Verifier | None = None
     price_usd: Decimal | None = Field(default=None, ge=0, le=10_000, decimal_places=9)
     rate_per_minute: int = Field(default=20, ge=1, le=100_000)
@@ -132,7 +137,7 @@ def _spec(
         secrets=(remote.request.secret,) if remote.request is not None and remote.request.secret else (),
         parallel_safe=reads, external=True, effect_sentence=admission.effect_sentence,
         blast_radius=admission.blast_radius, facts=admission.facts, queue=admission.queue, remote=remote,
-        compensation=admission.compensation,
+        compensation=admission.compensation, egress=_egress(inputs, admission),
     )  # fmt: skip
     if found := [*faults_of(spec), *_faults(spec, admission)]:
         raise InvalidInput(errors=found)
@@ -146,8 +151,24 @@ def _sensitive(inputs: dict[str, Any], admission: Admission) -> tuple[str, ...]:
     properties = inputs.get("properties")
     if admission.risk is Risk.READ_ONLY or not isinstance(properties, dict):
         return ()
-    escaped = [str(name).replace("~", "~0").replace("/", "~1") for name in properties]
-    return tuple(f"/{name}" for name in escaped)
+    return tuple(map(_pointer, properties))
+
+
+def _egress(inputs: dict[str, Any], admission: Admission) -> Egress | None:
+    """Every address that a reading tool is given is judged by the web list, which the caller puts in: what it
+    only reads is led away all the same (G3)."""
+    if admission.risk is not Risk.READ_ONLY:
+        return None
+    if admission.addresses is not None:
+        return Egress(argument="", marked=admission.addresses, named=False)
+    properties = inputs.get("properties")
+    held = properties if isinstance(properties, dict) else {}
+    formed = [n for n, one in held.items() if isinstance(one, dict) and one.get("format") in FORMATS]
+    return Egress(argument="", marked=tuple(map(_pointer, formed)))
+
+
+def _pointer(name: str) -> str:
+    return "/" + str(name).replace("~", "~0").replace("/", "~1")
 
 
 def _faults(spec: ToolSpec, admission: Admission) -> list[dict[str, str]]:

@@ -11,37 +11,37 @@ from functools import cached_property
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from orchestrator.core.inputs import MISSING, inputs, pointed
-from orchestrator.core.nodes.tool import Config, Constant, FromDraft, FromFact, FromInput, FromRun
-from orchestrator.core.nodes.tool import Source as Declared
+from orchestrator.core.carrying import (
+    Known,
+    address_carries,
+    addresses_in,
+    carried_before,
+    sent_by,
+    text_carries,
+)
+from orchestrator.core.inputs import inputs, pointed
 from orchestrator.core.origin.lookup import Text, resembles, stated, words_of
-from orchestrator.core.origin.texts import layers, skeleton
 from orchestrator.core.origin.things import EMAIL, NUMBER, URL, Kind, kind_of, things_in
-from orchestrator.core.policy import Origin, beneath
+from orchestrator.core.parsing import Arguments, parse
+from orchestrator.core.policy import argument_of
+from orchestrator.core.sources import NOWHERE, Source, declared_for, leaves, of_fact, undo_source, worst
 from orchestrator.core.state import Call, Fact
 from orchestrator.core.step import View
+from orchestrator.core.task_scope import TaskScope, scope_of, stands
+from orchestrator.core.tool import ToolSpec
 
 MOST_TEXT = 4_000_000
 LONGEST_SEARCHED = 100_000
-LEAST_CARRIED = 6
 MOST_THINGS = 40
 DEEPEST_SUM = 3
 CALCULATOR = "calculator"
 FAILURE = "a failed call"
-UNDO = "undo"
-UNDO_SINCE = 4
-
-
-class Source(NamedTuple):
-    """An origin and what it refers to (a fact id, a pointer into the inputs, a node, a person)."""
-
-    origin: Origin
-    reference: str
+CLOSELY_SINCE = 5
 
 
 class Traced(NamedTuple):
     """One leaf. `said`: the goal states exactly this; `vouched`: it is a leaf of a result that the boundary
-    grants; `carries`: it is an address that carries what was read on the way."""
+    grants; `carries`: it takes away what was read on the way (orchestrator/core/carrying.py)."""
 
     source: Source
     kind: Kind
@@ -54,17 +54,7 @@ class _Place(NamedTuple):
     source: Source
     text: Text
     fact: Fact | None = None
-
-
-NOWHERE = Source("model", "")
-_RANK: dict[Origin, int] = {
-    "goal": 0, "plan": 0, "person": 0, "trusted_fact": 1, "model": 2, "untrusted_observation": 3,
-}  # fmt: skip
-
-
-def worst(*sources: Source) -> Source:
-    """The one that is trusted least; the first of equals."""
-    return max(sources, key=lambda source: _RANK[source.origin])
+    tool: str = ""
 
 
 class Tracer:
@@ -75,12 +65,20 @@ class Tracer:
 
     def trace(self, value: Any) -> dict[str, Traced]:
         """Each leaf of the arguments, by JSON pointer."""
-        return {pointer: self._leaf(pointer, leaf) for pointer, leaf in leaves(value, "")}
+        found = leaves(value, "")
+        traced = {pointer: self._leaf(pointer, leaf) for pointer, leaf in found}
+        if not self.closely:
+            return traced
+        texts = {pointer: words_of(leaf) for pointer, leaf in found}
+        return {
+            pointer: one._replace(carries=self._chosen(one) and self._carries(pointer, one, texts))
+            for pointer, one in traced.items()
+        }
 
     def _leaf(self, pointer: str, leaf: Any) -> Traced:
         kind = kind_of(pointer, leaf)
         said = bool(text := words_of(leaf)) and stated(text, self.goal)
-        if self.call.edited:
+        if self.call.edited and (argument_of(pointer), text) not in self.proposed:
             by = self.call.grant.by if self.call.grant else ""
             return Traced(Source("person", by), kind, said)
         if (known := undo_source(self.view, self.call, pointer, text)) is not None:
@@ -88,7 +86,24 @@ class Tracer:
         node = self.view.graph.nodes.get(self.call.by)
         if node is not None and node.kind == "tool":
             return Traced(declared_for(self.view, self.call, node.config, pointer), kind, said)
-        return Traced(self._found(kind, text), kind, said, self._vouched(leaf), self._carries(kind, text))
+        carries = not self.closely and carried_before(kind, text, self.known, _laden)
+        return Traced(self._found(kind, text), kind, said, self._vouched(leaf), carries)
+
+    @cached_property
+    def closely(self) -> bool:
+        """Whether the run was admitted since what a call takes away, and what an edit leaves, is looked at
+        closely."""
+        return self.view.manifest.core_version >= CLOSELY_SINCE
+
+    @cached_property
+    def proposed(self) -> frozenset[tuple[str, str]]:
+        """The values of a call before a person edited it, each with its argument: what the person left as it
+        was still comes from where it came from. In older runs all of an edited call is the person's."""
+        if not self.closely:
+            return frozenset()
+        before = parse(self.view.desk.read(self.call.raw))
+        found = leaves(before.value, "") if isinstance(before, Arguments) else []
+        return frozenset((argument_of(pointer), words_of(leaf)) for pointer, leaf in found)
 
     # -- what the run has read and been given
 
@@ -111,11 +126,11 @@ class Tracer:
         for name, fact in reversed(state.facts_in_order()):
             text = words_of(desk.json(fact.digest))[: max(0, room)]
             room -= len(text)
-            yield _Place(of_fact(name, fact), Text(text), fact)
+            yield _Place(of_fact(name, fact), Text(text), fact, fact.tool)
         for failure in failed:
             text = desk.text(failure.observation or "", max(0, room))
             room -= len(text)
-            yield _Place(Source("untrusted_observation", FAILURE), Text(text))
+            yield _Place(Source("untrusted_observation", FAILURE), Text(text), tool=failure.tool)
 
     # -- one value
 
@@ -126,7 +141,9 @@ class Tracer:
         if whole.origin == "untrusted_observation":
             return whole
         if kind == "text" or (whole is NOWHERE and len(text.split()) > 1):
-            return worst(whole, *(self._whole(one) for one in _things(text)))
+            named = _things(text)
+            rest = [NOWHERE] if self.closely and len(named) > MOST_THINGS else []
+            return worst(whole, *(self._whole(one) for one in named[:MOST_THINGS]), *rest)
         return self._composed(kind, text) if whole is NOWHERE else whole
 
     def _whole(self, text: str, depth: int = 0) -> Source:
@@ -150,7 +167,7 @@ class Tracer:
         tool = self.view.pins.by_name.get(place.fact.tool) if place.fact is not None else None
         if tool is not None and tool.category == CALCULATOR:
             numbers = NUMBER.findall(given)
-            if depth >= DEEPEST_SUM or not numbers:
+            if depth >= DEEPEST_SUM or not numbers or (self.closely and len(numbers) > MOST_THINGS):
                 return None
             return worst(place.source, *(self._whole(number, depth + 1) for number in numbers[:MOST_THINGS]))
         return None if resembles(text, Text(given)) else place.source
@@ -163,7 +180,9 @@ class Tracer:
     def _composed(self, kind: Kind, text: str) -> Source:
         """An address by its parts: as good as the worst of them."""
         parts = _parts(kind, text)
-        return worst(*(self._whole(part) for part in parts)) if len(parts) > 1 else NOWHERE
+        if len(parts) <= 1 or (self.closely and len(parts) > MOST_THINGS):
+            return NOWHERE
+        return worst(*(self._whole(part) for part in parts[: MOST_THINGS + 1]))
 
     def _vouched(self, leaf: Any) -> bool:
         """Whether it is a leaf of a result that the boundary grants as a source."""
@@ -177,64 +196,78 @@ class Tracer:
                     return True
         return False
 
-    def _carries(self, kind: Kind, text: str) -> bool:
-        """Whether an address holds what stands in a fact and not in the goal. One that was read as it is
-        carries nothing that its author did not know."""
-        if kind != "url" or any(skeleton(text) in place.text.bare for place in self.places):
+    # -- what it takes away
+
+    @cached_property
+    def scope(self) -> TaskScope:
+        """What the goal names, as it was pinned, and what the submitter answered since."""
+        held = self.view.manifest.scope or scope_of(self.view.manifest.goal)
+        if not self.view.state.answers:
+            return held
+        return held.with_answers(inputs(self.view.manifest.goal, self.view.state, self.view.desk))
+
+    @cached_property
+    def known(self) -> Known:
+        """All that was read."""
+        return Known([place.text for place in self.places], self.goal)
+
+    @cached_property
+    def elsewhere(self) -> Known:
+        """What was read, but for what the server that the call goes to said itself."""
+        pins, spec = self.view.pins.by_name, self._tool
+        here = spec.remote.origin if spec is not None and spec.remote is not None else ""
+        origins = ((place, pins.get(place.tool)) for place in self.places)
+        read = [p.text for p, tool in origins if not (tool and tool.remote and tool.remote.origin == here)]
+        return Known(read, self.goal)
+
+    @cached_property
+    def before(self) -> str:
+        """What the addresses of earlier reading calls of this run held."""
+        sent = self.view.state.sent
+        self.view.desk.require(sent[key] for key in sorted(sent))
+        calls = [leaves(self.view.desk.json(sent[key]), "") for key in sorted(sent)]
+        urls = [words_of(leaf) for call in calls for pointer, leaf in call if kind_of(pointer, leaf) == "url"]
+        return sent_by(urls, self.goal)
+
+    @property
+    def _tool(self) -> ToolSpec | None:
+        return self.view.pins.by_name.get(self.call.tool)
+
+    def _chosen(self, one: Traced) -> bool:
+        """Whether a model chose the value: what a workflow fixes or a person puts in takes nothing away."""
+        return self.call.by == "model" and one.source.origin != "person"
+
+    def _carries(self, pointer: str, one: Traced, texts: dict[str, str]) -> bool:
+        text, spec = texts[pointer], self._tool
+        if one.kind == "url":
+            others = [name for name in texts if name != pointer and kind_of(name, texts[name]) == "url"]
+            before = self.before + sent_by((texts[name] for name in others if name < pointer), self.goal)
+            return address_carries(text, self.known, before) or self._beside(pointer, texts)
+        if any(address_carries(url, self.known) for url in addresses_in(text) if not self._names(url)):
+            return True
+        if spec is None or spec.remote is None or spec.mutating:
             return False
-        return any(self._read(part) for part in _laden(text))
+        return bool(EMAIL.search(text)) or text_carries(text, self.elsewhere)
 
-    def _read(self, part: str) -> bool:
-        told = [layer for layer in layers(part) if len(skeleton(layer)) >= LEAST_CARRIED]
-        return any(
-            skeleton(layer) in place.text.bare and not stated(layer, self.goal)
-            for layer in told
-            for place in self.places
-        )
+    def _beside(self, pointer: str, texts: dict[str, str]) -> bool:
+        """Whether what goes to an address beside it, in a call that only reads, takes something there."""
+        if self._tool is None or self._tool.mutating:
+            return False
+        return any(text_carries(text, self.known) for name, text in texts.items() if name != pointer)
 
-
-def undo_source(view: View, call: Call, pointer: str, text: str) -> Source | None:
-    """Where an argument of an undo comes from by the way back that its tool declares: out of the declaration,
-    or out of the deed's result, which is as good as its tool. None for what the deed itself was given, also
-    where it came back out of it: that is looked up."""
-    unwinding = view.state.unwinding
-    if unwinding is None or call.by != UNDO or view.manifest.core_version < UNDO_SINCE:
-        return None
-    deed = view.state.deeds[unwinding.call]
-    done = view.pins.by_name[deed.tool]
-    name = pointer[1:].partition("/")[0].replace("~1", "/").replace("~0", "~")
-    taken = None if done.compensation is None else done.compensation.arguments.get(name)
-    if taken is None:
-        return Source("plan", UNDO)
-    if beneath(taken, "/arguments"):
-        return None
-    if done.trust == "untrusted":
-        return Source("untrusted_observation", deed.tool)
-    echoed = resembles(text, Text(words_of(view.desk.json(deed.arguments))))
-    return None if echoed else Source("trusted_fact", deed.tool)
+    def _names(self, url: str) -> bool:
+        grant = self.view.pins.boundary.scope
+        return stands("url", url, self.scope, grant, said=False) == "inside"
 
 
-# -- what calls are made of
-
-
-def leaves(value: Any, pointer: str) -> list[tuple[str, Any]]:
-    """Every leaf of a JSON value with its pointer."""
-    if isinstance(value, dict):
-        return [found for key in value for found in leaves(value[key], f"{pointer}/{_escaped(key)}")]
-    if isinstance(value, list):
-        return [found for n, item in enumerate(value) for found in leaves(item, f"{pointer}/{n}")]
-    return [(pointer, value)]
-
-
-def _escaped(key: str) -> str:
-    return key.replace("~", "~0").replace("/", "~1")
+# -- what values are made of
 
 
 def _things(text: str) -> list[str]:
     """The addresses, accounts and numbers that a text holds."""
     found = things_in(text[:LONGEST_SEARCHED])
     named = (*found.recipients, *found.accounts, *found.urls, *found.references)
-    return list(dict.fromkeys(named))[:MOST_THINGS]
+    return list(dict.fromkeys(named))[: MOST_THINGS + 1]
 
 
 def _parts(kind: Kind, text: str) -> list[str]:
@@ -261,34 +294,4 @@ def _laden(url: str) -> list[str]:
     rest = f"{parts.path}/{parts.query}/{parts.fragment}/{parts.username or ''}/{parts.password or ''}"
     labels = (parts.hostname or "").split(".")[:-2]
     pieces = rest.replace("&", "/").replace("=", "/").replace(";", "/").split("/")
-    return [piece for piece in (*labels, *pieces) if piece][:MOST_THINGS]
-
-
-# -- a fixed call: as its node declares
-
-
-def declared_for(view: View, call: Call, config: Config, pointer: str) -> Source:
-    """The source of one leaf of a fixed call."""
-    declared = {f"/{_escaped(name)}": source for name, source in config.arguments.items()}
-    source = declared.get("/" + pointer.split("/")[1]) if pointer else None
-    return Source("plan", call.by) if source is None else _from_declared(view, call, source)
-
-
-def _from_declared(view: View, call: Call, source: Declared) -> Source:
-    if isinstance(source, FromInput):
-        given = pointed(inputs(view.manifest.goal, view.state, view.desk), source.pointer)
-        if given is MISSING and source.otherwise is not None:
-            return _from_declared(view, call, source.otherwise)
-        return Source("goal", source.pointer)
-    if isinstance(source, FromFact):
-        fact = view.state.facts.get(source.fact)
-        return NOWHERE if fact is None else of_fact(source.fact, fact)
-    if isinstance(source, FromDraft):
-        return NOWHERE
-    assert isinstance(source, Constant | FromRun)
-    return Source("plan", call.by)
-
-
-def of_fact(name: str, fact: Fact) -> Source:
-    """The origin that a fact lends to its values."""
-    return Source("trusted_fact" if fact.trust == "trusted" else "untrusted_observation", name)
+    return [piece for piece in (*labels, *pieces) if piece][: MOST_THINGS + 1]

@@ -7,11 +7,12 @@ from orchestrator.core.effects import idempotency_key
 from orchestrator.core.inputs import MISSING, pointed
 from orchestrator.core.parsing import fits
 from orchestrator.core.ruling import ruling
+from orchestrator.core.sources import UNDO, UNDO_SINCE
 from orchestrator.core.state import Call, Deed
 from orchestrator.core.step import View
 from orchestrator.core.terminal import TerminalCode
 from orchestrator.core.tool import Compensation, Reversibility, ToolSpec
-from orchestrator.core.tracing import UNDO, UNDO_SINCE, Tracer
+from orchestrator.core.tracing import Tracer
 from traces.core.canonical import canonical_outside, digest
 
 # Why something is left as it is. What nobody chose is told to operators.

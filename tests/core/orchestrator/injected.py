@@ -11,7 +11,7 @@ from orchestrator.core.events import Headroom
 from orchestrator.core.goal import Goal
 from orchestrator.core.policy import SHIPPED, Policy
 from orchestrator.core.task_scope import ScopeGrant
-from orchestrator.core.tool import Reversibility, Risk, ToolSpec, Verifier
+from orchestrator.core.tool import Egress, Remote, Reversibility, Risk, ToolSpec, Verifier
 from tests.core.orchestrator.loops import LIMITS, OBJECT
 from tests.core.orchestrator.simulation import Simulation, manifest, pins
 
@@ -33,6 +33,11 @@ def _tool(name: str, *, changes: bool, **more: Any) -> ToolSpec:
     return ToolSpec(**(base | more))
 
 
+def _server(slug: str) -> Remote:
+    return Remote(kind="mcp", origin=f"https://{slug}.example", server=slug, tool="t", definition="0" * 64)
+
+
+OUT = Egress(argument="", marked=("/target",), allow=("https://docs.example/guide/*",))
 WRITES = {"risk": Risk.LOCAL_WRITE, "reversibility": Reversibility.REVERSIBLE, "external": False}
 TOOLS: Mapping[str, ToolSpec] = {
     tool.name: tool
@@ -45,6 +50,8 @@ TOOLS: Mapping[str, ToolSpec] = {
         _tool("bank.pay", changes=True, sensitive=("/account", "/amount")),
         _tool("file.write", changes=True, sensitive=("/path", "/content"), **WRITES),
         _tool("flag.set", changes=True, **WRITES),
+        _tool("shop.find", changes=False, remote=_server("shop"), egress=OUT),
+        _tool("shop.read", changes=False, remote=_server("shop"), egress=OUT),
     )
 }
 BOUNDARY = Boundary(

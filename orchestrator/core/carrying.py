@@ -1,0 +1,256 @@
+"""What a call would take away: what was read on the way, inside an address or a text (R-TOOL-17, G3).
+
+An address is compared part by part and as a whole, as it is, turned round and decoded, with what was read. As
+much of it as was itself read as an address carries nothing that its author did not know; nor does what the
+goal says.
+"""
+
+import base64
+import binascii
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from orchestrator.core.origin.lookup import Text, stated
+from orchestrator.core.origin.texts import layers, rotated, skeleton
+from orchestrator.core.origin.things import EMAIL, URL, Kind
+
+LEAST = 6
+WINDOW = 8
+RUN = 16
+QUOTE = 40
+LONGEST_ADDRESS = 2_000
+LONGEST_TEXT = 20_000
+MOST_ADDRESSES = 40
+MOST_BEFORE = 40
+_BREAK = re.compile(r"[/?&=#;,+@:]+")
+_CODE = re.compile(r"(?=[^\W_]*\d)(?!(?:19|20)\d\d$)[^\W_]{4,5}", re.ASCII)
+_DAY = re.compile(r"(?:19|20)\d\d[01]\d[0-3]\d")
+
+
+class Known:
+    """What was read, and what the goal says; `read` are the texts that are not to be taken away."""
+
+    def __init__(self, read: Sequence[Text], goal: Text) -> None:
+        self.read, self.goal = tuple(read), goal
+
+    def holds(self, bare: str) -> bool:
+        """Whether any text that was read holds these letters and digits."""
+        return any(bare in text.bare for text in self.read)
+
+    def betrays(self, text: str, bare: str) -> bool:
+        """Whether it was read, and the goal does not say it."""
+        return self.holds(bare) and not (
+            stated(text, self.goal) or (len(bare) >= WINDOW and bare in self.goal.bare)
+        )
+
+    def windows(self, texts: Iterable[str]) -> frozenset[str]:
+        """The pieces of one length of these texts that stand in what was read and not in the goal, found in
+        one look at what was read."""
+        wanted = _windows(texts)
+        found: set[str] = set()
+        for bare in (text.bare for text in self.read) if wanted else ():
+            found.update(
+                piece for at in range(len(bare) - WINDOW + 1) if (piece := bare[at : at + WINDOW]) in wanted
+            )
+        return frozenset(piece for piece in found if piece not in self.goal.bare)
+
+
+class Load(NamedTuple):
+    """What an address can carry: its parts in order, and those of them that are no names of parameters."""
+
+    parts: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
+
+
+def addresses_in(text: str) -> list[str]:
+    """The addresses within a text, each once, without what ends its sentence."""
+    return list(dict.fromkeys(url.rstrip(".,;:!?") for url in URL.findall(text)))[:MOST_ADDRESSES]
+
+
+def address_carries(url: str, known: Known, before: str = "") -> bool:
+    """Whether an address takes away what was read. `before` are the values that went out in front of its own:
+    what was cut into pieces is put together again. One that is too long to be looked through carries."""
+    if len(url) > LONGEST_ADDRESS:
+        return True
+    load = load_of(url, known)
+    if not load.parts:
+        return False
+    read = [reading for part in load.parts for reading in _readings(part)]
+    strung = [bare for text in {_joined(load.parts), _joined(load.values)} for bare in _bare(text)]
+    # What stood in front was judged when it went: only what crosses into this address is new.
+    earlier = _windows(_bare(before[-LONGEST_ADDRESS:]))
+    crossing = _bare(before[-LONGEST_ADDRESS:] + _joined(load.values)) if before else []
+    standing = known.windows([*(bare for _, bare in read), *strung, *crossing])
+    return (
+        any(_is_code(part, known) for part in load.parts)
+        or any(_stands(text, bare, standing, known) for text, bare in read)
+        or any(_runs(bare, standing, known) for bare in strung)
+        or any(_runs(bare, standing - earlier, known) for bare in crossing)
+    )
+
+
+def sent_by(urls: Iterable[str], goal: Text) -> str:
+    """The values of addresses that went out, in their order."""
+    nothing = Known((), goal)
+    return _joined(value for url in urls for value in load_of(url[:LONGEST_ADDRESS], nothing).values)
+
+
+def text_carries(text: str, known: Known) -> bool:
+    """Whether a text that goes to a server outside takes away what was read elsewhere: a quotation, an
+    e-mail address, a word with figures in it, or anything at all in another writing."""
+    if len(text) > LONGEST_TEXT:
+        return True
+    if any(known.betrays(one, skeleton(one)) for one in EMAIL.findall(text)):
+        return True
+    if any(_is_token(bare := skeleton(word)) and known.betrays(word, bare) for word in text.split()):
+        return True
+    straight = skeleton(text)
+    hidden = [bare for _, bare in _readings(text) if bare != straight]
+    hidden.extend(skeleton(told) for word in text.split() for told in _decoded(word))
+    standing = known.windows([straight, *hidden])
+    if _run_of(straight, standing, known, QUOTE):
+        return True
+    under = standing - _windows([straight])
+    return any(_runs(bare, under, known) for bare in hidden)
+
+
+def load_of(url: str, known: Known) -> Load:
+    """The parts of an address behind what of it was read as it stands: labels of its host, path, query."""
+    told = url if "://" in url else f"//{url}"
+    try:
+        parts = urlsplit(told)
+        host, user = parts.hostname or "", f"{parts.username or ''}/{parts.password or ''}"
+    except ValueError:
+        return Load((url,), (url,))
+    start = told.index("//") + 2 + len(parts.netloc)
+    cuts = [start, *(found.end() for found in _BREAK.finditer(told, start)), len(told)]
+    known_cuts = _held(told, cuts, known)
+    rest = told[cuts[known_cuts - 1] :] if known_cuts else told[start:]
+    named = known_cuts > 0 or known.holds(skeleton(host)) or skeleton(host) in known.goal.bare
+    labels = () if named else tuple(host.split(".")[:-2])
+    pieces = tuple(piece for piece in _BREAK.split(rest) if piece)
+    given = tuple(one.partition("=")[2] or one for one in re.split(r"[/?&#;,+]+", rest))
+    users = tuple(piece for piece in _BREAK.split(user) if piece)
+    return Load((*users, *labels, *pieces), (*users, *labels, *(one for one in given if one)))
+
+
+def _held(url: str, cuts: Sequence[int], known: Known) -> int:
+    """How many of the cuts lie within what was read as it stands; a longer beginning holds the shorter."""
+    low, high = 0, len(cuts)
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (middle + 1, high) if known.holds(skeleton(url[: cuts[middle]])) else (low, middle)
+    return low
+
+
+def _windows(texts: Iterable[str]) -> set[str]:
+    return {text[at : at + WINDOW] for text in texts for at in range(len(text) - WINDOW + 1)}
+
+
+def _bare(text: str) -> list[str]:
+    return [bare for _, bare in _readings(text)]
+
+
+def _joined(parts: Iterable[str]) -> str:
+    return "".join(parts)
+
+
+# -- what a part says
+
+
+def _readings(text: str) -> list[tuple[str, str]]:
+    """What a text may say: as it is, backwards, in ROT13, decoded, and the letters and digits of that."""
+    found: dict[str, str] = {}
+    for turned in (text, text[::-1], rotated(text)):
+        for layer in (*layers(turned), *_decoded(turned)):
+            bare = skeleton(layer)
+            for one in (bare, bare[::-1], skeleton(rotated(layer))):
+                found.setdefault(one, layer)
+    return [(layer, bare) for bare, layer in found.items() if len(bare) >= LEAST]
+
+
+def _decoded(word: str) -> Iterator[str]:
+    """What one word stands for where all of it is a code, however short."""
+    for form, decode in _CODES:
+        if form.fullmatch(word) is None:
+            continue
+        try:
+            told = decode(word).decode()
+        except (ValueError, binascii.Error):
+            continue
+        if told.isprintable():
+            yield told
+
+
+def _from_base64(word: str) -> bytes:
+    bare = word.rstrip("=").replace("-", "+").replace("_", "/")
+    return base64.b64decode(bare + "=" * (-len(bare) % 4))
+
+
+def _from_base32(word: str) -> bytes:
+    bare = word.rstrip("=").upper()
+    return base64.b32decode(bare + "=" * (-len(bare) % 8))
+
+
+_CODES: tuple[tuple[re.Pattern[str], Callable[[str], bytes]], ...] = (
+    (re.compile(r"[A-Za-z0-9+/_-]{4,}={0,2}"), _from_base64),
+    (re.compile(r"[A-Za-z2-7]{8,}={0,6}"), _from_base32),
+    (re.compile(r"(?:[0-9A-Fa-f]{2}){3,}"), bytes.fromhex),
+)
+
+
+# -- whether that was read
+
+
+def _is_code(part: str, known: Known) -> bool:
+    """A short code with figures in it, such as a PIN, stands there as a word of its own."""
+    if _CODE.fullmatch(part) is None or stated(part, known.goal):
+        return False
+    return any(stated(part, text) for text in known.read)
+
+
+def _is_token(bare: str) -> bool:
+    figures = any(sign.isdigit() for sign in bare)
+    return len(bare) >= WINDOW and figures and _DAY.fullmatch(bare) is None
+
+
+def _stands(text: str, bare: str, standing: frozenset[str], known: Known) -> bool:
+    """Whether all of a part was read."""
+    if len(bare) >= WINDOW and bare[:WINDOW] not in standing and bare[-WINDOW:] not in standing:
+        return False
+    return known.betrays(text, bare)
+
+
+def _runs(bare: str, standing: frozenset[str], known: Known) -> bool:
+    """Whether a piece of it was read that is long enough, or that holds figures."""
+    return _holds_figures(bare, standing) or _run_of(bare, standing, known, RUN)
+
+
+def _holds_figures(bare: str, standing: frozenset[str]) -> bool:
+    pieces = (bare[at : at + WINDOW] for at in range(len(bare) - WINDOW + 1))
+    return any(piece in standing and _is_token(piece) for piece in pieces)
+
+
+def _run_of(bare: str, standing: frozenset[str], known: Known, length: int) -> bool:
+    """Whether so many letters and digits in a row were read."""
+    run = 0
+    for at in range(len(bare) - WINDOW + 1):
+        run = run + 1 if bare[at : at + WINDOW] in standing else 0
+        if run > length - WINDOW and known.holds(bare[at + WINDOW - length : at + WINDOW]):
+            return True
+    return False
+
+
+# -- as runs of an older core look
+
+
+def carried_before(kind: Kind, text: str, known: Known, parts: Callable[[str], list[str]]) -> bool:
+    """What runs that were admitted earlier take for an address that takes something away."""
+    if kind != "url" or known.holds(skeleton(text)):
+        return False
+    told = [
+        layer for part in parts(text)[:MOST_BEFORE] for layer in layers(part) if len(skeleton(layer)) >= LEAST
+    ]
+    return any(known.holds(skeleton(layer)) and not stated(layer, known.goal) for layer in told)

@@ -92,7 +92,7 @@ class RuleForm(forms.Form):
         label="Its value was chosen by", required=False,
         choices=[EITHER, ("model", "the model"), ("plan", "the workflow")],
     )  # fmt: skip
-    carries = _flag("The address", "carries what was read", "carries nothing")
+    carries = _flag("The value", "takes away what was read", "takes nothing away")
     kinds = _checks("The argument is", KINDS, dict(KIND_WORDS))
     origins = _checks("Its value comes from", ORIGINS, dict(ORIGIN_WORDS))
     scope = _checks("The task", STANDINGS, dict(STANDING_WORDS))

@@ -44,7 +44,7 @@ def rule_in_words(rule: Rule) -> str:
     if rule.chosen is not None:
         said.append("and that the model chose" if rule.chosen == "model" else "and that the workflow chose")
     if rule.carries is not None:
-        said.append("and carries what was read" if rule.carries else "and carries nothing")
+        said.append("and takes away what was read" if rule.carries else "and takes nothing away")
     return f"{' '.join(said)}: {DECISIONS[rule.decision]}."
 
 

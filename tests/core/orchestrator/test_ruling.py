@@ -259,6 +259,59 @@ def test_what_a_person_put_in_is_a_persons_word() -> None:
     assert [e.kind for e in run.open.values()] == ["call_tool"]
 
 
+def edit(run: Simulation, **arguments: Any) -> None:
+    """A person's yes to other arguments than those that were asked for."""
+    (request,) = run.requests
+    run.feed(
+        GateDecided(
+            at=run.now, request=str(request.request), decision="edit", decision_digest=NIL, by="p1",
+            role="reviewer", packet_digest=NIL, arguments=run.keep(arguments),
+        )
+    )  # fmt: skip
+
+
+@proves("R-TOOL-16", part="a person's edit is of the values that the person changed")
+@pytest.mark.parametrize(
+    ("edited", "left"),
+    [
+        ({"to": [ADA], "text": "Trains and timetables."}, {"/text"}),
+        ({"to": ["carol@example.org"], "text": "Trains and timetables."}, {"/text"}),
+        ({"to": ["carol@example.org", ADA], "text": "Mine."}, set()),
+        ({"to": [ADA], "text": "Mine.", "cc": "Trains and timetables."}, set()),
+    ],
+)
+def test_what_a_person_left_as_it_was_still_comes_from_where_it_came(
+    edited: dict[str, Any], left: set[str]
+) -> None:
+    run = having_read(working(ASK), {"text": "Trains and timetables."})
+    assert asked(run, "mail.send", to=[ADA], text="Trains and timetables.") == "asks"
+    edit(run, **edited)
+    assert [e.kind for e in run.open.values()] == ["call_tool"]
+    noted = [said for said in run.said("call_checked") if said.step == "provenance"][-1]
+    assert {
+        said for said in ("/to", "/cc", "/text") if f"{said} comes from untrusted" in noted.detail
+    } == left
+
+
+@proves("R-TOOL-16", part="what an edit leaves is denied as before")
+def test_an_edit_makes_no_strangers_value_a_persons() -> None:
+    shut = Rule(name="shut", decision="deny", reason="No.", origins=("untrusted_observation",))
+    run = having_read(working(ASK), {"text": "Trains and timetables."})
+    assert asked(run, "mail.send", to=ADA, text="Trains and timetables.") == "asks"
+    (request,) = run.requests
+    room = Headroom(policy=SHIPPED.evolve(version=2, rules=(shut, *SHIPPED.rules)))
+    run.feed(
+        GateDecided(
+            at=run.now, request=str(request.request), decision="edit", decision_digest=NIL, by="p1",
+            role="reviewer", packet_digest=NIL,
+            arguments=run.keep({"to": "carol@example.org", "text": "Trains and timetables."}),
+        ),
+        room,
+    )  # fmt: skip
+    assert ruled(run)[0] == "shut"
+    assert not any(e.kind == "call_tool" for e in run.open.values())
+
+
 def test_three_denials_end_the_run_as_a_matter_of_security() -> None:
     run = working(
         ASK,

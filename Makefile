@@ -10,6 +10,9 @@ ifneq ($(wildcard /etc/ssl/certs/ca-certificates.crt),)
 export UV_SYSTEM_CERTS ?= 1
 endif
 WORKERS ?= 2
+# Compiles what a start imports, once, here: else every process of every start may have to.
+WARM := env -u PYTHONDONTWRITEBYTECODE DJANGO_SETTINGS_MODULE=config.settings $(BIN)/python -c \
+  "import django; django.setup(); import celery.apps.beat, celery.apps.worker, config.house, config.serve, config.urls, demo.web"
 
 .DEFAULT_GOAL := help
 .PHONY: help up test lint types bench soak audit prerequisites
@@ -58,4 +61,5 @@ $(VENV)/installed: pyproject.toml uv.lock requirements-bootstrap.txt | prerequis
 	@test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-bootstrap.txt
 	@echo "Installing the locked packages into $(VENV) …"
 	@$(BIN)/uv sync --quiet --frozen --python $(BIN)/python
+	@$(WARM)
 	@touch $@

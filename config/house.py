@@ -10,18 +10,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO
 
-from django.core.management import get_commands
-
 from config import company, plan
-from config.children import MIGRATE, Command, make_folder
+from config.children import Command, make_folder
 from config.embedded import EmbeddedPostgres, EmbeddedValkey
 from config.env import SERVERS_FILE, Given, clear, data_dir
 from config.plan import Part, python
 from config.secrets_file import secrets_in, write_private
-from config.supervisor import Journal, StartFailedError
+from config.supervisor import Journal, StartFailedError, Step
 from tenancy.demo import CAST, HOUSES, PASSWORD
 
-Step = Part | Callable[[], Command | None]
 NOTED = ("DATABASE_URL", "REDIS_URL", "INTERLOCK_SECRET_KEY", "INTERLOCK_DEMO_URL", "INTERLOCK_EMBEDDED")
 
 
@@ -51,24 +48,23 @@ class House:
             where = f"Port {self.given.port} of {self.given.host}"
             raise StartFailedError(f"{where} is in use by somebody else; set INTERLOCK_PORT to another.")
 
-    def steps(self) -> list[Step]:
-        """What to do, in order."""
+    def steps(self) -> list[Step | tuple[Step, ...]]:
+        """What to do, in order; side by side what stands in one tuple. The demo company is there before the
+        worker, who may have runs in hand that act on it.
+        """
         database, broker = self._database(), self._broker()
         self._furnish()
         given, environment = self.given, self.environment
         threads, drain = given.worker_threads, float(given.drain_seconds)
         return [
-            database,
-            self._migrate,
-            self._check,
-            broker,
+            (database, broker),
             self._write_down,
-            self._seed,
-            *self._demo(),
-            *self._books(),
-            plan.web(given.host, given.port, environment),
-            plan.worker(self.data, environment, threads=threads, drain=drain),
-            plan.beat(self.data, environment),
+            (self._prepare, *self._demo(), *self._books()),
+            (
+                plan.web(given.host, given.port, environment),
+                plan.worker(self.data, environment, threads=threads, drain=drain),
+                plan.beat(self.data, environment),
+            ),
         ]
 
     def _database(self) -> Step:
@@ -98,7 +94,7 @@ class House:
 
         return reach
 
-    def _demo(self) -> list[Part]:
+    def _demo(self) -> list[Step]:
         if self.given.demo_url or not find_spec("demo"):
             return []
         url = self.environment["INTERLOCK_DEMO_URL"]
@@ -125,15 +121,15 @@ class House:
         }
         self.environment = kept | self.environment | added
 
-    def _migrate(self) -> Command | None:
+    def _prepare(self) -> Command:
+        """Migrations, checks and seed in one process: each process of its own spends seconds on imports."""
+        environment, wanted = self.environment, ["--seed"] if self._seeds() else []
         if self.owner_url is None:
             self.journal.say("DATABASE_OWNER_URL is not set: the database is taken as migrated")
-            return None
-        environment = self.environment | {"DATABASE_OWNER_URL": self.owner_url}
-        return python(*MIGRATE, environment=environment)
-
-    def _check(self) -> Command:
-        return python("manage.py", "check", "--database", "default", environment=self.environment)
+        else:
+            environment = environment | {"DATABASE_OWNER_URL": self.owner_url}
+            wanted.append("--migrate")
+        return python("manage.py", "prepare", *wanted, environment=environment)
 
     def _write_down(self) -> None:
         """Leave the addresses where `config.env` finds them: `manage.py key create` needs no setting then."""
@@ -142,15 +138,13 @@ class House:
             known["DATABASE_OWNER_URL"] = self.owner_url
         write_private(self.data / SERVERS_FILE, json.dumps(known))
 
-    def _seed(self) -> Command | None:
+    def _seeds(self) -> bool:
         """Demo people have a published password: an external database gets them only when asked."""
-        if "seed_demo" not in get_commands():
-            return None
         if self.given.database_url is not None and not self.given.seed_demo:
             self.journal.say("the database is yours: INTERLOCK_SEED_DEMO=1 would put the demo people in it")
-            return None
+            return False
         self._seeded = True
-        return python("manage.py", "seed_demo", environment=self.environment)
+        return True
 
     def announce(self) -> None:
         """Where to go, and which models there are (R-TOOL-23)."""

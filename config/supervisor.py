@@ -1,7 +1,8 @@
 """`manage.py up`: starts every part in order, keeps them running, and ends them in reverse.
 
-One process, one log. A part is ready when its probe says so, and only then the next one starts. A part that
-ends by itself is started again after a growing pause, and that is said. Nothing here knows Django.
+One process, one log. A part is ready when its probe says so, and only then the next step is taken; steps that
+wait for nothing of each other are taken side by side. A part that ends by itself is started again after a
+growing pause, and that is said. Nothing here knows Django.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import TextIO
 
@@ -19,6 +20,7 @@ from config.plan import Part
 
 _COLOURS = ("36", "35", "33", "32", "34", "96", "95", "93", "92", "94")
 _LINE_LIMIT = 2**20
+Step = Part | Callable[[], Command | None]
 FIRST_PAUSE, LONGEST_PAUSE, STEADY_AFTER = 0.5, 30.0, 60.0
 
 
@@ -166,10 +168,8 @@ class Supervisor:
             for child in self._children:
                 child.kill()
 
-    async def run(
-        self, steps: Sequence[Part | Callable[[], Command | None]], ready: Callable[[], None]
-    ) -> int:
-        """Take the steps, call `ready`, watch; the exit status of the whole."""
+    async def run(self, steps: Sequence[Step | tuple[Step, ...]], ready: Callable[[], None]) -> int:
+        """Take the steps, those of a tuple side by side; call `ready`; watch. The status of the whole."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self.on_signal)
@@ -185,11 +185,11 @@ class Supervisor:
             await self._end()
         return status
 
-    async def _start(self, steps: Sequence[Part | Callable[[], Command | None]]) -> bool:
+    async def _start(self, steps: Sequence[Step | tuple[Step, ...]]) -> bool:
         stopping = asyncio.create_task(self._stop.wait())
         try:
             for step in steps:
-                taking = asyncio.create_task(self._part(step) if isinstance(step, Part) else self._once(step))
+                taking = asyncio.create_task(self._together(step if isinstance(step, tuple) else (step,)))
                 await asyncio.wait({taking, stopping}, return_when=asyncio.FIRST_COMPLETED)
                 if stopping.done():
                     taking.cancel()
@@ -200,6 +200,21 @@ class Supervisor:
         finally:
             stopping.cancel()
         return True
+
+    async def _together(self, steps: tuple[Step, ...]) -> None:
+        """Take steps side by side. The first failure ends the others' waiting and is raised alone."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                for step in steps:
+                    group.create_task(self._take(step))
+        except* (StartFailedError, OSError, RuntimeError) as failures:
+            failure: BaseException = failures
+            while isinstance(failure, BaseExceptionGroup):
+                failure = failure.exceptions[0]
+            raise StartFailedError(f"{failure}") from failure
+
+    def _take(self, step: Step) -> Coroutine[None, None, None]:
+        return self._part(step) if isinstance(step, Part) else self._once(step)
 
     async def _part(self, part: Part) -> None:
         child = Child(part, self.journal)

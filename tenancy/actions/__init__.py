@@ -39,10 +39,13 @@ def create_tenant(slug: str, name: str, **more: Any) -> Tenant:
         return made
 
 
-def add_person(email: str, name: str, password: str | None = None) -> Person:
-    """A new person; without a password they cannot sign in by one."""
+def add_person(email: str, name: str, password: str | None = None, *, hashed: str | None = None) -> Person:
+    """A new person; without a password, or one `hashed` already, they cannot sign in by one."""
     person = Person(email=email.lower(), name=name)
-    person.set_password(password)
+    if hashed is None:
+        person.set_password(password)
+    else:
+        person.password = hashed
     person.save(force_insert=True)
     return person
 

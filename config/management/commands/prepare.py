@@ -1,0 +1,29 @@
+"""`manage.py prepare`: what a start does once, in one process: migrate, check, seed."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management import call_command
+from django.core.management.base import BaseCommand
+
+
+class Command(BaseCommand):
+    """Bring the database to what this code expects; harmless the second time."""
+
+    help = "Migrate, check the application's role and settings, seed the demonstration; each as asked."
+    requires_system_checks = ()
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Which of them."""
+        parser.add_argument("--migrate", action="store_true", help="as the owner of DATABASE_OWNER_URL")
+        parser.add_argument("--seed", action="store_true", help="put the demonstration's people in")
+
+    def handle(self, *_args: Any, **options: Any) -> None:
+        """Raises SystemCheckError where the application's role could step round the guards."""
+        if options["migrate"]:
+            call_command("migrate", database="owner", interactive=False, skip_checks=True)
+        call_command("check", databases=["default"])
+        if options["seed"]:
+            call_command("seed_demo", skip_checks=True)

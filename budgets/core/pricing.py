@@ -85,6 +85,21 @@ def worst_cost(price: ModelPrice | None, tokens_in: Decimal, tokens_out: Decimal
     return rounded_up(dearest + known.per_request)
 
 
+def affordable(price: ModelPrice | None, tokens_in: Decimal, left: Decimal) -> Decimal | None:
+    """The most output tokens that a call with so many input tokens may have when `left` US$ are left: its
+    worst case then is no more than that. 0 where not one is; None where output costs nothing and the rest
+    does. Raises PriceUnknown."""
+    known = _known(price)
+    if worst_cost(known, tokens_in, ZERO) > left:
+        return ZERO
+    rates: list[Rate] = [known, *(long for long in known.long if tokens_in > long.above)]
+    rest = left - known.per_request
+    bounds = [(rest - rate.dearest_input * tokens_in) // rate.output for rate in rates if rate.output]
+    most = min(bounds, default=None)
+    # A cost is booked rounded up: what just fits may not, once it is.
+    return most - ONE if most and worst_cost(known, tokens_in, most) > left else most
+
+
 def actual_cost(price: ModelPrice | None, usage: Mapping[str, Decimal]) -> Decimal:
     """What a call with this (sane) usage costs, in US$; cached tokens are part of the input tokens.
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 
+from budgets.core.pricing import affordable
 from orchestrator.core.backoff import delay_ms
 from orchestrator.core.context import Prompt, compile_prompt
 from orchestrator.core.economy import crossed, profile_in_force, thrifty
@@ -27,6 +28,8 @@ from traces.core.phases import Phase
 READ_CHARS = 256_000
 # Runs admitted under an earlier core left a prompt's overheads out of what is left, and replay as they were.
 OVERHEADS_SINCE = 4
+# Those before this one were not answered shorter when money was short.
+MONEY_SINCE = 5
 
 
 class Asking(Value):
@@ -121,11 +124,13 @@ def _output_limit(view: View, state: State, profile: ModelProfile, prompt: Promp
     """As many tokens as every dimension has left, at least one: the reservation then refuses what cannot
     be."""
     lefts = [state.left("output_tokens"), state.left("total_tokens")]
-    total = lefts[1]
+    total, money = lefts[1], state.left("cost_usd")
+    asked = prompt_tokens(profile, prompt.body, prompt.messages, prompt.tools)
     if total is not None:
-        asked = prompt_tokens(profile, prompt.body, prompt.messages, prompt.tools)
         older = view.manifest.core_version < OVERHEADS_SINCE
         lefts[1] = total - (len(prompt.body) if older else asked)
+    if money is not None and view.manifest.core_version >= MONEY_SINCE:
+        lefts.append(affordable(profile.price, asked, money))
     return int(max(Decimal(1), min([Decimal(wanted), *(left for left in lefts if left is not None)])))
 
 

@@ -7,7 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from budgets.core.errors import PriceUnknown
-from budgets.core.pricing import LongRate, ModelPrice, actual, actual_cost, sane_usage, worst_case, worst_cost
+from budgets.core.pricing import (
+    LongRate,
+    ModelPrice,
+    actual,
+    actual_cost,
+    affordable,
+    sane_usage,
+    worst_case,
+    worst_cost,
+)
 from tests.proves import proves
 
 PRICE = ModelPrice(
@@ -46,6 +55,24 @@ def test_the_worst_case_covers_every_usage_within_it(
 
 
 @proves("R-BUDGET-2", part="input estimate")
+@proves("R-BUDGET-2", part="output that the money left allows")
+@given(
+    tokens_in=COUNTS.map(Decimal),
+    left=st.decimals(min_value=0, max_value=50, places=6),
+    output=st.decimals(min_value=0, max_value="0.01", places=9),
+)
+def test_as_many_output_tokens_as_money_is_left_for_and_not_one_more(
+    tokens_in: Decimal, left: Decimal, output: Decimal
+) -> None:
+    price = PRICE.evolve(output=output)
+    most = affordable(price, tokens_in, left)
+    if most is None:
+        assert worst_cost(price, tokens_in, Decimal(10) ** 9) <= left
+        return
+    assert most == 0 or worst_cost(price, tokens_in, most) <= left
+    assert worst_cost(price, tokens_in, most + 1) > left
+
+
 def test_every_byte_of_the_request_is_reserved_as_a_token() -> None:
     vector = worst_case(PRICE, request_bytes=1_000, messages=2, tools=3, max_output=500)
     assert vector["input_tokens"] == 1_000 + 2 * 16 + 3 * 64

@@ -8,6 +8,7 @@ import orjson
 from budgets.core.pricing import ModelPrice
 from orchestrator.core.effects import CallModel
 from orchestrator.core.events import BudgetExtended, CostCorrected, ModelFailed, TimerFired
+from orchestrator.core.machine import CORE_VERSION
 from orchestrator.core.profile import ModelProfile
 from orchestrator.core.terminal import TerminalCode
 from tests.core.orchestrator.loops import BOUNDARY, GRAPH, LIMITS, TOOLS
@@ -133,6 +134,31 @@ def test_a_correction_brings_the_usual_model_back_and_can_end_what_it_shows_to_b
     run.reply(LOOKUP)
     run.answer({"total": "20.00"})
     assert (run.state.outcome, run.state.reason) == (TerminalCode.BUDGET_EXHAUSTED, "cost_usd")
+
+
+def short_of_money(core: int) -> Simulation:
+    """A run that has money for its first prompt and for five tokens more."""
+    wide = asked(priced(DEAR))
+    prompt_alone = wide.reserve["input_tokens"] * Decimal("0.01")
+    held = pins(TOOLS, BOUNDARY, ("tool-loop",)).evolve(profiles=(DEAR,))
+    limits = LIMITS | {"cost_usd": int(wide.reserve["cost_usd"])}
+    run = Simulation.of(GRAPH, manifest(GRAPH, held, limits).evolve(core_version=core))
+    run.state = run.state.evolve(limits={**run.state.limits, "cost_usd": prompt_alone + Decimal("0.05")})
+    run.start()
+    return run
+
+
+@proves("R-BUDGET-2", part="a shorter answer where money is short")
+def test_where_money_is_short_the_answer_is_shorter_and_the_run_succeeds() -> None:
+    run = short_of_money(CORE_VERSION)
+    call = asked(run)
+    assert (call.max_output_tokens, run.state.left("cost_usd")) == (5, Decimal(0))
+    run.reply(text="done")
+    assert run.state.outcome is TerminalCode.SUCCESS
+
+
+def test_a_run_of_an_earlier_core_is_refused_where_money_is_short() -> None:
+    assert short_of_money(4).state.outcome is TerminalCode.BUDGET_EXHAUSTED
 
 
 @proves("R-BUDGET-5", part="a step's attempts are its own")

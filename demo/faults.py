@@ -9,11 +9,20 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 Service = Literal[
-    "orders", "policy", "payments", "mail", "ledger", "services", "documents", "stock", "shipping"
+    "orders",
+    "policy",
+    "payments",
+    "mail",
+    "ledger",
+    "services",
+    "documents",
+    "stock",
+    "shipping",
+    "tickets",
 ]
 Mode = Literal["none", "slow", "fail", "commit_then_fail", "hang", "commit_then_hang"]
 _SECONDS = {"slow": 2.0, "hang": 3600.0, "commit_then_hang": 3600.0}
-_WRITING = ("payments", "mail", "ledger", "services", "stock", "shipping")
+_WRITING = ("payments", "mail", "ledger", "services", "stock", "shipping", "tickets")
 
 
 class Fault(BaseModel):

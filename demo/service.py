@@ -10,6 +10,7 @@ from demo.errors import Refusal
 from demo.faults import Fault, Faults, Service
 from demo.holds import HoldBody, Holds, ReleaseBody, ShipmentBody
 from demo.services import Incident, LogsQuery, Park, RestartBody
+from demo.tickets import ClosureBody, TicketBody, Tickets
 from demo.web import Answer, Application, Handler, Request, Route
 
 
@@ -37,6 +38,11 @@ class _ShipmentsOf(_Query):
 
 class _MessagesOf(_Query):
     reference: str = Field(min_length=1, max_length=200)
+
+
+class _TicketsOf(_Query):
+    order_id: str | None = Field(None, min_length=1, max_length=200)
+    key: str | None = Field(None, min_length=1, max_length=255)
 
 
 class _RestartsOf(_Query):
@@ -69,6 +75,7 @@ class Company:
         self._books = books
         self._park = Park(books.store, books.today)
         self._holds = Holds(books.store)
+        self._tickets = Tickets(books.store)
         self._faults = Faults()
         self.application = Application(self._routes(), self._faults)
 
@@ -99,6 +106,15 @@ class Company:
             route("GET", "/payments/holds", self._holds_of, "payments"),
             route("POST", "/shipments", self._ship, "shipping"),
             route("GET", "/shipments", self._shipments, "shipping"),
+            route("POST", "/tickets", self._open_ticket, "tickets"),
+            route("POST", "/tickets/closures", self._close_ticket, "tickets"),
+            route("GET", "/tickets", self._tickets_of, "tickets"),
+            route(
+                "GET",
+                "/tickets/{id}",
+                lambda r: Answer(content=self._tickets.find(r.parts["id"])),
+                "tickets",
+            ),
             route("POST", "/mail/messages", self._send, "mail"),
             route("GET", "/mail/messages", self._messages, "mail"),
             route("POST", "/ledger/entries", self._post, "ledger"),
@@ -171,6 +187,18 @@ class Company:
     def _shipments(self, request: Request) -> Answer:
         asked = request.asked(_ShipmentsOf)
         return Answer(content={"shipments": self._holds.shipments(asked.order_id)})
+
+    def _open_ticket(self, request: Request) -> Answer:
+        return Answer(status=201, content=self._tickets.open(request.content(TicketBody), _required(request)))
+
+    def _close_ticket(self, request: Request) -> Answer:
+        return Answer(content=self._tickets.close(request.content(ClosureBody), _required(request)))
+
+    def _tickets_of(self, request: Request) -> Answer:
+        asked = request.asked(_TicketsOf)
+        if asked.order_id is None and asked.key is None:
+            raise Refusal(400, "invalid_query", "Ask by order_id, by key, or by both.")
+        return Answer(content={"tickets": self._tickets.of(order_id=asked.order_id, key=asked.key)})
 
     def _send(self, request: Request) -> Answer:
         return Answer(status=201, content=self._books.send(request.content(MessageBody), _key(request)))

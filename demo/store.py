@@ -14,8 +14,8 @@ from demo import money
 
 _STOCK = Path(__file__).with_name("stock.json")
 _TABLES = (
-    "effects", "refunds", "messages", "entries", "restarts", "holds", "shipments", "services", "orders",
-    "products",
+    "effects", "refunds", "messages", "entries", "restarts", "holds", "shipments", "tickets", "services",
+    "orders", "products",
 )  # fmt: skip
 _SCHEMA = """
 create table if not exists products (sku text primary key, document text not null) strict;
@@ -42,6 +42,9 @@ create table if not exists holds (
 create table if not exists shipments (
     id integer primary key autoincrement, at text not null, order_id text not null references orders (id),
     key text not null unique) strict;
+create table if not exists tickets (
+    id integer primary key autoincrement, at text not null, asked text not null, key text not null unique,
+    status text not null check (status in ('open', 'closed'))) strict;
 create table if not exists effects (
     id integer primary key autoincrement, at text not null, service text not null, action text not null,
     key text, reference text, body text not null) strict;

@@ -19,6 +19,7 @@ from budgets.models import Account, Line
 from budgets.queries import tenant_spending
 from orchestrator.models import CircuitRow, EmergencyStop, Run
 from orchestrator.queries.listing import LIVE, Count, Filters, Meter, count, plan_anew, runs_by
+from orchestrator.queries.reviews import unanswered
 from tenancy.context import current_tenant
 
 DAY: Final = timedelta(days=1)
@@ -36,6 +37,7 @@ class Needs:
     oldest: datetime | None
     nearest: datetime | None
     paused: Count
+    reviews: Count
     failed: Count
     since: datetime
 
@@ -113,6 +115,7 @@ def needs_of(at: datetime, decider: Decider | None = None) -> Needs:
         oldest=ends["oldest"],
         nearest=ends["nearest"],
         paused=count(runs_by(Filters(status="paused"))),
+        reviews=count(unanswered()),
         failed=count(runs_by(Filters(view="problems", finished_after=since))),
         since=since,
     )

@@ -60,9 +60,14 @@ def items(state: str = "", queue: str = "") -> QuerySet[ReviewItem]:
     return found.order_by("-id")
 
 
+def unanswered() -> QuerySet[ReviewItem]:
+    """Items that nobody has answered, taken or not."""
+    return items().filter(Q(kind=None) | ~Q(kind="answered"))
+
+
 def open_items(limit: int) -> list[Reviewed]:
     """What nobody has answered, the gravest first, then the oldest."""
-    rows = items().filter(Q(kind=None) | ~Q(kind="answered")).order_by("-rank", "at", "id")[:limit]
+    rows = unanswered().order_by("-rank", "at", "id")[:limit]
     return [reviewed(row) for row in rows]
 
 

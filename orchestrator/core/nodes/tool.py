@@ -39,10 +39,10 @@ class FromDraft(Value):
 
 
 class Constant(Value):
-    """A value that stands in the workflow."""
+    """A value that stands in the workflow, or a list of such."""
 
     source: Literal["constant"] = Field(alias="from")
-    value: Small
+    value: Small | tuple[Small, ...]
 
 
 class FromRun(Value):
@@ -102,7 +102,7 @@ def value_of(view: View, source: Source) -> Any:
         return MISSING if draft is None else desk.text(draft, 20_000)
     if isinstance(source, FromRun):
         return str(view.manifest.run)
-    return source.value
+    return list(source.value) if isinstance(source.value, tuple) else source.value
 
 
 KIND = FixedTool()

@@ -16,6 +16,7 @@ from tests.proves import proves
 
 TIERS = {
     "tool-loop": 6, "support-refund": 4, "order-fulfilment": 4, "research-brief": 6, "incident-triage": 6,
+    "support-ticket": 4,
 }  # fmt: skip
 PROFILE_SLUGS = ("research", "coding", "support", "procurement", "sre")
 

@@ -30,14 +30,15 @@ PATIENCE: Final = timedelta(seconds=60)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
     """What waits for somebody: the open requests they may decide with the oldest's beginning and the nearest
-    end, how many are open at all, paused runs, and runs that failed since `since`."""
+    end, how many are open at all, items that runs ask people to look at, paused runs, and runs that failed
+    since `since`."""
 
     requests: Count
     open: Count
     oldest: datetime | None
     nearest: datetime | None
-    paused: Count
     reviews: Count
+    paused: Count
     failed: Count
     since: datetime
 
@@ -114,8 +115,8 @@ def needs_of(at: datetime, decider: Decider | None = None) -> Needs:
         open=count(waiting),
         oldest=ends["oldest"],
         nearest=ends["nearest"],
-        paused=count(runs_by(Filters(status="paused"))),
         reviews=count(unanswered()),
+        paused=count(runs_by(Filters(status="paused"))),
         failed=count(runs_by(Filters(view="problems", finished_after=since))),
         since=since,
     )

@@ -20,7 +20,7 @@ from orchestrator.core.policy import Decision
 from orchestrator.core.rates import free_at
 from orchestrator.core.reaching import gates_call, leads_away, risk_of_call
 from orchestrator.core.ruling import UNASKED, Ruling, ruling
-from orchestrator.core.spending import counted, shortfall
+from orchestrator.core.spending import counted, remembers, shortfall
 from orchestrator.core.state import Call
 from orchestrator.core.step import Refused, View, say
 from orchestrator.core.tool import Risk, ToolSpec
@@ -204,6 +204,8 @@ class Chain:
             return True
         if self.ruling.decision == "gate" or gates_call(self.view, self.spec, self.call):
             return True
+        if remembers(self.view.manifest, self.spec):
+            return False
         free = self.view.state.left("side_effects")
         return self.spec.mutating and free is not None and free <= 0 and self.spec.risk is not Risk.READ_ONLY
 

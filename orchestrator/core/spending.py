@@ -17,6 +17,8 @@ ONE = Decimal(1)
 ZERO = Decimal(0)
 # Runs admitted under an earlier core count no writes to memory, so that they replay as they were.
 MEMORY_SINCE = 4
+# Those before this one counted a write to memory as a change of the world, too.
+APART_SINCE = 5
 
 
 def model_reserve(
@@ -67,11 +69,19 @@ def call_reserve(spec: ToolSpec, *, granted: bool, step: bool) -> Amounts:
 
 
 def counted(manifest: Manifest, spec: ToolSpec, *, granted: bool, step: bool) -> Amounts:
-    """What a run reserves for a call: its worst case, and one write where it writes to memory."""
+    """What a run reserves for a call: its worst case. A write to memory is counted as one, and not as a
+    change that nobody granted: a profile gives each of its own, and what is proposed changes nothing yet."""
     amounts = call_reserve(spec, granted=granted, step=step)
     if spec.category == MEMORY and spec.mutating and manifest.core_version >= MEMORY_SINCE:
         amounts["memory_writes"] = ONE
+    if remembers(manifest, spec):
+        amounts.pop("side_effects", None)
     return amounts
+
+
+def remembers(manifest: Manifest, spec: ToolSpec) -> bool:
+    """Whether a call writes to memory and changes nothing else."""
+    return spec.category == MEMORY and spec.mutating and manifest.core_version >= APART_SINCE
 
 
 def shortfall(state: State, wanted: Iterable[Amounts], headroom: Headroom) -> Refused | None:

@@ -7,7 +7,7 @@ from typing import Literal
 from uuid import UUID
 
 from orchestrator.core.errors import MemoryRefused
-from orchestrator.core.memory import LONGEST, MOST_EVIDENCE, SHORTEST, Kind, fault
+from orchestrator.core.memory import LONGEST, MOST_EVIDENCE, SHORTEST, Kind, fault, trust_of
 from orchestrator.models import MemoryProposal, MemoryVerdict
 from orchestrator.queries.memory import (
     WAITING,
@@ -16,6 +16,8 @@ from orchestrator.queries.memory import (
     proposal_of,
     proposed,
     standing_of_run,
+    strange_words,
+    words_of_facts,
 )
 from tenancy.actions import audit
 from tenancy.clock import database_now
@@ -41,11 +43,13 @@ def propose_memory(
     lasts = timedelta(days=days)
     if not SHORTEST <= lasts <= LONGEST:
         raise MemoryRefused(detail="what is remembered lasts 1 to 365 days")
-    at = database_now()
+    at, evidence = database_now(), [found[name] for name in names]
+    cited = words_of_facts(run, (one.digest for one in evidence))
+    trust = trust_of(text, evidence, cited, strange_words(run))
     return MemoryProposal.objects.create(
-        tenant_id=tenant_id, run_id=run, key=key, kind=kind, text=text,
+        tenant_id=tenant_id, run_id=run, key=key, kind=kind, text=text, trust=trust,
         sha256=sha256(text.encode()).hexdigest(),
-        evidence=[found[name].model_dump() for name in names], expires_at=at + lasts, at=at,
+        evidence=[one.model_dump() for one in evidence], expires_at=at + lasts, at=at,
     )  # fmt: skip
 
 

@@ -1,11 +1,13 @@
 """What may enter memory: the gate between what a run proposes and what later runs are told (R-MEM-2)."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final, Literal
 
 from pydantic import Field
 
 from orchestrator.core.boundary import Boundary
+from orchestrator.core.origin.lookup import Text, resembles, stated
 from orchestrator.core.terminal import TERMINAL_STATUSES, Status
 from orchestrator.core.tool import ToolSpec
 from orchestrator.core.value import Hex, Value
@@ -15,6 +17,7 @@ SHORTEST, LONGEST = timedelta(days=1), timedelta(days=365)
 MOST_EVIDENCE: Final = 10
 
 Kind = Literal["episodic", "semantic", "procedural"]
+Trust = Literal["trusted", "untrusted"]
 
 
 class Evidence(Value):
@@ -23,7 +26,7 @@ class Evidence(Value):
     fact: str
     version: int
     digest: Hex
-    trust: Literal["trusted", "untrusted"]
+    trust: Trust
 
 
 class Proposed(Value):
@@ -66,6 +69,24 @@ def fault(proposed: Proposed, standing: Standing, at: datetime) -> str:
 def _stands(one: Evidence, standing: Standing) -> bool:
     now = standing.facts.get(one.fact)
     return now is not None and (now.version, now.digest) == (one.version, one.digest)
+
+
+def trust_of(text: str, evidence: Sequence[Evidence], cited: Sequence[str], strange: Sequence[str]) -> Trust:
+    """How far the words of a proposal are to be trusted: never further than the facts it names.
+
+    `cited` are the texts of those facts, `strange` what the run had read until then that nobody vouches for.
+    Where it had read any such thing, a model's words may come from there however they read: they are trusted
+    only if a named fact states them, and nothing strange resembles them. What was erased (an empty text) may
+    have said anything.
+    """
+    if any(one.trust == "untrusted" for one in evidence):
+        return "untrusted"
+    if not strange:
+        return "trusted"
+    if not all(strange):
+        return "untrusted"
+    said = any(stated(text, Text(fact)) for fact in cited)
+    return "trusted" if said and not any(resembles(text, Text(one)) for one in strange) else "untrusted"
 
 
 def refused_by_boundary(spec: ToolSpec, boundary: Boundary) -> str | None:

@@ -10,7 +10,8 @@ from tenancy.models import TenantOwned
 class MemoryProposal(TenantOwned):
     """What a run proposes to remember, once a key, with the facts it rests on and its end. Append-only.
 
-    `evidence` is a list of {fact, version, digest, trust}. By itself it is in no memory.
+    `evidence` is a list of {fact, version, digest, trust}; `trust` is that of the text. By itself it is in no
+    memory.
     """
 
     run_id = models.UUIDField()
@@ -19,6 +20,7 @@ class MemoryProposal(TenantOwned):
     text = models.CharField(max_length=2_000)
     sha256 = models.CharField(max_length=64)
     evidence = models.JSONField()
+    trust = models.CharField(max_length=9, default="untrusted")
     expires_at = models.DateTimeField()
     at = models.DateTimeField()
     search = models.GeneratedField(
@@ -32,6 +34,9 @@ class MemoryProposal(TenantOwned):
             models.CheckConstraint(
                 condition=models.Q(kind__in=["episodic", "semantic", "procedural"]),
                 name="memoryproposal_kind_known",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(trust__in=["trusted", "untrusted"]), name="memoryproposal_trust_known"
             ),
             models.CheckConstraint(
                 condition=models.Q(expires_at__gt=models.F("at")), name="memoryproposal_ends"

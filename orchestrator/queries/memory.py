@@ -12,10 +12,12 @@ from django.contrib.postgres.search import SearchQuery, SearchRank
 from django.db.models import F, OuterRef, QuerySet, Subquery
 
 from orchestrator.core.memory import Evidence, Proposed, Standing
+from orchestrator.core.origin.lookup import words_of
 from orchestrator.core.terminal import Status
 from orchestrator.models import MemoryProposal, MemoryVerdict, Run
 from tenancy.core.errors import NotFound
 from traces.models import Event
+from traces.queries import payloads
 
 WAITING = "waiting"
 
@@ -37,8 +39,9 @@ class Remembered:
 
     @property
     def trust(self) -> str:
-        """Untrusted as soon as one of its facts is."""
-        return "trusted" if all(one.trust == "trusted" for one in self.evidence) else "untrusted"
+        """Untrusted as soon as its text is, or one of its facts."""
+        vouched = self.row.trust == "trusted" and all(one.trust == "trusted" for one in self.evidence)
+        return "trusted" if vouched else "untrusted"
 
 
 def proposals(verdict: str = "") -> QuerySet[MemoryProposal]:
@@ -93,6 +96,25 @@ def facts_of_run(run: UUID, names: Iterable[str] | None = None) -> dict[str, Evi
         )
     wanted = None if names is None else set(names)
     return {name: one for name, one in found.items() if wanted is None or name in wanted}
+
+
+def words_of_facts(run: UUID, digests: Iterable[str]) -> list[str]:
+    """The words of facts of a run, as far as they are kept."""
+    return [words_of(orjson.loads(body)) for body in payloads(run, digests).values()]
+
+
+def strange_words(run: UUID) -> list[str]:
+    """What a run has read that nobody vouches for: facts of tools that are not trusted, and what failed calls
+    brought back. What was erased reads as nothing: it stands here as an empty text."""
+    events = Event.objects.filter(run_id=run, kind__in=("fact_committed", "failure_committed")).order_by(
+        "seq"
+    )
+    said = [(event.kind, orjson.loads(bytes(event.body))) for event in events]
+    facts = [one["digest"] for kind, one in said if kind == "fact_committed" and one["trust"] == "untrusted"]
+    failed = [one["observation"] for kind, one in said if kind == "failure_committed" and one["observation"]]
+    held = payloads(run, {*facts, *failed})
+    told = [words_of(orjson.loads(held[one])) if one in held else "" for one in facts]
+    return [*told, *(held.get(one, b"").decode("utf-8", "backslashreplace") for one in failed)]
 
 
 def standing_of_run(run: UUID) -> Standing:

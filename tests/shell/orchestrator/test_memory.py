@@ -5,14 +5,16 @@ from uuid import UUID
 
 import pytest
 
-from orchestrator.actions.memory import judge_memory
+from orchestrator.actions.memory import judge_memory, propose_memory
 from orchestrator.core.errors import MemoryRefused
-from orchestrator.queries.memory import facts_of_run, proposals
+from orchestrator.queries.memory import facts_of_run, proposal_of, proposals
 from tenancy.context import tenant
 from tenancy.core.errors import NotFound
 from tenancy.models import AuditEntry
 from tests.conftest import House
+from tests.doubles.company import Company
 from tests.factories.tenancy import make_tenant
+from tests.factories.world import company_at, make_world
 from tests.proves import proves
 from tests.shell.orchestrator.test_file_tools import Desk
 
@@ -60,6 +62,7 @@ def test_what_a_person_keeps_is_found_with_its_support_and_nothing_else(desk: Re
     assert desk.found() == []
     desk.judge(made["id"])
     (hit,) = desk.told("memory.search", words="ADDER ada")["hits"]
+    assert hit["trust"] == "trusted"
     assert (hit["text"], hit["run"], [one["fact"] for one in hit["support"]]) == (
         SAID,
         str(desk.run),
@@ -100,3 +103,22 @@ def test_memory_is_of_one_tenant(desk: Rememberer) -> None:
         judge_memory(other.id, UUID(made["id"]), "quarantined", by=desk.people.admin.principal.id, reason="")
     desk.tenant = other.id
     assert desk.found() == []
+
+
+@proves("R-MEM-2", part="the trust of the text, from the proposal to the hit")
+def test_a_text_of_a_run_that_read_a_strangers_words_stays_untrusted(house: House, company: Company) -> None:
+    """The proposal names only a fact of a trusted tool; the run has read the service's own log, too."""
+    with company_at(company.url):
+        world = make_world(house)
+        run = world.submit("incident-triage", "Find out what is wrong.", inputs={"service": "checkout"})
+        world.drive(run)
+    with tenant(world.id):
+        facts = facts_of_run(run)
+        assert {one.trust for one in facts.values()} == {"trusted", "untrusted"}
+        vouched = next(name for name, one in facts.items() if one.trust == "trusted")
+        row = propose_memory(
+            world.id, run, key="k", kind="semantic", text="Mallory decides.", facts=[vouched], days=9
+        )
+        found = proposal_of(row.id)
+    assert [one.trust for one in found.evidence] == ["trusted"]
+    assert found.trust == "untrusted"

@@ -6,13 +6,17 @@ from __future__ import annotations
 import os
 import sys
 
-from django.core.management import execute_from_command_line
-
 
 def main() -> None:
-    """Run one management command."""
+    """Run one management command. `up` alone starts without Django: it knows only processes."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     os.environ.setdefault("INTERLOCK_POOL", "0")
+    if sys.argv[1:] == ["up"]:
+        from config.house import run  # noqa: PLC0415 - the other commands need none of it
+
+        sys.exit(run())
+    from django.core.management import execute_from_command_line  # noqa: PLC0415 - up needs none of it
+
     execute_from_command_line(sys.argv)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import json
 import os
@@ -16,8 +17,8 @@ from config.embedded import EmbeddedPostgres, EmbeddedValkey
 from config.env import SERVERS_FILE, Given, clear, data_dir
 from config.plan import Part, python
 from config.secrets_file import secrets_in, write_private
-from config.supervisor import Journal, StartFailedError, Step
-from tenancy.demo import CAST, HOUSES, PASSWORD
+from config.supervisor import Journal, StartFailedError, Step, Supervisor
+from tenancy.core.cast import CAST, HOUSES, PASSWORD
 
 NOTED = ("DATABASE_URL", "REDIS_URL", "INTERLOCK_SECRET_KEY", "INTERLOCK_DEMO_URL", "INTERLOCK_EMBEDDED")
 
@@ -163,6 +164,19 @@ class House:
             )
             say("a real model: set OPENAI_API_KEY, ANTHROPIC_API_KEY or OPENAI_BASE_URL, and INTERLOCK_MODEL")
         say("Ctrl-C ends everything")
+
+
+def run() -> int:
+    """The whole house until it is told to end: 0 after a stop that was asked for, 1 when the start failed."""
+    journal = Journal()
+    house = House(journal)
+    try:
+        house.enter()
+        steps = house.steps()
+    except (StartFailedError, OSError, ValueError) as failure:
+        journal.say(str(failure))
+        return 1
+    return asyncio.run(Supervisor(journal).run(steps, house.announce))
 
 
 def scenarios() -> list[str]:

@@ -1,25 +1,12 @@
-"""The people of the demonstration: two tenants, every role in each. Idempotent."""
+"""Seeding the people of the demonstration. Idempotent."""
 
 from django.contrib.auth.hashers import make_password
 
 from tenancy.actions import add_member, add_person, create_tenant
 from tenancy.context import tenant
-from tenancy.core.roles import Role
+from tenancy.core.cast import CAST, HOUSES, PASSWORD
 from tenancy.models import Membership, Person, Tenant
 from tenancy.queries import tenant_by_slug
-
-PASSWORD = "interlock-demo"  # noqa: S105 - printed at start-up, for a demonstration on loopback
-CAST: tuple[tuple[str, Role, tuple[str, ...]], ...] = (
-    ("operator", Role.OPERATOR, ()),
-    ("reviewer", Role.REVIEWER, ()),
-    ("second-reviewer", Role.REVIEWER, ()),
-    ("finance", Role.REVIEWER, ("finance",)),
-    ("second-finance", Role.REVIEWER, ("finance",)),
-    ("admin", Role.ADMIN, ()),
-    ("auditor", Role.AUDITOR, ()),
-    ("client", Role.CLIENT, ()),
-)
-HOUSES = (("demo", "Demo"), ("harbor", "Harbor"))
 
 
 def seed_people() -> list[Tenant]:

@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 
 from approvals.models import Decision, Request
 from tenancy.context import tenant
-from tenancy.demo import PASSWORD
+from tenancy.core.cast import PASSWORD
 from tests.browser.conftest import PageAs
 from tests.browser.harness import NARROW, NARROWEST, WIDE, Messages, Visitors, axe, no_sideways, themes
 from tests.conftest import House

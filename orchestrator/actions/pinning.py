@@ -1,8 +1,8 @@
 """Pinning: the exact versions a run will use from start to end (R-GRAPH-12)."""
 
 from collections.abc import Sequence
-from datetime import datetime
-from typing import NamedTuple
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from django.conf import settings
@@ -15,12 +15,17 @@ from orchestrator.core.errors import GoalInvalid, NoModel
 from orchestrator.core.graph import CompiledGraph
 from orchestrator.core.isolation import as_granted
 from orchestrator.core.manifest import Pins
+from orchestrator.core.naming import named_by
 from orchestrator.core.profile import ModelProfile
 from orchestrator.core.tool import ToolSpec
 from orchestrator.gateways.llm.profiles import profiles_for
+from orchestrator.gateways.tools.available import Readiness, readiness
 from orchestrator.models import BoundaryVersion, PinSet, PromptVersion, RegistryVersion, ToolVersion
 from orchestrator.queries.policies import policy_now
 from traces.core.canonical import canonical_model, digest
+
+# A boundary that states no time: a credential that ends within a day is worth a word.
+UNSTATED: Final = timedelta(days=1)
 
 
 class Pinned(NamedTuple):
@@ -48,6 +53,7 @@ def pin(tenant_id: UUID, graph: CompiledGraph, boundary_slug: str | None, at: da
     profiles = _priced(tenant_id, profiles_for(graph.spec.scenario), at)
     if not profiles:
         raise NoModel(slug=graph.spec.slug)
+    known = _ready(graph, boundary, tools, at)
     prompts = {row.slug: row for row in PromptVersion.objects.order_by("slug", "version")}
     pins = Pins(
         boundary=boundary,
@@ -59,6 +65,8 @@ def pin(tenant_id: UUID, graph: CompiledGraph, boundary_slug: str | None, at: da
         prompts={slug: bytes(row.body).decode() for slug, row in prompts.items()},
         prompt_versions={slug: row.version for slug, row in prompts.items()},
         unpriced=unpriced,
+        left_out=known.left_out,
+        cautions=known.cautions,
         policy=policy_now().policy,
         price_book=";".join(sorted({p.price.version for p in profiles if p.price is not None}))[:100],
     )
@@ -66,6 +74,17 @@ def pin(tenant_id: UUID, graph: CompiledGraph, boundary_slug: str | None, at: da
     found = Pinned(pins, digest("pins", body))
     _keep(tenant_id, found.digest, body)
     return found
+
+
+def _ready(graph: CompiledGraph, boundary: Boundary, tools: Sequence[ToolSpec], at: datetime) -> Readiness:
+    """How the tools stand that a run of this graph may call, for as long as its boundary lets it work."""
+    asked = [
+        tool
+        for tool in tools
+        if named_by(graph.spec.tools, tool.name) and boundary.grant_for(tool.name) is not None
+    ]
+    stated = boundary.budget.get("wall_clock_seconds")
+    return readiness(asked, at, at + (UNSTATED if stated is None else timedelta(seconds=int(stated))))
 
 
 def _priced(tenant_id: UUID, profiles: tuple[ModelProfile, ...], at: datetime) -> tuple[ModelProfile, ...]:

@@ -55,6 +55,8 @@ def available(view: View, spec: ToolSpec) -> bool:
     grant = boundary.grant_for(spec.name)
     if grant is None or not named_by(view.graph.spec.tools, spec.name) or not reachable(view, spec):
         return False
+    if spec.name in view.pins.left_out:
+        return False
     allowed = view.risk_of(spec).rank <= min(grant.risk_ceiling.rank, boundary.risk_ceiling.rank)
     return allowed and all(scope in view.manifest.scopes for scope in spec.scopes)
 

@@ -93,9 +93,9 @@ def _visible(view: View, boundary: Boundary, tool: ToolSpec) -> bool:
     )  # fmt: skip
     if grant is None or not named or stopped or tool.name in view.headroom.open_circuits:
         return False
-    if lacking(tool, view.headroom) is not None or refused_apart(tool, boundary) is not None:
+    if tool.name in view.pins.left_out or lacking(tool, view.headroom) is not None:
         return False
-    if refused_by_boundary(tool, boundary) is not None:
+    if refused_apart(tool, boundary) is not None or refused_by_boundary(tool, boundary) is not None:
         return False
     allowed = view.risk_of(tool).rank <= min(grant.risk_ceiling.rank, boundary.risk_ceiling.rank)
     in_scope = all(scope in view.manifest.scopes for scope in tool.scopes)

@@ -19,6 +19,7 @@ from orchestrator.core.parsing import Arguments, Malformed, fits, parse
 from orchestrator.core.policy import Decision
 from orchestrator.core.rates import free_at
 from orchestrator.core.reaching import gates_call, leads_away, risk_of_call
+from orchestrator.core.readiness import left_out
 from orchestrator.core.ruling import UNASKED, Ruling, ruling
 from orchestrator.core.spending import counted, remembers, shortfall
 from orchestrator.core.state import Call
@@ -295,7 +296,7 @@ def _apart(chain: Chain) -> str | None:
 
 def _here(chain: Chain) -> str | None:
     assert chain.spec is not None
-    why = lacking(chain.spec, chain.view.headroom)
+    why = lacking(chain.spec, chain.view.headroom) or left_out(chain.view, chain.call)
     return None if why is None else f"it is not available here: {why}"
 
 

@@ -19,6 +19,8 @@ class Pins(Value):
 
     `unpriced` are tools whose price nobody has stated: pinned at the declared worst case, or left out of
     `tools` where policy refuses them (R-BUDGET-15). `policy` is None in pins from before there was one.
+    `left_out` are pinned tools that a model is not offered, with what nobody has set up for them; `cautions`
+    those whose credential may end before the run does (orchestrator/core/readiness.py).
     """
 
     boundary: Boundary
@@ -32,6 +34,8 @@ class Pins(Value):
     price_book: str
     policy: Policy | None = None
     unpriced: tuple[str, ...] = ()
+    left_out: dict[str, str] = {}
+    cautions: dict[str, str] = {}
 
     @cached_property
     def by_name(self) -> dict[str, ToolSpec]:

@@ -50,7 +50,8 @@ class Told(BaseModel):
 
 class Described(TypedDict, total=False):
     """What a tool declares of itself; see ToolSpec for the meaning of each. `service` names the variable of
-    its origin; `lacks` says what this machine lacks for it, and nothing where nothing.
+    its origin; `lacks` says what this machine lacks for it, and nothing where nothing; `unset` what nobody
+    has set up for it, asked in the tenant's context when a run is admitted.
     """
 
     name: Required[str]
@@ -58,6 +59,7 @@ class Described(TypedDict, total=False):
     capability: Required[str]
     service: str
     lacks: Callable[[], str]
+    unset: Callable[[], str]
     version: int
     side_effects: str
     approval: Literal["by_risk", "always", "never"]
@@ -110,7 +112,7 @@ READING: Mapping[str, Any] = {
 
 
 # What is declared and is no part of the pinned version.
-OURS = ("service", "lacks")
+OURS = ("service", "lacks", "unset")
 
 
 def _nothing() -> str:
@@ -125,6 +127,7 @@ class Tool(Generic[P, R]):
         self.waits = inspect.iscoroutinefunction(function)
         self.service: str | None = declared.get("service")
         self.lacks: Callable[[], str] = declared.get("lacks", _nothing)
+        self.unset: Callable[[], str] = declared.get("unset", _nothing)
         hints = get_type_hints(function, include_extras=True)
         result = hints.pop("return")
         self.takes_context = next(iter(hints.values()), None) is ToolContext

@@ -144,6 +144,15 @@ async def _socket(address: str, port: int, seconds: float) -> socket.socket:
     return link
 
 
+def no_mail_server() -> str:
+    """Says that letters have no way out; inside the tenant's context."""
+    server = mail_server()
+    if server is None:
+        return "no administrator has said from whom letters are"
+    own = settings.EMAIL_BACKEND == BACKEND and bool(settings.EMAIL_HOST)
+    return "" if server.host or own else "neither the tenant nor the operator names a mail server"
+
+
 def _post(context: ToolContext) -> Post:
     """Inside the tenant's context. Raises CallFailed."""
     server = mail_server()

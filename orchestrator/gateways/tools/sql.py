@@ -8,7 +8,7 @@ nothing but a query, and a role without a right to write. None of it reads the s
 import json
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -268,6 +268,18 @@ def _bound(parameters: Sequence[Scalar]) -> list[str | None]:
 
 def _word(value: str | int) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def no_database(role: Role) -> Callable[[], str]:
+    """Says that no database of the tenant, or of the operator, has such a role; inside the tenant's
+    context."""
+
+    def unset() -> str:
+        named: Mapping[str, Mapping[Role, str]] = settings.INTERLOCK_DATABASES
+        theirs = any(getattr(one, role) for one in databases().databases)
+        return "" if theirs or any(role in one for one in named.values()) else f"no database has a {role}"
+
+    return unset
 
 
 def _way(context: ToolContext, source: str, role: Role) -> _Way:

@@ -13,7 +13,14 @@ from orchestrator.gateways.clock import wall_now
 from orchestrator.gateways.tools.house import in_house, keep_draft
 from orchestrator.gateways.tools.http import CallFailed, ToolContext
 from orchestrator.gateways.tools.registry import Told, tool
-from orchestrator.gateways.tools.smtp import Letter, composed, mail_post, message_id, send_letter
+from orchestrator.gateways.tools.smtp import (
+    Letter,
+    composed,
+    mail_post,
+    message_id,
+    no_mail_server,
+    send_letter,
+)
 from orchestrator.queries.outside import draft_of, kept_draft
 from traces.core.canonical import canonical
 
@@ -90,6 +97,7 @@ async def draft(
 
 @tool(
     name="email.send",
+    unset=no_mail_server,
     category="email",
     capability="letter",
     risk=Risk.NETWORK,

@@ -9,7 +9,7 @@ from pydantic import Field
 from orchestrator.core.tool import Reversibility, Risk, Verifier
 from orchestrator.gateways.tools.http import ToolContext
 from orchestrator.gateways.tools.registry import Told, reading, tool
-from orchestrator.gateways.tools.sql import Scalar, ask_database, change_database
+from orchestrator.gateways.tools.sql import Scalar, ask_database, change_database, no_database
 
 Source = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,31}$", description="which database")]
 Statement = Annotated[
@@ -37,6 +37,7 @@ class Changed(Told):
 
 @reading(
     name="sql.query",
+    unset=no_database("reader"),
     category="database",
     capability="database_query",
     timeout_ms=15_000,
@@ -61,6 +62,7 @@ async def query(
 
 @tool(
     name="sql.write",
+    unset=no_database("writer"),
     category="database",
     capability="database_write",
     risk=Risk.DESTRUCTIVE,

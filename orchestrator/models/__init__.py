@@ -12,6 +12,7 @@ from orchestrator.models.catalogue import (
 from orchestrator.models.circuit import CircuitRow
 from orchestrator.models.claim import ConflictClaim
 from orchestrator.models.expectation import Expectation
+from orchestrator.models.loosening import ToolProposal
 from orchestrator.models.memory import MemoryProposal, MemoryVerdict
 from orchestrator.models.outside import CorpusDocument, CorpusPassage, MailDraft, Outside
 from orchestrator.models.policy import PolicyProposal, PolicyVersion
@@ -54,6 +55,7 @@ __all__ = [
     "SignalReceipt",
     "Task",
     "ToolDefinition",
+    "ToolProposal",
     "ToolServer",
     "ToolVersion",
     "WorkflowVersion",

@@ -1,0 +1,106 @@
+"""When a tool becomes less guarded, so that a second person has to agree (R-TOOL-4, P4).
+
+What a server says of its own tool is believed where it asks for more care, and nowhere else.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from orchestrator.core.origin.things import kind_of
+from orchestrator.core.tool import Egress, Reversibility, Risk, ToolSpec
+from orchestrator.core.tool_definition import Definition
+
+APPROVALS = ("never", "by_risk", "always")
+BACK = tuple(Reversibility)
+_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+READING = frozenset(
+    """check count describe fetch find get info list look lookup query read retrieve search show status view""".split()
+)
+CHANGING = frozenset(
+    """add apply approve book buy call cancel charge close commit create delete deploy disable drop edit email
+    enable exec execute grant insert invite kill mail merge modify move open order patch pay post publish push
+    put refund remove rename replace reply reset restart revoke run save schedule send set start stop submit
+    transfer trigger update upload upsert write""".split()
+)
+
+
+def weaker(before: ToolSpec, after: ToolSpec) -> tuple[str, ...]:
+    """Where `after` guards less than `before`, a sentence each; none: nowhere."""
+    return tuple(_weaker(before, after))
+
+
+def below(definition: Definition, after: ToolSpec) -> tuple[str, ...]:
+    """Where an admission guards less than what is admitted suggests by itself, a sentence each."""
+    found: list[str] = []
+    suggested = suggested_risk(definition)
+    if after.risk.rank < suggested.rank:
+        found.append(
+            f"It looks like {suggested.value}, by its name, its arguments or its server's word; it would be "
+            f"{after.risk.value}."
+        )
+    return (*found, *_named_less(definition.input_schema, after))
+
+
+def suggested_risk(definition: Definition) -> Risk:
+    """The class that a definition suggests: the strictest of what its name, its arguments and its server's
+    hints say. Nothing of it is an admission."""
+    hints = definition.annotations
+    if hints.get("destructiveHint") is True:
+        return Risk.DESTRUCTIVE
+    if hints.get("readOnlyHint") is False or not _reads(definition):
+        return Risk.NETWORK
+    return Risk.READ_ONLY
+
+
+def _reads(definition: Definition) -> bool:
+    words = [word.casefold() for word in _WORDS.findall(f"{definition.name} {definition.title}")]
+    if any(word in CHANGING for word in words) or not any(word in READING for word in words):
+        return False
+    kinds = {kind_of(f"/{name}", "1") for name in _names(definition.input_schema)}
+    return "command" not in kinds and not {"account", "amount"} <= kinds
+
+
+def _names(schema: dict[str, Any]) -> list[str]:
+    properties = schema.get("properties")
+    return [str(name) for name in properties] if isinstance(properties, dict) else []
+
+
+def _named_less(schema: dict[str, Any], after: ToolSpec) -> Iterator[str]:
+    """An admission that leaves out what would be guarded unless it said otherwise."""
+    if after.mutating:
+        left = [name for name in _names(schema) if f"/{name}" not in after.sensitive]
+        if left:
+            yield f"Not sensitive would be: {', '.join(sorted(left))[:200]}."
+    elif after.egress is not None and not after.egress.named:
+        marked = after.egress.marked
+        left = [n for n in _names(schema) if kind_of(f"/{n}", "x") == "url" and f"/{n}" not in marked]
+        if left:
+            yield f"No address would be: {', '.join(sorted(left))[:200]}."
+
+
+def _weaker(before: ToolSpec, after: ToolSpec) -> Iterator[str]:
+    if after.risk.rank < before.risk.rank:
+        yield f"Its class falls from {before.risk.value} to {after.risk.value}."
+    if BACK.index(after.reversibility) < BACK.index(before.reversibility):
+        yield f"It counts as {after.reversibility.value}, no longer as {before.reversibility.value}."
+    if APPROVALS.index(after.approval) < APPROVALS.index(before.approval):
+        yield f"A person decides {after.approval}, no longer {before.approval}."
+    if before.needs_gate and not after.needs_gate:
+        yield "Its calls ask nobody any more."
+    if lost := sorted(set(before.scopes) - set(after.scopes)):
+        yield f"Its submitter needs no longer: {', '.join(lost)}."
+    if lost := sorted(set(before.sensitive) - set(after.sensitive)):
+        yield f"No longer sensitive: {', '.join(lost)[:200]}."
+    if before.trust == "untrusted" and after.trust == "trusted":
+        yield "Its results are trusted."
+    if not after.mutating and _judges_less(before.egress, after.egress):
+        yield "Fewer of its arguments are judged as addresses."
+
+
+def _judges_less(before: Egress | None, after: Egress | None) -> bool:
+    if before is None or before.argument:
+        return False
+    if after is None:
+        return True
+    return (before.named and not after.named) or bool(set(before.marked) - set(after.marked))

@@ -9,22 +9,37 @@ import django
 from bench.judging import VERDICTS
 from bench.servers import DATABASE, database
 
-NAMES = ("transitions", "live", "pages", "fairness", "estimates", "injection")
+SERVED = ("transitions", "live", "pages", "fairness", "estimates", "injection")
+# Starts a house of its own, as a person does.
+ALONE = ("first",)
+NAMES = ALONE + SERVED
 
 
 def main() -> None:
-    """Start the database, then measure."""
+    """What starts a house of its own first, unpinned; then the database, and what is measured on it."""
     wanted = tuple(sys.argv[1:]) or NAMES
     unknown = [name for name in wanted if name not in NAMES]
     if unknown:
         sys.exit(f"there is no measurement {unknown[0]!r}; there is: {', '.join(NAMES)}")
+    for name in wanted:
+        if name in ALONE:
+            _measure(name)
+    if served := [name for name in wanted if name in SERVED]:
+        _on_a_database(served)
+    sys.exit(VERDICTS.status)
+
+
+def _on_a_database(wanted: list[str]) -> None:
     with database() as server, server.connect(DATABASE) as superuser:
         os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
         django.setup()
         for name in wanted:
-            print(f"\n{name}")
-            import_module(f"bench.{name}").measure(superuser)
-    sys.exit(VERDICTS.status)
+            _measure(name, superuser)
+
+
+def _measure(name: str, *given: object) -> None:
+    print(f"\n{name}")
+    import_module(f"bench.{name}").measure(*given)
 
 
 if __name__ == "__main__":

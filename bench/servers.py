@@ -19,7 +19,7 @@ DATABASE = "bench"
 def database() -> Iterator[EmbeddedPostgres]:
     """Start, migrate, pin; at the end stop it and remove its data. Sets DATABASE_URL for Django, which
     starts later."""
-    with TemporaryDirectory(prefix="interlock-bench-", dir=_parent()) as folder:
+    with TemporaryDirectory(prefix="interlock-bench-", dir=parent()) as folder:
         Path(folder).chmod(0o711)
         server = EmbeddedPostgres(Path(folder), durable=True)
         server.start(log=Path(folder) / "postgres.log")
@@ -40,7 +40,7 @@ def database() -> Iterator[EmbeddedPostgres]:
             server.stop()
 
 
-def _parent() -> str | None:
+def parent() -> str | None:
     """Somewhere an unprivileged server can reach when the bench runs as root."""
     return "/var/tmp" if os.geteuid() == 0 else None  # noqa: S108 - TemporaryDirectory makes the name
 

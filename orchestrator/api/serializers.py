@@ -181,6 +181,13 @@ class ScopeField(serializers.Serializer[Any]):
     policy_version = serializers.IntegerField(allow_null=True)
 
 
+class ReadinessField(serializers.Serializer[Any]):
+    """Tools that a model was not offered, and those whose credential may end before the run, with why."""
+
+    left_out = serializers.DictField(child=serializers.CharField())
+    cautions = serializers.DictField(child=serializers.CharField())
+
+
 class BusinessPartField(serializers.Serializer[Any]):
     """One kind of work in the business figure."""
 
@@ -222,6 +229,7 @@ class RunField(RunRow):
     plan = serializers.DictField(child=serializers.JSONField(), allow_null=True)
     pins = PinsField()
     scope = ScopeField()
+    tools = ReadinessField()
     result = serializers.DictField(child=serializers.JSONField(allow_null=True), allow_null=True)
     untrusted = serializers.ListField(child=RestingField())
     notice = serializers.CharField(allow_blank=True)

@@ -57,6 +57,7 @@ def whole(run: Run) -> dict[str, Any]:
         "plan": None,
         "pins": pins(run),
         "scope": scope(run),
+        "tools": tools(run),
         "result": document,
         **resting(document),
         "started_at": stamp(run.started_at),
@@ -132,6 +133,13 @@ def scope(run: Run) -> dict[str, Any]:
         "granted": held.granted.model_dump(mode="json"),
         "policy_version": held.policy.version if held.policy is not None else None,
     }
+
+
+def tools(run: Run) -> dict[str, dict[str, str]]:
+    """The tools that a model was not offered, and those whose credential may end before the run does, each
+    with why (R-TOOL-6, R-TOOL-13)."""
+    held = scope_held(run.id)
+    return {"left_out": dict(held.left_out), "cautions": dict(held.cautions)}
 
 
 def event(found: Event) -> dict[str, Any]:

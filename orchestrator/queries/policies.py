@@ -32,11 +32,14 @@ class PolicyNow:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScopeHeld:
     """What a run may reach: what its task names, what its boundary grants, by which policy. `scope` and
-    `policy` are None in runs from before there were any."""
+    `policy` are None in runs from before there were any. `left_out` and `cautions` are tools that it has not
+    got, or may not have to its end, with why."""
 
     scope: TaskScope | None
     granted: ScopeGrant
     policy: Policy | None
+    left_out: dict[str, str]
+    cautions: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +80,8 @@ def scope_held(run_id: UUID) -> ScopeHeld:
         scope=TaskScope.model_validate(named) if named is not None else None,
         granted=ScopeGrant.model_validate(granted or {}),
         policy=Policy.model_validate(held) if held is not None else None,
+        left_out=pins.get("left_out", {}),
+        cautions=pins.get("cautions", {}),
     )
 
 

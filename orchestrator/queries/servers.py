@@ -3,8 +3,8 @@ context.
 """
 
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, Final, Literal
 from uuid import UUID
 
 from django.conf import settings
@@ -16,9 +16,12 @@ from orchestrator.gateways.tools.egress import own_ports
 from orchestrator.gateways.tools.mcp import Place
 from orchestrator.models import PrivatePlaces, ServerTool, ToolDefinition, ToolServer
 from tenancy.core.errors import NotFound, SecretUnusable
+from tenancy.models import Secret
 from tenancy.secrets import reveal
 
 STDIO = "stdio:"
+# How long before a secret ends its pages say so.
+WARNED_BEFORE: Final = timedelta(days=7)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +131,22 @@ def commands() -> dict[str, tuple[str, ...]]:
     """The commands that the operator lets tenants start as tool servers, by name (P11)."""
     given: dict[str, tuple[str, ...]] = settings.INTERLOCK_MCP_COMMANDS
     return dict(sorted(given.items()))
+
+
+def ending(secret: Secret, at: datetime, *, renewed: bool = True) -> Literal["", "expired", "soon"]:
+    """Whether a secret has run out, or does within a week. One that is `renewed` by itself never does."""
+    if secret.expires_at is None or (renewed and secret.renews_at):
+        return ""
+    if secret.expires_at <= at:
+        return "expired"
+    return "soon" if secret.expires_at <= at + WARNED_BEFORE else ""
+
+
+def secret_of_server(server: ToolServer) -> Secret | None:
+    """The secret that a server is sent; None where it has none, or it is not kept any more."""
+    if not server.secret:
+        return None
+    return Secret.objects.filter(revoked_at=None, name=server.secret).defer("sealed", "renewal").first()
 
 
 def place_of_server(tenant_id: UUID, server: ToolServer) -> Place:

@@ -22,7 +22,7 @@ from orchestrator.views.following import RUN_VIEWS
 from orchestrator.views.fragments import head_of
 from orchestrator.views.results import outcome_of
 from orchestrator.views.runs import LONGEST_REASON, WISHES
-from orchestrator.views.scopes import Reach, reach_of
+from orchestrator.views.scopes import Reach, by_reason, reach_of
 from orchestrator.views.tabs import TABS, body_of, rail_of
 from tenancy.context import tenant
 from tenancy.core.errors import NotFound
@@ -49,7 +49,7 @@ def run(request: PageRequest, run_id: UUID) -> HttpResponse:
             "shown": _card(request, head["waiting"]),
             **rail,
             "outcome": outcome_of(rail["result"]),
-            "reach": _reach(found.id),
+            **_held(found.id),
             **body,
             "tab": tab,
             "view": tab if tab in RUN_VIEWS and body.get("follows", True) else "head",
@@ -59,9 +59,15 @@ def run(request: PageRequest, run_id: UUID) -> HttpResponse:
         return render(request, "orchestrator/run.html", context)
 
 
-def _reach(run_id: UUID) -> Reach:
+def _held(run_id: UUID) -> dict[str, Any]:
+    """What its changes may reach, and which tools it has not got, by why."""
     held = scope_held(run_id)
-    return reach_of(held.scope, held.granted, held.policy)
+    reach: Reach = reach_of(held.scope, held.granted, held.policy)
+    return {
+        "reach": reach,
+        "left_out": by_reason(held.left_out),
+        "cautions": by_reason(held.cautions),
+    }
 
 
 def _card(request: PageRequest, waiting: Waiting | None) -> Shown | None:

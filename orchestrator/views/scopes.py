@@ -1,5 +1,6 @@
 """What the changes of a task may reach, as pages show it: what it names, and what its boundary adds."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -40,6 +41,14 @@ def reach_of(scope: TaskScope | None, granted: ScopeGrant, policy: Policy | None
         parts=tuple(part for part in parts if part.named or part.granted),
         version=policy.version if policy is not None else None,
     )
+
+
+def by_reason(named: Mapping[str, str]) -> list[tuple[str, list[str]]]:
+    """Tools by what is said of them, each reason once."""
+    found: dict[str, list[str]] = {}
+    for tool, why in sorted(named.items()):
+        found.setdefault(why, []).append(tool)
+    return list(found.items())
 
 
 def _held(where: TaskScope | ScopeGrant | None, name: str) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """GET and POST /tool-servers and /tool-servers/<name>: what servers offer, admitted or not (R-TOOL-21)."""
 
 from typing import Any
+from uuid import UUID
 
 from django import forms
 from django.contrib import messages
@@ -22,17 +23,21 @@ from orchestrator.core.tool import Reversibility
 from orchestrator.core.tool_admission import asked_admission
 from orchestrator.queries.servers import (
     commands,
+    ending,
     offered_by,
     places_before,
     places_now,
+    secret_of_server,
     server_of,
     servers_now,
 )
 from orchestrator.views.tools import POLICIES, WORDS
+from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.errors import InterlockError, InvalidInput, SecretUnusable, Stale
 from tenancy.core.roles import Scope
 from tenancy.directory import names_of
+from tenancy.models import Secret
 from tenancy.pages import PageRequest, page, require
 from tenancy.secrets import keep_secret, revoke_secret, secrets_of
 from tenancy.shapes import known
@@ -298,6 +303,12 @@ def _blame(form: forms.Form, error: InterlockError) -> None:
         form.add_error(field if field in form.fields else None, found["detail"])
 
 
+def _secrets(house: UUID) -> list[tuple[Secret, str]]:
+    """The secrets that are kept, each with whether it ends soon."""
+    now = database_now()
+    return [(one, ending(one, now)) for one in secrets_of(house)]
+
+
 def _list(
     request: PageRequest,
     *,
@@ -319,7 +330,8 @@ def _list(
             form.auto_id = f"{name}_%s"
         context = shown | {
             "servers": servers_now(), "places": now, "before": before, "may_admin": may_admin,
-            "secrets": secrets_of(house) if may_admin else [], "names": names_of([one.by for one in before]),
+            "secrets": _secrets(house) if may_admin else [],
+            "names": names_of([one.by for one in before]),
         }  # fmt: skip
         return render(request, "tools/servers.html", context, status=status)
 
@@ -331,6 +343,7 @@ def _one(
     wanted = form.data.get("tool") if form is not None else None
     with tenant(house):
         row = server_of(slug)
+        secret = secret_of_server(row)
         tools = [
             {
                 "one": one,
@@ -343,5 +356,6 @@ def _one(
         ]  # fmt: skip
         context = {
             "server": row, "tools": tools, "may_admin": may_admin, "names": names_of([row.created_by]),
+            "secret": secret, "ending": ending(secret, database_now(), renewed=False) if secret else "",
         }  # fmt: skip
         return render(request, "tools/server.html", context, status=status)

@@ -12,10 +12,10 @@ from orchestrator.actions.drifting import clear_drift
 from orchestrator.actions.tools import change_tool
 from orchestrator.core.tool import Risk, ToolSpec
 from orchestrator.core.tool_change import ADJUSTABLE, ToolChange, asked_change, changed, difference
-from orchestrator.gateways.tools.available import lacking
+from orchestrator.gateways.tools.available import Readiness, lacking, readiness
 from orchestrator.gateways.tools.registry import shipped_tools
 from orchestrator.queries.policies import policy_now
-from orchestrator.queries.servers import quarantined_names, servers_now
+from orchestrator.queries.servers import WARNED_BEFORE, quarantined_names, servers_now
 from orchestrator.queries.tools import (
     ToolNow,
     impact,
@@ -92,7 +92,9 @@ def tools(request: PageRequest) -> HttpResponse:
     house = request.member.tenant.id
     with tenant(house):
         users, used = used_by(), use(house, database_now())
-        missing = lacking()
+        shown = tools_now(house)
+        ready = _ready([tool.spec for tool in shown])
+        missing = {**ready.left_out, **lacking()}
         waiting, unseen = quarantined_names(), sum(one.states.get("quarantined", 0) for one in servers_now())
         rows = [
             {
@@ -103,10 +105,17 @@ def tools(request: PageRequest) -> HttpResponse:
                 "use": used.get(tool.spec.name),
                 "raised": any(stop.scope == "risk" for stop in tool.stops),
                 "lacks": missing.get(tool.spec.name, ""),
+                "soon": ready.cautions.get(tool.spec.name, ""),
             }
-            for tool in tools_now(house)
+            for tool in shown
         ]
     return render(request, "tools/list.html", {"rows": rows, "unseen": unseen})
+
+
+def _ready(specs: list[ToolSpec]) -> Readiness:
+    """How tools stand for a run that begins within a week."""
+    now = database_now()
+    return readiness(specs, now, now + WARNED_BEFORE)
 
 
 def _source(spec: ToolSpec) -> str:
@@ -214,6 +223,7 @@ def _shown(
     house, name = request.member.tenant.id, now.spec.name
     versions = versions_of(name)
     users = used_by().get(name, [])
+    ready = _ready([now.spec])
     pairs = [
         {"version": one, "changes": difference(before.spec, one.spec) if before is not None else None}
         for one, before in zip(versions, [*versions[1:], None], strict=True)
@@ -233,6 +243,8 @@ def _shown(
         "form": form or ToolForm(initial={**_initial(now), "tag": now.tag}),
         "preview": preview,
         "lacks": lacking().get(name, ""),
+        "unset": ready.left_out.get(name, ""),
+        "soon": ready.cautions.get(name, ""),
         "opened": form is not None,
     }
     return render(request, "tools/tool.html", context, status=status)

@@ -6,18 +6,25 @@ from uuid import UUID
 import pytest
 
 from orchestrator.actions.outside import set_outside
+from orchestrator.actions.publish import active_tools
 from orchestrator.core.manifest import Pins
 from orchestrator.core.outside import MailServer
 from orchestrator.core.readiness import Lack, Life, credential_lack
-from orchestrator.models import ManifestRow, PinSet
+from orchestrator.core.tool import HttpRequest, Remote
+from orchestrator.gateways.tools.available import readiness
+from orchestrator.models import ManifestRow, PinSet, ToolServer
+from tenancy.clock import database_now
 from tenancy.context import tenant
+from tenancy.secrets import keep_secret
 from tests.conftest import House
+from tests.doors.pages.people import at, text
 from tests.factories.world import World, make_world
 from tests.proves import proves
 from traces.queries import payloads
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SOON = AT + timedelta(minutes=5)
+MINUTE = timedelta(minutes=1)
 
 
 @pytest.fixture
@@ -76,3 +83,48 @@ def test_a_sender_and_a_server_bring_the_letters_back(world: World) -> None:
     held = pins_of(world, world.submit("tool-loop", "How much is 1 + 1?"))
     assert "email.send" not in held.left_out
     assert "sql.write" in held.left_out
+
+
+@proves("R-TOOL-13", part="an expired credential is said at admission")
+def test_a_tool_with_an_expired_secret_is_left_out_and_one_that_ends_soon_is_named(world: World) -> None:
+    request = HttpRequest(method="GET", url="https://crm.example/v1/notes", secret="crm")
+    with tenant(world.id):
+        now = database_now()
+        held = active_tools()["calculator.evaluate"]
+        remote = Remote(kind="http", origin="https://crm.example", request=request)
+        crm = held.evolve(name="crm.find", local=False, remote=remote)
+        assert readiness([crm], now, now + MINUTE).left_out == {
+            "crm.find": "its secret crm is not kept any more"
+        }
+    keep_secret(world.id, "crm", "s", origin="https://crm.example", by=None, expires_at=now + MINUTE)
+    with tenant(world.id):
+        assert "before a run" in readiness([crm], now, now + 2 * MINUTE).cautions["crm.find"]
+        assert "expired at" in readiness([crm], now + 2 * MINUTE, now + 3 * MINUTE).left_out["crm.find"]
+
+
+@proves("R-TOOL-6", part="the run's page says what was left out")
+def test_the_pages_say_which_tools_a_run_has_not_got_and_why(world: World) -> None:
+    run = world.submit("tool-loop", "How much is 1 + 1?")
+    who = at(world.people.operator)
+    page = text(who.get(f"/runs/{run}"))
+    assert "Tools it has not got" in page
+    assert "no administrator has said from whom letters are" in page
+    assert "no database has a reader" in text(who.get("/tools/sql.query"))
+    assert "no database has a reader" in text(who.get("/tools"))
+
+
+@proves("R-TOOL-13", part="the secret of a tool server, on its pages")
+def test_a_server_whose_secret_ends_says_so_before_and_after(world: World) -> None:
+    admin = at(world.people.admin)
+    with tenant(world.id):
+        now = database_now()
+        ToolServer.objects.create(
+            tenant_id=world.id, slug="notes", kind="http", address="https://notes.example/mcp",
+            origin="https://notes.example", secret="notes", secret_header="Authorization", created_at=now,
+        )  # fmt: skip
+    assert "Its secret is not kept any more" in text(admin.get("/tool-servers/notes"))
+    lives = ((timedelta(days=2), "Its secret ends", "Ends soon"), (-MINUTE, "has expired", "Expired"))
+    for life, said, chip in lives:
+        keep_secret(world.id, "notes", "s", origin="https://notes.example", by=None, expires_at=now + life)
+        assert said in text(admin.get("/tool-servers/notes"))
+        assert chip in text(admin.get("/tool-servers"))

@@ -40,6 +40,7 @@ WORKER = """
 import sys, django
 django.setup()
 from uuid import UUID
+import orchestrator.gateways.llm.remote
 from orchestrator.runtime.held import Heartbeat
 from orchestrator.runtime.process import make_worker
 Heartbeat().start()
@@ -63,18 +64,15 @@ class Told(Obedient):
 
 
 @contextmanager
-def process(
-    servers: TestServers, company: Company, model: str, run: UUID
-) -> Iterator[subprocess.Popen[bytes]]:
+def process(servers: TestServers, run: UUID, **more: str) -> Iterator[subprocess.Popen[bytes]]:
     """A worker on the same database that takes its run when told, and is killed without a word at the end."""
     environment = servers.environment() | {
         "PATH": os.environ["PATH"],
         "DJANGO_SETTINGS_MODULE": "config.settings",
-        "INTERLOCK_DEMO_URL": company.url,
         "INTERLOCK_LEASE_SECONDS": str(LEASE_SECONDS),
         # On a busy machine the first call of a model outlasts a slice, and no queue would bring the run back.
         "INTERLOCK_SLICE_SECONDS": "600",
-        "OPENAI_BASE_URL": model,
+        **more,
     }
     argv = [sys.executable, "-c", WORKER, str(run)]
     child = subprocess.Popen(argv, stdin=subprocess.PIPE, cwd=ROOT, env=environment)
@@ -112,7 +110,8 @@ def test_killed_processes_leave_each_effect_once_or_in_doubt(
                 (asked,) = world.open_requests(runs[name])
                 world.decide(asked, world.people.approver)
             company.faults(service, "hang" if name == "orders.lookup" else "commit_then_hang", times=1)
-        workers = {name: process(servers, company, model.url, run) for name, run in runs.items()}
+        there = {"INTERLOCK_DEMO_URL": company.url, "OPENAI_BASE_URL": model.url}
+        workers = {name: process(servers, run, **there) for name, run in runs.items()}
         with ExitStack() as processes:
             started = {name: processes.enter_context(worker) for name, worker in workers.items()}
             for name, run in runs.items():

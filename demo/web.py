@@ -182,6 +182,8 @@ class Application:
         answer = route.handler(request)
         if fault.mode == "commit_then_fail":
             raise Refusal(500, "internal", "Something went wrong on our side.")
+        if fault.mode == "commit_then_refuse":
+            raise Refusal(409, "conflict", "This cannot be done.")
         if fault.mode == "commit_then_hang":
             await self._hold(fault, receive)
         return answer

@@ -7,7 +7,7 @@ what the machine made of them.
 
 from datetime import datetime
 from decimal import Decimal
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, TypeAdapter
 
@@ -198,6 +198,10 @@ class StopAsked(Happening):
     scope: Literal["global", "tenant", "workflow"]
     target: str
     reason: str
+
+
+# What a look-up brought begins with this word.
+LOOKED: Final = "looked up"
 
 
 class Recovered(Happening):

@@ -21,7 +21,7 @@ from orchestrator.actions.hand import Hand
 from orchestrator.actions.remotes import TenantRemotes
 from orchestrator.actions.workspace import RunFiles
 from orchestrator.core.effects import CallModel, CallTool
-from orchestrator.core.events import AnyEvent, Recovered, ToolFailed
+from orchestrator.core.events import LOOKED, AnyEvent, Recovered, ToolFailed
 from orchestrator.gateways.effects_loop import EffectLoop
 from orchestrator.gateways.llm.gateway import ModelGateway
 from orchestrator.gateways.outcome import Performed
@@ -30,6 +30,7 @@ from orchestrator.gateways.tools.dispatcher import ToolGateway
 from orchestrator.runtime.contents import body_of
 
 LOOK_AGAIN_SECONDS = 2.0
+ABSENT = f"{LOOKED}: not there"
 UNCERTAIN = ("timeout", "crashed", "malformed", "unreachable")
 
 
@@ -121,7 +122,7 @@ class Performer:
             # A key would make a repetition safe, but payments and sends are not repeated by themselves
             # (R-TOOL-10).
             return self.resolve(hand, effect, at)
-        if performed.by_status and not effect.honours_keys:
+        if performed.by_status and self._doubts(effect, event):
             return self._looked_into(hand, effect, at, performed)
         if held_back(event):
             # Nobody else can know it, so it is said: recovery would have to ask what a `started` row means.
@@ -130,11 +131,22 @@ class Performer:
 
     def _looked_into(self, hand: Hand, effect: CallTool, at: datetime, refusal: Performed) -> Outcomes:
         """A change was turned away by a status: believed where a look-up says that it surely did not happen,
-        as the refusal that it was, for sending it again would be refused again."""
-        outcomes = self.resolve(hand, effect, at)
+        as the refusal that it was, for sending it again would be refused again. Under a key that the tool
+        honours nothing is under way any more once it has answered, so that not finding it is enough."""
+        outcomes = self.resolve(hand, effect, at, late=effect.honours_keys)
         (event,) = outcomes.events
-        surely_not = isinstance(event, Recovered) and event.resolution == "abandoned"
-        return joined([refusal], at) if surely_not else outcomes
+        if not isinstance(event, Recovered) or event.resolution == "found":
+            return outcomes
+        absent = event.resolution == "abandoned" or (effect.honours_keys and event.detail == ABSENT)
+        return joined([refusal], at) if absent else outcomes
+
+    def _doubts(self, effect: CallTool, event: AnyEvent) -> bool:
+        """Whether a status alone does not settle that a change was not made: it may stand in front of what
+        was done all the same. Who honours keys is asked where it can be; what its key was turned away for
+        (401, 403) is sent again under the same key, once it may be."""
+        if not effect.honours_keys:
+            return True
+        return effect.lookup and isinstance(event, ToolFailed) and event.error == "refused"
 
     def resolve(self, hand: Hand, effect: CallTool, at: datetime, *, late: bool = False) -> Outcomes:
         """What became of a call that was sent and not answered: found, surely not, or in doubt (R-TOOL-9)."""
@@ -156,7 +168,7 @@ class Performer:
         if found.observation is not None:
             event = Recovered(
                 at=at, effect=effect.id, resolution="found", observation=found.observation, size=found.size,
-                detail="looked up: found",
+                detail=f"{LOOKED}: found",
             )  # fmt: skip
             return Outcomes(events=(event,), bodies=found.bodies)
         if found.answered and not effect.conclusive and not late:
@@ -164,7 +176,7 @@ class Performer:
             sleep(LOOK_AGAIN_SECONDS)
             return self.resolve(hand, effect, at, late=True)
         sure = found.answered and effect.conclusive
-        detail = f"looked up: {'not there' if found.answered else found.why}"[:200]
+        detail = ABSENT if found.answered else f"{LOOKED}: {found.why}"[:200]
         resolution: Literal["abandoned", "in_doubt"] = "abandoned" if sure else "in_doubt"
         return Outcomes(events=(Recovered(at=at, effect=effect.id, resolution=resolution, detail=detail),))
 

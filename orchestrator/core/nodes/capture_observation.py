@@ -15,6 +15,7 @@ from orchestrator.core.doubt import ask_reconciliation, reconciled
 from orchestrator.core.effects import Effect, SetTimer
 from orchestrator.core.errors import Misfit
 from orchestrator.core.events import (
+    LOOKED,
     AnyEvent,
     GateDecided,
     GateExpired,
@@ -40,6 +41,7 @@ from traces.core.events import (
 from traces.core.phases import Phase
 
 EXPIRY_SINCE = 3
+RESENDS_SINCE = 5
 SETTLED = ("observed", "failed")
 
 
@@ -140,6 +142,14 @@ class CaptureObservation(Plain):
             observed = call.evolve(rung="observed", observation=event.observation, error=None)
             state = deeds.done(view, self._with(view.state, observed), observed, event.observation)
             return self._go_on(view, state, (*said, self._said(seen)))
+        if event.resolution == "abandoned" and _sent_enough(view, call, event):
+            # It surely happened at no attempt; what is behind the tool answers errors and does nothing.
+            tripped = BreakerTripped(
+                breaker="retry_storm", reason="abandoned", subject=call.tool, limit=Decimal(call.attempt - 1),
+                actual=Decimal(call.attempt),
+            )  # fmt: skip
+            given_up = self._with(view.state, call.evolve(rung="failed", error="unreachable", sent=False))
+            return self._go_on(view, given_up, (*said, say(Phase.ESCALATION_CHECK, tripped)))
         if event.resolution == "abandoned":
             waiting = self._with(view.state, call.evolve(effect=None, error="abandoned"))
             return self._go_on(view, waiting, said, 0)
@@ -222,6 +232,16 @@ def _expired(view: View, call: Call, error: str) -> bool:
         return False
     before = any(fact.tool == call.tool for fact in view.state.facts.values())
     return error == "credential_expired" or (error == "unauthorized" and before)
+
+
+def _sent_enough(view: View, call: Call, event: Recovered) -> bool:
+    """Whether a call that a look-up surely did not find was sent as often as its retry policy allows, and
+    once more at the least (R-TOOL-10). What a worker did not send at all is not counted."""
+    if view.manifest.core_version < RESENDS_SINCE or not event.detail.startswith(LOOKED):
+        return False
+    gauge = view.state.limits.get("retries")
+    most = view.pins.by_name[call.tool].max_retries
+    return call.attempt > max(1, most if gauge is None else min(most, int(gauge)))
 
 
 def _waits(call: Call) -> bool:

@@ -25,6 +25,7 @@ from orchestrator.runtime.leases import Claimed, claim, drop, park
 from orchestrator.runtime.perform import Outcomes, Performer
 from orchestrator.runtime.recall import take_in_hand
 from orchestrator.runtime.recovery import given_up, recover
+from orchestrator.runtime.way import Passage, RightOfWay
 from traces.live import announce, nudge
 
 POISONED = 3
@@ -50,6 +51,7 @@ class Worker:
     name: str
     performer: Performer
     fault: FaultPoint = field(default=nothing)
+    way: RightOfWay = field(default_factory=RightOfWay)
     stopping: bool = False
 
     def advance(self, run_id: UUID) -> None:
@@ -62,12 +64,17 @@ class Worker:
         tenant_id = tenant_of_run(run_id)
         if tenant_id is None or self.stopping:
             return False
+        with self.way.run_of(tenant_id) as passage:
+            return self._claimed(tenant_id, run_id, passage)
+
+    def _claimed(self, tenant_id: UUID, run_id: UUID, passage: Passage) -> bool:
+        """The slice, once it is known whose run it is."""
         claimed = claim(tenant_id, run_id, self.name)
         if claimed is None:
             return False
         self.fault("claimed")
         try:
-            given_back = self._worked(tenant_id, run_id, claimed)
+            given_back = self._worked(tenant_id, run_id, claimed, passage)
         except Error:
             # The store is away or refuses: the lease dies with time, for it cannot be given back now.
             raise
@@ -80,14 +87,14 @@ class Worker:
             drop(tenant_id, run_id, self.name, claimed.fence)
         return given_back and has_untaken_signals(tenant_id, run_id)
 
-    def _worked(self, tenant_id: UUID, run_id: UUID, claimed: Claimed) -> bool:
+    def _worked(self, tenant_id: UUID, run_id: UUID, claimed: Claimed, passage: Passage) -> bool:
         """Take the run in hand and drive it; whether a commit gave the lease back."""
         hand = take_in_hand(tenant_id, run_id, self.name, claimed)
         poisoned = claimed.takeovers >= POISONED and Status(claimed.status) not in TERMINAL_STATUSES
         if poisoned:
             poison(tenant_id, run_id, claimed.takeovers)
         with HELD.holding(hand):
-            return self._drive(hand, poisoned=poisoned)
+            return self._drive(hand, passage, poisoned=poisoned)
 
     def _put_down(self, tenant_id: UUID, run_id: UUID, claimed: Claimed, reason: str) -> None:
         """Leave a run that could not be worked on: for another try, or parked after as many as kill a
@@ -97,7 +104,7 @@ class Worker:
             return
         drop(tenant_id, run_id, self.name, claimed.fence)
 
-    def _drive(self, hand: Hand, *, poisoned: bool) -> bool:
+    def _drive(self, hand: Hand, passage: Passage, *, poisoned: bool) -> bool:
         """Commit and perform in turn. True when a commit gave the lease back, False when it was lost."""
         outcomes = given_up(hand) if poisoned else recover(hand, self.performer, self.fault)
         tick = TimerFired(at=hand.manifest.admitted_at)
@@ -105,9 +112,11 @@ class Worker:
         until = monotonic() + settings.INTERLOCK_SLICE_SECONDS
         # Whoever overslept lets its lease die: the next holder repeats what is in flight, and is counted.
         while not outcomes.overslept:
+            passage.step()
             committed = self._commit(hand, outcomes, slice_over=self.stopping or monotonic() > until)
             if committed is None:
                 return False
+            passage.begun()
             self.fault("committed")
             if not committed.effects:
                 self._hint(hand, committed)

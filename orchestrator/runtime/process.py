@@ -18,6 +18,7 @@ from orchestrator.runtime.loop import Worker
 from orchestrator.runtime.perform import Performer
 from orchestrator.runtime.sweep import Sweep
 from orchestrator.runtime.turns import Turns
+from orchestrator.runtime.way import switch_often
 
 
 @dataclass(slots=True, kw_only=True)
@@ -32,6 +33,7 @@ class Process:
     def start(self) -> None:
         """Start the threads. What the machine has for a sandbox is tried now, not in the first commit that
         asks for it."""
+        switch_often()
         Thread(target=bubblewrap.unavailable, name="sandbox", daemon=True).start()
         self.heartbeat.start()
         self.sweep.start()

@@ -1,0 +1,93 @@
+"""Who goes first when threads of one process want to compute at once (R-BUDGET-11).
+
+Threads share one interpreter. Each return from the database waits until another thread lets go of it, and a
+thread that computes lets go when asked, after an interval. A tenant that has all threads but one thereby
+slows the one run of somebody else at each of its steps. Two things hold against it: the interval is short,
+and while the only run of a tenant begins, the runs of tenants with several in hand wait before their next
+step, for a moment and no longer.
+"""
+
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from uuid import UUID
+
+# A tenth of the interpreter's own: a step returns from the database ten times and more.
+SWITCH_SECONDS = 0.0005
+# Longer than a run takes to begin, short beside a lease: whoever begins and hangs stops nobody.
+YIELD_SECONDS = 0.25
+
+
+def switch_often() -> None:
+    """Let the threads of this process take turns at the interpreter more often than usual."""
+    sys.setswitchinterval(SWITCH_SECONDS)
+
+
+class RightOfWay:
+    """The right of way among one process's runs. Thread-safe."""
+
+    def __init__(self, longest: float = YIELD_SECONDS) -> None:
+        self._longest = longest
+        self._changed = threading.Condition()
+        self._in_hand: Counter[UUID] = Counter()
+        self._beginning: Counter[UUID] = Counter()
+
+    @contextmanager
+    def run_of(self, tenant: UUID) -> Iterator["Passage"]:
+        """A run of this tenant is in hand for the length of the block, and begins with it."""
+        with self._changed:
+            self._in_hand[tenant] += 1
+            self._beginning[tenant] += 1
+        passage = Passage(self, tenant)
+        try:
+            yield passage
+        finally:
+            passage.begun()
+            with self._changed:
+                _less(self._in_hand, tenant)
+                self._changed.notify_all()
+
+    def give_way(self, tenant: UUID) -> bool:
+        """Wait while another tenant's only run begins, where this one has several; whether the way is
+        free."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._second_to_somebody(tenant), self._longest)
+
+    def has_begun(self, tenant: UUID) -> None:
+        """One of the tenant's runs has begun."""
+        with self._changed:
+            _less(self._beginning, tenant)
+            self._changed.notify_all()
+
+    def _second_to_somebody(self, tenant: UUID) -> bool:
+        if self._in_hand[tenant] < 2:
+            return False
+        return any(other != tenant and self._in_hand[other] == 1 for other in self._beginning)
+
+
+class Passage:
+    """One run's way through its slice. Used by the thread that drives it."""
+
+    def __init__(self, way: RightOfWay, tenant: UUID) -> None:
+        self._way = way
+        self._tenant = tenant
+        self._begins = True
+
+    def step(self) -> None:
+        """Before a commit: a run that has begun gives way to one that begins."""
+        if not self._begins:
+            self._way.give_way(self._tenant)
+
+    def begun(self) -> None:
+        """The first commit is made, or there will be none."""
+        if self._begins:
+            self._begins = False
+            self._way.has_begun(self._tenant)
+
+
+def _less(counted: Counter[UUID], tenant: UUID) -> None:
+    counted[tenant] -= 1
+    if not counted[tenant]:
+        del counted[tenant]

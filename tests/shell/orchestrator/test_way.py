@@ -1,0 +1,128 @@
+"""Who goes first in a process: the only run of a tenant begins before the next steps of a flood
+(R-BUDGET-11)."""
+
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from threading import Barrier, Event
+from uuid import UUID
+
+import pytest
+from django.db import connections
+
+from orchestrator.runtime.held import Heartbeat
+from orchestrator.runtime.loop import FaultPoint
+from orchestrator.runtime.process import Process
+from orchestrator.runtime.sweep import Sweep
+from orchestrator.runtime.turns import Turns
+from orchestrator.runtime.way import SWITCH_SECONDS, RightOfWay
+from tenancy.ids import fresh_id
+from tests.conftest import House
+from tests.factories.tenancy import make_people, make_tenant
+from tests.factories.world import World, fresh_worker, make_world
+from tests.proves import proves
+
+SUM = "How much is (12 + 30) * 2?"
+PATIENCE_SECONDS = 60.0
+
+
+def test_the_only_run_of_a_tenant_has_the_way_until_it_has_begun() -> None:
+    way, flood, few = RightOfWay(longest=0), fresh_id(), fresh_id()
+    with way.run_of(flood) as first, way.run_of(flood) as second:
+        first.begun()
+        second.begun()
+        assert way.give_way(flood)
+        with way.run_of(few) as alone:
+            assert not way.give_way(flood)
+            assert way.give_way(few)
+            alone.begun()
+            assert way.give_way(flood)
+
+
+def test_a_run_that_never_began_leaves_the_way_free() -> None:
+    way, flood = RightOfWay(longest=0), fresh_id()
+    with way.run_of(flood), way.run_of(flood):
+        with way.run_of(fresh_id()):
+            assert not way.give_way(flood)
+        assert way.give_way(flood)
+
+
+@pytest.mark.parametrize(("mine", "theirs"), [(1, 1), (2, 2), (1, 2), (3, 2)])
+def test_nobody_waits_for_a_tenant_with_several_in_hand_nor_with_one_alone(mine: int, theirs: int) -> None:
+    way, here, there = RightOfWay(longest=0), fresh_id(), fresh_id()
+    for tenant, runs in ((here, mine), (there, theirs)):
+        for _ in range(runs):
+            way.run_of(tenant).__enter__()
+    assert way.give_way(here)
+
+
+@pytest.fixture
+def noisy(house: House) -> World:
+    """The tenant with several runs."""
+    return make_world(house)
+
+
+@pytest.fixture
+def quiet() -> World:
+    """The tenant with one."""
+    tenant = make_tenant()
+    return make_world(House(tenant=tenant, people=make_people(tenant)))
+
+
+@proves("R-BUDGET-11", part="a run that begins goes before the steps of a flood")
+def test_the_first_commit_of_a_quiet_tenant_comes_before_the_second_ones_of_a_flood(
+    noisy: World, quiet: World
+) -> None:
+    way, said = RightOfWay(longest=PATIENCE_SECONDS), list[str]()
+    claimed, both, begun = Event(), Barrier(2), Event()
+
+    def flooding(point: str) -> None:
+        if point == "claimed":
+            both.wait(PATIENCE_SECONDS)
+        if point == "committed":
+            said.append("flood")
+            if said.count("flood") == 2:
+                begun.set()
+
+    def alone(point: str) -> None:
+        if point == "claimed":
+            claimed.set()
+            assert begun.wait(PATIENCE_SECONDS)
+        if point == "committed":
+            said.append("alone")
+
+    def drive(world: World, run: UUID, fault: FaultPoint) -> None:
+        try:
+            replace(fresh_worker(), way=way, fault=fault).advance(run)
+        finally:
+            connections.close_all()
+
+    one = quiet.submit("tool-loop", SUM)
+    flood = [noisy.submit("tool-loop", SUM) for _ in range(2)]
+    with ThreadPoolExecutor(3) as pool:
+        driven = [pool.submit(drive, quiet, one, alone)]
+        assert claimed.wait(PATIENCE_SECONDS)
+        driven += [pool.submit(drive, noisy, run, flooding) for run in flood]
+        for future in driven:
+            future.result()
+    assert said[:3] == ["flood", "flood", "alone"]
+    assert {quiet.run(one).status, *(noisy.run(run).status for run in flood)} == {"completed"}
+
+
+@pytest.fixture
+def as_ever() -> Iterator[None]:
+    """The interpreter's own interval after the test."""
+    before = sys.getswitchinterval()
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("as_ever")
+@proves("R-BUDGET-11", part="threads take turns at the interpreter often")
+def test_a_worker_process_lets_its_threads_take_turns_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    for thread in (Heartbeat, Sweep):
+        monkeypatch.setattr(thread, "start", lambda self: None)
+    worker = fresh_worker()
+    Process(worker=worker, heartbeat=Heartbeat(), sweep=Sweep(worker), turns=Turns(worker, threads=1)).start()
+    assert sys.getswitchinterval() == pytest.approx(SWITCH_SECONDS)

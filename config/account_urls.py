@@ -6,6 +6,8 @@ from __future__ import annotations
 from allauth.account import urls as account
 from django.urls import URLPattern, URLResolver, include, path
 
+from config import identities
+
 KEPT = frozenset(
     {
         "account_login", "account_logout", "account_inactive", "account_signup", "account_reauthenticate",
@@ -19,5 +21,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("2fa/", include("allauth.mfa.urls")),
     path("sessions/", include("allauth.usersessions.urls")),
     path("sso/", include("allauth.socialaccount.urls")),
-    path("", include("allauth.socialaccount.providers.openid_connect.urls")),
+    path("oidc/<str:provider_id>/login/", identities.leave, name="openid_connect_login"),
+    path("oidc/<str:provider_id>/login/callback/", identities.come_back, name="openid_connect_callback"),
 ]

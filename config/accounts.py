@@ -7,12 +7,18 @@ import hashlib
 from base64 import urlsafe_b64encode
 from typing import Any
 
+import structlog
 from allauth.account.adapter import DefaultAccountAdapter
 from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
+from allauth.socialaccount.providers.base.constants import AuthProcess
 from cryptography.fernet import Fernet, MultiFernet
 from django.conf import settings
 from django.http import HttpRequest
+
+from tenancy.models import Person
+
+LOG = structlog.get_logger(__name__)
 
 
 class Accounts(DefaultAccountAdapter):  # type: ignore[misc]
@@ -29,7 +35,28 @@ class Accounts(DefaultAccountAdapter):  # type: ignore[misc]
 
 
 class ForeignAccounts(DefaultSocialAccountAdapter):  # type: ignore[misc]
-    """Who comes from the configured provider must be known here by their verified address."""
+    """Who comes from the configured provider must be known here by their verified address.
+
+    The library would take the password of whom it recognizes by an address, for anybody might have made the
+    account; here an administrator did.
+    """
+
+    def pre_social_login(self, request: HttpRequest, sociallogin: Any) -> None:
+        """The first time, tie the provider's account to the person with that address."""
+        if sociallogin.is_existing or sociallogin.state.get("process") != AuthProcess.LOGIN:
+            return
+        verified = [one.email.lower() for one in sociallogin.email_addresses if one.verified]
+        if person := Person.objects.filter(email__in=verified).first():
+            sociallogin.connect(request, person)
+
+    def on_authentication_error(
+        self, request: HttpRequest, provider: Any, error: Any = None, exception: Any = None, **_more: Any
+    ) -> None:
+        """The page says that it failed; why is for who runs the house."""
+        LOG.warning("sign_on_refused", provider=str(provider), error=str(error), reason=str(exception))
+
+    def send_notification_mail(self, *args: Any, **kwargs: Any) -> None:
+        """None: a mail server that is away must keep nobody out."""
 
     def is_open_for_signup(self, request: HttpRequest, sociallogin: Any) -> bool:
         """Never."""

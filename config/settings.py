@@ -253,9 +253,12 @@ MFA_TOTP_ISSUER = "Interlock"
 # Browsers call http://localhost a secure place; the library asks to be told so.
 MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not ENVIRONMENT.behind_https
 SOCIALACCOUNT_ADAPTER = "config.accounts.ForeignAccounts"
-SOCIALACCOUNT_EMAIL_AUTHENTICATION = True
-SOCIALACCOUNT_EMAIL_AUTHENTICATION_AUTO_CONNECT = True
-SOCIALACCOUNT_PROVIDERS = {"openid_connect": {"APPS": [ENVIRONMENT.oidc_app] if ENVIRONMENT.oidc_app else []}}
+SOCIALACCOUNT_PROVIDERS = {
+    "openid_connect": {
+        "APPS": [ENVIRONMENT.oidc_app] if ENVIRONMENT.oidc_app else [],
+        "provider_class": "config.identities.Provider",
+    }
+}
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["tenancy.authentication.KeyAuthentication"],

@@ -42,6 +42,7 @@ STATUS: dict[str, int] = {
     # budgets
     "budget-error": 409,
     "ceiling-reached": 429,
+    "ceiling-too-near": 429,
     "rate-reached": 429,
     "dimension-unknown": 422,
     "amount-invalid": 422,
@@ -75,6 +76,7 @@ STATUS: dict[str, int] = {
     "name-taken": 409,
     "quarantined": 409,
     "own-proposal": 403,
+    "second-person-needed": 409,
     "proposal-open": 409,
     "webhook-off": 409,
     "path-refused": 422,

@@ -8,6 +8,7 @@ from budgets.actions.ceilings import (
     charge_tenant_check,
     ensure_tenant_windows,
     newest_ceilings,
+    require_room,
     set_ceilings,
 )
 from budgets.actions.correcting import book_correction, correct
@@ -36,6 +37,7 @@ __all__ = [
     "open_run_account",
     "post",
     "queue_post",
+    "require_room",
     "set_ceilings",
     "state_price",
     "tell_refused",

@@ -8,9 +8,9 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from budgets.actions.alerts import tell_standing
-from budgets.core.alerting import at_ceiling, opens_in
+from budgets.core.alerting import at_ceiling, bears_in, opens_in
 from budgets.core.ceilings import Ceilings, of_tier
-from budgets.core.errors import CeilingReached
+from budgets.core.errors import CeilingReached, CeilingTooNear
 from budgets.core.posting import COST, Cause, Draft, LineState
 from budgets.core.tranche import Windows
 from budgets.core.vector import ZERO, Vector
@@ -126,6 +126,20 @@ def charge_tenant_check(tenant_id: UUID, at: datetime, cursor: Cursor | None = N
         if at_ceiling(line, row[7]):
             wait = opens_in(line, row[7], (row[3] - at).total_seconds())
             raise CeilingReached(window=window, limit=plain(line.limit or ZERO), retry_after=wait)
+
+
+def require_room(tenant_id: UUID, wanted: Decimal, at: datetime, cursor: Cursor | None = None) -> None:
+    """Admission's closer look, at what the run begins with. Raises CeilingTooNear, with `retry_after`, when
+    the day or month leaves less than `wanted` US$ (R-BUDGET-10)."""
+    standing = _standing(tenant_id, at, cursor or raw_cursor())
+    for kind, window in (("tenant_month", "monthly"), ("tenant_day", "daily")):
+        row = standing[kind]
+        line = _line(row)
+        if line.left is not None and line.left < wanted:
+            raise CeilingTooNear(
+                window=window, limit=plain(line.limit or ZERO), left=plain(line.left), wanted=plain(wanted),
+                retry_after=bears_in(line, wanted, (row[3] - at).total_seconds()),
+            )  # fmt: skip
 
 
 def set_ceilings(tenant_id: UUID, ceilings: Ceilings, *, by: UUID | None, reason: str, at: datetime) -> None:

@@ -40,6 +40,13 @@ def at_ceiling(line: LineState, wanted: Decimal | None) -> bool:
     return wanted is not None and line.left < wanted and line.left * LAST_PART < line.limit
 
 
+def bears_in(line: LineState, wanted: Decimal, seconds_left: float) -> int:
+    """In how many seconds a line that has less left than `wanted` is worth another try: `opens_in`."""
+    spent_alone = replace(line, reserved=ZERO).left
+    seconds = max(1, ceil(seconds_left))
+    return seconds if spent_alone is None or spent_alone < wanted else min(seconds, SOON)
+
+
 def opens_in(line: LineState, wanted: Decimal | None, seconds_left: float) -> int:
     """In how many seconds a line at its ceiling is worth another try (R-BUDGET-10): when its window turns, or
     soon, where it is full only for what runs under way hold: what they do not spend comes back."""

@@ -16,6 +16,13 @@ class CeilingReached(BudgetError):
     code = "ceiling-reached"
 
 
+class CeilingTooNear(CeilingReached):
+    """The tenant's {window} cost ceiling of {limit} US$ leaves {left} US$, and this task begins with a call
+    that may take {wanted} US$; come back in {retry_after} seconds, or have an administrator raise it."""
+
+    code = "ceiling-too-near"
+
+
 class RateReached(BudgetError):
     """The limit of {limit} {of} is reached; come back in {retry_after} seconds."""
 

@@ -13,7 +13,9 @@ from django.conf import settings
 from django.db import transaction
 
 from budgets.actions import charge_tenant_check, open_run_account
+from budgets.core.errors import CeilingTooNear
 from orchestrator.actions.admission import glance, hold_rates
+from orchestrator.actions.beginning import begins_within, tell_too_near
 from orchestrator.actions.learning import expected_for
 from orchestrator.actions.pinning import Pinned, pin
 from orchestrator.actions.workspace import hand_in
@@ -80,8 +82,16 @@ def submit_task(tenant_id: UUID, submitter: Submitter, asked: Submission) -> Sub
     """Admit a task: durable when this returns, whatever becomes of the broker.
 
     Raises WorkflowUnknown, GoalInvalid, TierTooHigh, Stopped, NoModel, CeilingReached, RateReached,
-    KeyReused, PathRefused, WorkspaceRefused.
+    CeilingTooNear, KeyReused, PathRefused, WorkspaceRefused.
     """
+    try:
+        return _submitted(tenant_id, submitter, asked)
+    except CeilingTooNear as refused:
+        tell_too_near(tenant_id, refused)
+        raise
+
+
+def _submitted(tenant_id: UUID, submitter: Submitter, asked: Submission) -> Submitted:
     with tenant(tenant_id):
         at = database_now()
         if (known := _submitted_before(submitter, asked, at)) is not None:
@@ -123,6 +133,7 @@ def submit_task(tenant_id: UUID, submitter: Submitter, asked: Submission) -> Sub
             admitted_at=at,
             files=tree_of(asked.files).digest if asked.files else None,
         )
+        begins_within(graph, manifest, at)
         seq = _open_run(manifest, version, graph.entry, pinned, asked, at)
         run = manifest.run
         if asked.files:

@@ -1,4 +1,4 @@
-"""A real OpenID Connect provider on loopback: discovery, authorization, token, keys, user info. It can lie."""
+"""A real OpenID Connect provider on loopback, whole: discovery to user info. It can lie."""
 
 from __future__ import annotations
 

@@ -96,6 +96,11 @@ def ceiling_versions(most: int = 20) -> "Sequence[TenantCeiling]":
     return list(TenantCeiling.objects.order_by("-set_at", "-id")[:most])
 
 
+def ceiling_version_at(at: datetime) -> "TenantCeiling | None":
+    """The version of the ceilings that was in force at `at`; None where the tenant's tier gave them."""
+    return TenantCeiling.objects.filter(set_at__lte=at).order_by("-set_at", "-id").first()
+
+
 def rate_versions(most: int = 20) -> "Sequence[RateLimit]":
     """Who set which rate limits, newest first."""
     return list(RateLimit.objects.order_by("-set_at", "-id")[:most])

@@ -16,11 +16,12 @@ from traces.core.canonical import plain
 WINDOWS: Final = {
     "tenant_day": "the tenant's ceiling for a day", "tenant_month": "the tenant's ceiling for a month",
 }  # fmt: skip
+ANY_WINDOW: Final = "the tenant's ceiling"
 
 
 class Trip(Value):
     """One breaker's event. `account`: who refused the reservation, where one was: the `run`'s own line, the
-    `estimate` of what it still needs, or a line of the tenant's."""
+    `estimate` of what it still needs, or a line of the tenant's, whose `ceiling` that is."""
 
     breaker: str
     reason: str
@@ -28,6 +29,7 @@ class Trip(Value):
     limit: Decimal | None = None
     actual: Decimal | None = None
     account: str = "run"
+    ceiling: Decimal | None = None
 
 
 class Words(NamedTuple):
@@ -41,12 +43,14 @@ class Words(NamedTuple):
 
 
 class Setters(Value):
-    """Who set the limits of a run, in words. `dimensions`: of each limited dimension."""
+    """Who set the limits of a run, in words. `dimensions`: of each limited dimension; `windows`: of each of
+    the tenant's ceilings that stopped it."""
 
     boundary: str
     dimensions: Mapping[str, str]
     tools: Mapping[str, str]
     profiles: Mapping[str, str]
+    windows: Mapping[str, str] = {}
     house: str = "the settings of this house"
     safety: str = "the safety rules of this house"
 
@@ -113,6 +117,11 @@ _FORESEEN: Final = Words(
     "Budget gate", "what is left to do needs {actual} of {reason} at least, and {limit} was left",
     "The next step was not started: the run could not have finished.", _GIVE_MORE,
 )  # fmt: skip
+CEILING_BACK: Final = "It opens when its window turns, or when an administrator raises it."
+_CEILING: Final = Words(
+    "Budget gate", "{window} is {ceiling}: the next step needed {actual} of {reason}, and {limit} was left",
+    "That step was not started.", CEILING_BACK,
+)  # fmt: skip
 _OVERRUN: Final = Words(
     "Circuit", "{subject} reported {actual} of a dimension of which {limit} was reserved",
     "Nothing more is asked of it in this run.", "Have an administrator look at the model's profile.",
@@ -137,7 +146,8 @@ def told_of(trip: Trip, setters: Setters) -> Told:
     words = _words(trip)
     figures = {
         "limit": _figure(trip, trip.limit), "actual": _figure(trip, trip.actual),
-        "reason": _readable(trip.reason), "subject": _subject(trip),
+        "reason": _readable(trip.reason), "subject": _subject(trip), "ceiling": _figure(trip, trip.ceiling),
+        "window": WINDOWS.get(trip.account, ANY_WINDOW),
     }  # fmt: skip
     return Told(
         title=words.title, what=words.what.format(**figures), refused=words.refused.format(**figures),
@@ -145,10 +155,15 @@ def told_of(trip: Trip, setters: Setters) -> Told:
     )  # fmt: skip
 
 
+def in_one(told: Told) -> str:
+    """The whole of it as a sentence or two: the limit and its amount, what was refused, who set it."""
+    return f"{told.what[:1].upper()}{told.what[1:]}. {told.refused} It was set by {told.set_by}."
+
+
 def set_by(trip: Trip, setters: Setters) -> str:
     """Whose limit it was."""
     if trip.account.startswith("tenant"):
-        return WINDOWS.get(trip.account, "the tenant's ceiling")
+        return setters.windows.get(trip.account) or WINDOWS.get(trip.account, ANY_WINDOW)
     if trip.breaker in _BY_BOUNDARY or trip.reason == "repeated_denials":
         return setters.boundary
     fixed = {
@@ -213,6 +228,8 @@ def _words(trip: Trip) -> Words:
         return _OVERRUN
     if trip.breaker == "budget_gate" and trip.account == "estimate":
         return _FORESEEN
+    if trip.breaker == "budget_gate" and trip.ceiling is not None:
+        return _CEILING
     return WORDS.get(trip.breaker, _UNKNOWN)
 
 

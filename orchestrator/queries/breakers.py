@@ -12,8 +12,9 @@ from uuid import UUID
 import orjson
 
 from budgets.actions.ceilings import ceilings_at
+from budgets.queries.tenant import ceiling_version_at
 from orchestrator.core.admission import limits_for
-from orchestrator.core.breakers import Setters, Told, Trip, origins, told_of
+from orchestrator.core.breakers import CEILING_BACK, Setters, Told, Trip, in_one, origins, told_of
 from orchestrator.core.goal import Mode
 from orchestrator.core.graph import CompiledGraph
 from orchestrator.core.manifest import Manifest
@@ -21,12 +22,15 @@ from orchestrator.models import ManifestRow, Run
 from orchestrator.queries.listing import names_of
 from orchestrator.runtime.recall import graph_of, manifest_of, pins_of
 from tenancy.context import raw_cursor
+from tenancy.models import Tenant
 from traces.models import Event
 
 KINDS: Final = ("breaker_tripped", "reservation_refused", "budget_extended")
 MOST: Final = 400
 SHOWN: Final = 12
 TASK: Final = "task"
+TENANTS: Final = "tenant"
+RUNS_OWN: Final[Mapping[str, Any]] = {"account": "run", "limit": None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,14 +50,14 @@ def breakers_of(run: Run) -> tuple[Tripped, ...]:
     events = [(row.seq, row.at, row.kind, orjson.loads(bytes(row.body))) for row in reversed(rows)]
     if not any(kind == "breaker_tripped" for _, _, kind, _ in events):
         return ()
-    setters, account = _setters(run, events), "run"
+    setters, refusal = _setters(run, events), RUNS_OWN
     found: dict[tuple[str, str, str], Tripped] = {}
     for seq, at, kind, body in events:
         if kind == "reservation_refused":
-            account = body["account"]
+            refusal = body
         if kind != "breaker_tripped":
             continue
-        trip = _trip(body, account if body["breaker"] == "budget_gate" else "run")
+        trip = _trip(body, refusal if body["breaker"] == "budget_gate" else RUNS_OWN)
         key = (trip.breaker, trip.reason, trip.subject)
         before = found.pop(key, None)
         found[key] = Tripped(
@@ -63,12 +67,24 @@ def breakers_of(run: Run) -> tuple[Tripped, ...]:
     return tuple(reversed(found.values()))[:SHOWN]
 
 
-def _trip(body: Mapping[str, Any], account: str) -> Trip:
+def stopped_by_ceiling(run: Run) -> str:
+    """Why the run has no money left, where that was a ceiling of its tenant's: which, how much, who set it
+    and what was refused. Empty where it was not (R-BUDGET-10)."""
+    told = next((one.told for one in breakers_of(run) if one.breaker == "budget_gate"), None)
+    return "" if told is None or told.back != CEILING_BACK else in_one(told)
+
+
+def _trip(body: Mapping[str, Any], refusal: Mapping[str, Any]) -> Trip:
+    account = refusal["account"]
     return Trip(
         breaker=body["breaker"], reason=body["reason"], subject=body["subject"], account=account,
-        limit=None if body["limit"] is None else Decimal(body["limit"]),
-        actual=None if body["actual"] is None else Decimal(body["actual"]),
+        limit=_amount(body["limit"]), actual=_amount(body["actual"]),
+        ceiling=_amount(refusal["limit"]) if account.startswith(TENANTS) else None,
     )  # fmt: skip
+
+
+def _amount(said: str | None) -> Decimal | None:
+    return None if said is None else Decimal(said)
 
 
 def _setters(run: Run, events: Iterable[tuple[int, datetime, str, Mapping[str, Any]]]) -> Setters:
@@ -76,10 +92,23 @@ def _setters(run: Run, events: Iterable[tuple[int, datetime, str, Mapping[str, A
     admitted = _admitted(run.tenant_id, run.id)
     task = f"the task, as {names_of([run.submitted_by]).get(run.submitted_by, 'its submitter')} submitted it"
     dimensions = {name: task if word == TASK else word for name, word in admitted.dimensions.items()}
-    for _, _, kind, said in events:
+    windows = {}
+    for _, at, kind, said in events:
         if kind == "budget_extended":
             dimensions |= dict.fromkeys(said["amounts"], "people who gave more during the run")
-    return admitted.evolve(dimensions=dimensions)
+        if kind == "reservation_refused" and said["account"].startswith(TENANTS):
+            windows[said["account"]] = _who_set_ceilings(run.tenant_id, at)
+    return admitted.evolve(dimensions=dimensions, windows=windows)
+
+
+def _who_set_ceilings(tenant_id: UUID, at: datetime) -> str:
+    """Who set the tenant's ceilings that held at `at`."""
+    found = ceiling_version_at(at)
+    if found is None:
+        tier = Tenant.objects.values_list("tier", flat=True).get(id=tenant_id)
+        return f"the tenant's tier, {tier}, for nobody has set a ceiling"
+    who = names_of([found.set_by]).get(found.set_by) if found.set_by is not None else None
+    return f"{who or 'whoever runs this house'} on {found.set_at:%Y-%m-%d}"
 
 
 @lru_cache(maxsize=512)

@@ -17,6 +17,7 @@ from orchestrator.core.state import State
 from orchestrator.core.terminal import Status, TerminalCode
 from orchestrator.core.timeline import Mood, Row, fold
 from orchestrator.models import ManifestRow, Run
+from orchestrator.queries.breakers import stopped_by_ceiling
 from orchestrator.queries.listing import Meter
 from orchestrator.queries.timeline import FOLDED, all_told
 from orchestrator.runtime.recall import pins_of
@@ -68,7 +69,7 @@ def standing_of(run: Run, state: State) -> Standing:
             status=status,
             position=run.position,
             code=TerminalCode(run.terminal_code) if run.terminal_code else None,
-            reason=run.reason or state.reason or _paused_for(run, status),
+            reason=_reason(run, state, status),
             since=_since(run, status),
             awaited=_awaited(run.id) if state.gates else None,
             deadline=_deadline(run.id) if run.finished_at is None else None,
@@ -76,6 +77,13 @@ def standing_of(run: Run, state: State) -> Standing:
             halting=state.halting.interrupt.value if state.halting is not None else "",
         )
     )
+
+
+def _reason(run: Run, state: State, status: Status) -> str:
+    said = run.reason or state.reason or _paused_for(run, status)
+    if run.finished_at is not None and said == Dimension.COST_USD.value:
+        return stopped_by_ceiling(run) or said
+    return said
 
 
 def _since(run: Run, status: Status) -> datetime | None:

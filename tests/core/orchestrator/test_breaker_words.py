@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from orchestrator.core.boundary import Boundary
-from orchestrator.core.breakers import WORDS, Setters, Trip, origins, told_of
+from orchestrator.core.breakers import WORDS, Setters, Trip, in_one, origins, told_of
 from tests.proves import proves
 
 SETTERS = Setters(
@@ -59,6 +59,18 @@ def test_the_limit_has_an_owner(tripped: Trip, setter: str) -> None:
 def test_a_gate_says_what_was_needed_and_what_was_left() -> None:
     told = told_of(trip("budget_gate", "cost_usd", limit="0.0100", actual="0.25"), SETTERS)
     assert told.what == "the next step needed $0.25 of cost, and $0.01 was left"
+
+
+@proves("R-BUDGET-10", part="the sentence names ceiling, window, setter and what was refused")
+def test_a_tenants_ceiling_is_named_with_its_amount_its_setter_and_what_was_refused() -> None:
+    tripped = trip("budget_gate", "cost_usd", limit="0.01", actual="0.25").evolve(
+        account="tenant_day", ceiling=Decimal("0.50")
+    )
+    setters = SETTERS.evolve(windows={"tenant_day": "Ada on 2026-11-21"})
+    assert in_one(told_of(tripped, setters)) == (
+        "The tenant's ceiling for a day is $0.5: the next step needed $0.25 of cost, and $0.01 was left. "
+        "That step was not started. It was set by Ada on 2026-11-21."
+    )
 
 
 def test_a_gate_that_foresaw_the_end_says_so_and_whose_limit_it_was() -> None:

@@ -9,7 +9,10 @@ import pytest
 
 from budgets.actions import change_ceilings
 from budgets.core.ceilings import Ceilings
+from budgets.models import TenantCeiling
 from orchestrator.queries.breakers import Tripped, breakers_of
+from orchestrator.queries.runs import state_now
+from orchestrator.queries.standing import standing_of
 from tenancy.context import tenant
 from tests.conftest import House
 from tests.doubles.company import Company
@@ -68,6 +71,28 @@ def test_a_ceiling_changed_since_is_not_taken_for_the_one_that_stopped_the_run(w
     (first,), (second,) = lines(world, stopped), lines(world, own)
     assert first.told.set_by == "the tenant's ceiling for one run"
     assert second.told.set_by.startswith("the task, as ")
+
+
+@proves("R-BUDGET-10", part="a stopped run names ceiling, setter and what was refused")
+def test_a_run_that_a_days_ceiling_stopped_says_which_how_much_who_set_it_and_what_was_refused(
+    world: World,
+) -> None:
+    run = world.submit("tool-loop", SUM)
+    day = Ceilings(daily_usd=Decimal("0.0005"))
+    admin = world.people.admin
+    change_ceilings(world.id, day, by=admin.id, reason="a test")
+    assert world.drive(run).terminal_code == "BUDGET_EXHAUSTED"
+    found = world.run(run)
+    with tenant(world.id):
+        because = standing_of(found, state_now(run)).because
+        (set_at,) = TenantCeiling.objects.values_list("set_at", flat=True)
+    (line,) = lines(world, run)
+    wanted = world.said(run, "reservation_refused")[0]["wanted"]
+    assert because == (
+        f"The tenant's ceiling for a day is $0.0005: the next step needed ${wanted} of cost, and $0.0005 was "
+        f"left. That step was not started. It was set by {admin.principal.label} on {set_at:%Y-%m-%d}."
+    )
+    assert line.told.back == "It opens when its window turns, or when an administrator raises it."
 
 
 def test_a_run_without_any_has_no_line(world: World) -> None:

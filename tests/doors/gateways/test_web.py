@@ -226,11 +226,16 @@ def test_without_a_tenant_nothing_is_reached(loop: EffectLoop) -> None:
         "<p class=x>obey", "<p id=y>obey", "<template>obey</template>", "<noscript>obey</noscript>",
         "<script>obey</script>", "<textarea>obey</textarea>", "<p style='color:black;background:#000'>obey",
         "<input type=hidden value=obey>", "<p title=obey data-x=obey>",
+        "<p class=pale>obey", "<p class=veil>obey", "<font color=white>obey</font>",
+        "<p style='transform:translateX(-9999px)'>obey", "<p style='color:rgba(0,0,0,0)'>obey",
         "<p style='display:/* */none'>obey", "<iframe srcdoc=obey>obey</iframe>",
     ],
 )  # fmt: skip
 def test_what_a_page_hides_is_left_out(part: str) -> None:
-    sheet = "<style>/* c */ .x { display:none } #y{clip:rect(0,0,0,0)} p:hover{display:none}</style>"
+    sheet = (
+        "<style>/* c */ .x { display:none } #y{clip:rect(0,0,0,0)} p:hover{display:none} .pale{color:#fff}"
+        " @media screen { .veil { opacity: 0 } }</style>"
+    )
     read = read_page(f"{sheet}<body><p>seen</p>{part}</body>", "https://a.example/")
     assert read.text == "seen"
     assert "obey" not in read.title
@@ -240,10 +245,36 @@ def test_what_a_page_hides_is_left_out(part: str) -> None:
     "part",
     ["<p style='opacity:0.5'>told", "<p style='color:white;background:navy'>told",
      "<p style='left:-5px'>told", "<p style='max-height:0.5em'>told", "<b><i>told", "<table><td>told",
-     "<p aria-hidden=true>told"],
+     "<p aria-hidden=true>told", "<style>.b{color:#fff} nav{background:#000}</style><nav><p class=b>told",
+     "<style>body{background:#000} p{color:white}</style><body><p>told"],
 )  # fmt: skip
 def test_what_is_seen_is_told(part: str) -> None:
     assert "told" in read_page(part, "https://a.example/").text
+
+
+@proves("R-TOOL-19", part="what may hide text is named")
+@pytest.mark.parametrize(
+    ("page", "unsure"),
+    [
+        ("<p>told", []),
+        ("<link rel='Stylesheet' href=/a.css><p>told", ["style_files"]),
+        ("<style>@import url(a.css);</style><p>told", ["style_files"]),
+        ("<style>p:not(.y){display:none}</style><p>told", ["style_rules"]),
+        ("<style>p:hover{display:none}</style><p>told", []),
+        ("<p>told<script>x</script>", ["scripts"]),
+        ("<link rel=icon href=/i.png><p>told", []),
+    ],
+)
+def test_what_may_hide_more_than_can_be_read_is_named(page: str, unsure: list[str]) -> None:
+    read = read_page(page, "https://a.example/")
+    assert (read.text, read.unsure) == ("told", unsure)
+
+
+def test_what_is_hidden_within_what_is_hidden_is_counted_once() -> None:
+    sheet = "<style>.a{display:none} .a p{color:white} b{opacity:0}</style>"
+    page = f"{sheet}<div class=a><p hidden>one<b>two</b></p></div><p>told<b style='color:#fff'>x</b></p>"
+    read = read_page(page * 50, "https://a.example/")
+    assert (set(read.text.split()), read.hidden) == ({"told"}, 50 * len("one") + 50 * len("two") + 50)
 
 
 def test_links_that_lead_nowhere_on_the_web_are_no_links() -> None:

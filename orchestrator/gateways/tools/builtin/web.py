@@ -11,7 +11,7 @@ from pydantic import Field
 from orchestrator.core.plain_text import shown
 from orchestrator.core.tool import Egress, Verifier
 from orchestrator.gateways.tools.http import ToolContext
-from orchestrator.gateways.tools.pages import Link, read_page
+from orchestrator.gateways.tools.pages import Link, Unsure, read_page
 from orchestrator.gateways.tools.registry import Told, reading
 from orchestrator.gateways.tools.web import read_web
 
@@ -54,7 +54,8 @@ class Fetched(Told):
 
 class WebPage(Told):
     """A page as a reader sees it; `links` are numbered as in the text. `hidden` counts the characters that
-    the page keeps from its readers and that were left out."""
+    the page keeps from its readers and that were left out; `unsure` names what may hide more of the text and
+    could not be read: style sheets in other files, rules of a kind that is not understood, scripts."""
 
     url: str
     found_at: str
@@ -66,6 +67,7 @@ class WebPage(Told):
     parts: int
     links: list[Link]
     hidden: int
+    unsure: list[Unsure]
     cut: bool
 
 
@@ -85,13 +87,15 @@ async def fetch(context: ToolContext, url: Address, part: Part = 1) -> Fetched:
     **DECLARED,
 )  # fmt: skip
 async def page(context: ToolContext, url: Address, part: Part = 1) -> WebPage:
-    """Read a web page as text, with its links. What the page hides from its readers is left out."""
+    """Read a web page as text, with its links. What the page hides from its readers is left out; `unsure`
+    says what might hide more, so that the text may hold what nobody sees."""
     found = await read_web(context, url)
     read = await asyncio.to_thread(read_page, found.text(), found.url)
     text, parts = parted(read.text, part)
     return WebPage(
         url=url, found_at=found.url, title=read.title, language=read.language, sha256=found.sha256,
-        text=text, part=part, parts=parts, links=read.links, hidden=read.hidden, cut=found.cut or read.cut,
+        text=text, part=part, parts=parts, links=read.links, hidden=read.hidden, unsure=read.unsure,
+        cut=found.cut or read.cut,
     )  # fmt: skip
 
 

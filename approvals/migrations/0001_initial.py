@@ -3,9 +3,10 @@
 import django.db.models.deletion
 import tenancy.ids
 from django.db import migrations, models
+from tenancy.migrating import MadeTogether
 
 
-class Migration(migrations.Migration):
+class Migration(MadeTogether):
     initial = True
 
     dependencies = [

@@ -6,9 +6,10 @@ from django.db import migrations, models
 
 import budgets.models
 import tenancy.ids
+from tenancy.migrating import MadeTogether
 
 
-class Migration(migrations.Migration):
+class Migration(MadeTogether):
     initial = True
 
     dependencies = [

@@ -5,6 +5,7 @@ import django.db.models.deletion
 import tenancy.ids
 from tenancy.sql import append_only, crossing, definer, grant, row_security, same_tenant_key
 from django.db import migrations, models
+from tenancy.migrating import MadeTogether
 
 
 TABLES = ("alert", "alertmail", "ratelimit", "runfigures", "dayspend")
@@ -22,7 +23,7 @@ SELECT DISTINCT tenant_id FROM budgets_alertmail
 """
 
 
-class Migration(migrations.Migration):
+class Migration(MadeTogether):
     dependencies = [
         ("budgets", "0002_guards"),
         ("tenancy", "0002_guards"),

@@ -5,6 +5,7 @@ from django.db import migrations, models
 
 import tenancy.ids
 from tenancy.sql import append_only, grant, row_security, same_tenant_key
+from tenancy.migrating import MadeTogether
 
 TABLES = ("toolserver", "tooldefinition", "servertool", "privateplaces")
 STAYS = """
@@ -20,7 +21,7 @@ CREATE TRIGGER server_stays BEFORE UPDATE ON orchestrator_toolserver FOR EACH RO
 UNDO = "DROP TRIGGER server_stays ON orchestrator_toolserver; DROP FUNCTION orchestrator_server_stays();"
 
 
-class Migration(migrations.Migration):
+class Migration(MadeTogether):
     dependencies = [
         ("orchestrator", "0008_list_indexes"),
         ("tenancy", "0003_secret"),

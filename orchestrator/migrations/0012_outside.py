@@ -5,12 +5,13 @@ import django.db.models.deletion
 import tenancy.ids
 from tenancy.sql import append_only, grant, row_security, same_tenant_key
 from django.db import migrations, models
+from tenancy.migrating import MadeTogether
 
 
 TABLES = ("outside", "maildraft", "corpusdocument", "corpuspassage")
 
 
-class Migration(migrations.Migration):
+class Migration(MadeTogether):
     dependencies = [
         ("orchestrator", "0011_circuits_told"),
         ("tenancy", "0004_webhooks"),

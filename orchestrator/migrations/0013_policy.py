@@ -6,6 +6,7 @@ from django.db.models import F, Q
 
 import tenancy.ids
 from tenancy.sql import append_only, grant, row_security
+from tenancy.migrating import MadeTogether
 
 STAYS = """
 CREATE FUNCTION orchestrator_proposal_stays() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog AS $$
@@ -35,7 +36,7 @@ def _id() -> tuple[str, models.Field]:
     return ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False))
 
 
-class Migration(migrations.Migration):
+class Migration(MadeTogether):
     dependencies = [("orchestrator", "0012_outside")]
 
     operations = [

@@ -4,6 +4,7 @@ import django.db.models.deletion
 import tenancy.ids
 from django.db import migrations, models
 from tenancy.sql import append_only, grant, row_security, same_tenant_key
+from tenancy.migrating import MadeTogether
 
 TABLES = ("filecontent", "workspacerevision")
 # What a digest names is what stands there, whoever wrote it.
@@ -17,7 +18,7 @@ ALTER TABLE orchestrator_filecontent DROP CONSTRAINT filecontent_true, DROP CONS
 """
 
 
-class Migration(migrations.Migration):
+class Migration(MadeTogether):
     dependencies = [
         ("orchestrator", "0013_policy"),
         ("tenancy", "0004_webhooks"),

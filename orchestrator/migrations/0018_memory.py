@@ -6,11 +6,12 @@ import django.db.models.deletion
 import tenancy.ids
 from django.db import migrations, models
 from tenancy.sql import append_only, grant, row_security, same_tenant_key
+from tenancy.migrating import MadeTogether
 
 TABLES = ("memoryproposal", "memoryverdict")
 
 
-class Migration(migrations.Migration):
+class Migration(MadeTogether):
     dependencies = [
         ("orchestrator", "0017_conflict_claims"),
         ("tenancy", "0004_webhooks"),

@@ -4,11 +4,12 @@ import django.db.models.deletion
 import tenancy.ids
 from django.db import migrations, models
 from tenancy.sql import append_only, grant, row_security, same_tenant_key
+from tenancy.migrating import MadeTogether
 
 TABLES = ("reviewitem", "reviewword")
 
 
-class Migration(migrations.Migration):
+class Migration(MadeTogether):
     dependencies = [
         ("orchestrator", "0019_savedview"),
         ("tenancy", "0005_secret_life"),

@@ -5,6 +5,7 @@ import django.db.models.deletion
 import tenancy.ids
 from tenancy.sql import append_only, crossing, definer, grant, row_security, same_tenant_key
 from django.db import migrations, models
+from tenancy.migrating import MadeTogether
 
 
 TABLES = {
@@ -32,7 +33,7 @@ SELECT tenant_id FROM (
 """
 
 
-class Migration(migrations.Migration):
+class Migration(MadeTogether):
     dependencies = [
         ("tenancy", "0003_secret"),
     ]

@@ -2,6 +2,7 @@
 
 import django.db.models.deletion
 from django.db import migrations, models
+from tenancy.migrating import MadeTogether
 
 TENANT = models.ForeignKey(
     db_constraint=False,
@@ -19,7 +20,7 @@ def key(*columns: str) -> models.CompositePrimaryKey:
     )
 
 
-class Migration(migrations.Migration):
+class Migration(MadeTogether):
     """Five tables, each keyed by tenant, run and place."""
 
     initial = True

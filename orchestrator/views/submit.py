@@ -19,15 +19,23 @@ from pydantic import ValidationError
 
 from orchestrator import library
 from orchestrator.actions.submit import Submission, Submitter, submit_task
-from orchestrator.core.errors import GoalInvalid, RunNotFound, WorkflowUnknown
+from orchestrator.core.errors import (
+    GoalInvalid,
+    PathRefused,
+    RunNotFound,
+    WorkflowUnknown,
+    WorkspaceRefused,
+)
 from orchestrator.core.goal import Goal
 from orchestrator.core.task_scope import scope_of
+from orchestrator.core.workspace import tree_of
 from orchestrator.models import Run
 from orchestrator.queries.offers import Limit, Offer, offer_of, offers, spec_of
 from orchestrator.queries.policies import granted_by, policy_now
 from orchestrator.queries.runs import goal_of, run_of
 from orchestrator.queries.starters import offered
 from orchestrator.views.scopes import Reach, reach_of
+from orchestrator.views.uploads import files_in, takes_files
 from tenancy.context import tenant
 from tenancy.core.errors import InterlockError, NotFound
 from tenancy.core.roles import Scope
@@ -42,6 +50,7 @@ from traces.core.canonical import plain
 LONGEST: Final = 20_000
 PATIENCE: Final = 50
 A_MOMENT: Final = 0.1
+NO_FILES: Final[Mapping[str, bytes]] = {}
 Faults = Mapping[str, tuple[str, ...]]
 
 
@@ -66,6 +75,8 @@ class Sheet:
     deadline_text: str = ""
     limits: tuple[LimitField, ...] = ()
     budget: dict[str, Decimal] = field(default_factory=dict)
+    folder: str = ""
+    sent: int = 0
     faults: dict[str, str] = field(default_factory=dict)
     input_faults: Faults = field(default_factory=dict)
 
@@ -134,15 +145,34 @@ def submit(request: PageRequest, workflow: str) -> HttpResponse:
         return redirect("run", _once(request, workflow, goal, {}))
     sheet = _read(offer, request.POST)
     sheet.base = goal if copied is not None else None
+    files = _files(request, offer, sheet)
     if "preview" in request.POST or not sheet.sound:
         return _form(request, offer, sheet, status=200 if sheet.sound else 422, copied=copied)
     try:
-        return redirect("run", _once(request, workflow, sheet.goal(), sheet.budget))
+        return redirect("run", _once(request, workflow, sheet.goal(), sheet.budget, files))
     except GoalInvalid as error:
         sheet.faults[_field_of(error)] = str(error.data.get("detail", error))
         return _form(request, offer, sheet, status=422, copied=copied)
     except InterlockError as error:
         return _form(request, offer, sheet, status=409, refused=error, copied=copied)
+
+
+def _files(request: PageRequest, offer: Offer, sheet: Sheet) -> dict[str, bytes]:
+    """The files that were sent along, for a workflow that works on files; what is wrong with them stands in
+    the sheet."""
+    sent = request.FILES.getlist("files")
+    sheet.folder = request.POST.get("folder", "").strip()[:200]
+    sheet.sent = len(sent)
+    if not sent:
+        return {}
+    if not takes_files(offer.spec):
+        sheet.faults["files"] = "This workflow works on no files."
+        return {}
+    try:
+        return files_in(sent, sheet.folder)
+    except (PathRefused, WorkspaceRefused) as refused:
+        sheet.faults["files"] = str(refused)
+        return {}
 
 
 def _copied(workflow: str, given: str) -> Run:
@@ -159,14 +189,24 @@ def _ready_goal(workflow: str, slug: str) -> Goal | None:
     return next((one.goal for one in offered(named)), None)
 
 
-def _once(request: PageRequest, workflow: str, goal: Goal, budget: Mapping[str, Decimal]) -> UUID:
+def _once(
+    request: PageRequest,
+    workflow: str,
+    goal: Goal,
+    budget: Mapping[str, Decimal],
+    files: Mapping[str, bytes] = NO_FILES,
+) -> UUID:
     """Submit as the API does, once a key; who clicks twice is sent to the one run. Raises as submit_task
     does."""
     who = request.member
     key = str(uuid_or_none(request.POST.get("key", "")) or fresh_key())
     submitter = Submitter(principal=who.principal, owner=who.owner, scopes=tuple(map(str, who.scopes)))
-    asked = Submission(workflow=workflow, goal=goal, budget=budget, idempotency_key=f"page-{key}")
+    asked = Submission(
+        workflow=workflow, goal=goal, budget=budget, idempotency_key=f"page-{key}", files=files
+    )
     body = {name: request.POST.getlist(name) for name in request.POST if name != "csrfmiddlewaretoken"}
+    if files:
+        body["files"] = [tree_of(files).digest]
 
     def act() -> Answer:
         return Answer(202, {"run": str(submit_task(who.tenant.id, submitter, asked).run)})
@@ -294,6 +334,7 @@ def _form(
         "key": request.POST.get("key") or fresh_key(),
         "curl": _curl(request, offer, sheet),
         "reach": _reach(request, offer, sheet),
+        "takes_files": takes_files(offer.spec),
         "starters": [one for one in library.starters() if one.workflow == offer.version.slug],
     }  # fmt: skip
     return render(request, "orchestrator/submit.html", context, status=status)

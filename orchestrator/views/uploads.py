@@ -1,0 +1,86 @@
+"""Files that a form brings, as the files of a run: named parts, or what a zip archive holds (R-TOOL-19)."""
+
+import zipfile
+from collections.abc import Iterable
+from io import BytesIO
+from typing import Final
+
+from django.core.files.uploadedfile import UploadedFile
+
+from orchestrator.core.errors import WorkspaceRefused
+from orchestrator.core.graph import GraphSpec
+from orchestrator.core.naming import named_by
+from orchestrator.core.workspace import LARGEST_FILE, LARGEST_TREE, MOST_FILES, tree_of
+from orchestrator.gateways.tools.registry import shipped_tools
+
+CATEGORIES: Final = ("files", "sandbox")
+CHUNK: Final = 64 * 1024
+
+
+def takes_files(spec: GraphSpec) -> bool:
+    """Whether a workflow names a tool that works on the files of its run."""
+    return any(
+        named_by(spec.tools, name)
+        for name, tool in shipped_tools().items()
+        if tool.spec.category in CATEGORIES and tool.spec.capability != "script"
+    )
+
+
+def files_in(sent: Iterable[UploadedFile], folder: str) -> dict[str, bytes]:
+    """The files by their path: each by its name in `folder`, an archive by the paths that it holds there.
+    Raises PathRefused, WorkspaceRefused; nothing larger than the bounds is read."""
+    found: dict[str, bytes] = {}
+    before = f"{folder.strip().strip('/')}/" if folder.strip().strip("/") else ""
+    for one in sent:
+        name = str(one.name or "")
+        held = _unpacked(one) if name.lower().endswith(".zip") else ((name, _read(one)),)
+        for path, content in held:
+            _put(found, before + path, content)
+    # Judged here, so that the form can say what is wrong with it.
+    tree_of(found)
+    return found
+
+
+def _put(found: dict[str, bytes], path: str, content: bytes) -> None:
+    if path in found:
+        raise WorkspaceRefused(detail=f"{path} is given twice")
+    found[path] = content
+    if len(found) > MOST_FILES:
+        raise WorkspaceRefused(detail=f"it would hold more than {MOST_FILES} files")
+    if sum(map(len, found.values())) > LARGEST_TREE:
+        raise WorkspaceRefused(detail=f"it would hold more than {LARGEST_TREE} bytes")
+
+
+def _read(one: UploadedFile) -> bytes:
+    if one.size is None or one.size > LARGEST_FILE:
+        raise WorkspaceRefused(detail=f"{one.name} is larger than {LARGEST_FILE} bytes")
+    content: bytes = one.read()
+    return content
+
+
+def _unpacked(one: UploadedFile) -> Iterable[tuple[str, bytes]]:
+    """What an archive holds, as far as it is read: what it says of sizes is not believed."""
+    if one.size is None or one.size > LARGEST_TREE:
+        raise WorkspaceRefused(detail=f"{one.name} is larger than {LARGEST_TREE} bytes")
+    try:
+        with zipfile.ZipFile(BytesIO(one.read())) as archive:
+            for held in archive.infolist():
+                if not held.is_dir():
+                    yield held.filename, _member(archive, held)
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError, ValueError):
+        # Broken, encrypted, or packed in a way that is not read.
+        raise WorkspaceRefused(detail=f"{one.name} is no archive that can be read") from None
+
+
+def _member(archive: zipfile.ZipFile, held: zipfile.ZipInfo) -> bytes:
+    """One file of an archive. What is no plain file, such as a link, is none."""
+    kind = (held.external_attr >> 16) & 0o170000
+    if kind not in (0, 0o100000):
+        raise WorkspaceRefused(detail=f"{held.filename} is no plain file")
+    content = bytearray()
+    with archive.open(held) as opened:
+        while part := opened.read(CHUNK):
+            content += part
+            if len(content) > LARGEST_FILE:
+                raise WorkspaceRefused(detail=f"{held.filename} is larger than {LARGEST_FILE} bytes")
+    return bytes(content)

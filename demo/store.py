@@ -113,7 +113,7 @@ class Store:
             raise
         self._db.execute("commit")
 
-    def rows(self, query: str, *values: str | int) -> list[dict[str, Any]]:
+    def rows(self, query: str, *values: str | int | None) -> list[dict[str, Any]]:
         """The rows a query finds, each a dictionary."""
         return [dict(row) for row in self._db.execute(query, values)]
 

@@ -43,7 +43,7 @@ class Reviewed:
         return tuple(Evidence.model_validate(one) for one in self.row.evidence)
 
 
-def items(state: str = "", queue: str = "") -> QuerySet[ReviewItem]:
+def items(state: str = "", queue: str = "") -> QuerySet[Any]:
     """Items with their newest word, newest first; only those that stand so, or in that queue, where named."""
     said = ReviewWord.objects.filter(item=OuterRef("pk")).order_by("-number")
     found = ReviewItem.objects.annotate(
@@ -60,7 +60,7 @@ def items(state: str = "", queue: str = "") -> QuerySet[ReviewItem]:
     return found.order_by("-id")
 
 
-def unanswered() -> QuerySet[ReviewItem]:
+def unanswered() -> QuerySet[Any]:
     """Items that nobody has answered, taken or not."""
     return items().filter(Q(kind=None) | ~Q(kind="answered"))
 

@@ -173,7 +173,7 @@ def _outermost(nodes: list[LexborNode], body: LexborNode) -> list[LexborNode]:
     within: dict[int, bool] = {}
     for node in wanted.values():
         way: list[int] = []
-        above = node.parent
+        above: LexborNode | None = node.parent
         while above is not None and above.mem_id not in wanted and above.mem_id not in within:
             way.append(above.mem_id)
             above = above.parent
@@ -198,7 +198,8 @@ class _Grounds:
 
     def _of(self, node: LexborNode) -> str:
         way: list[int] = []
-        found, above = "", node
+        found = ""
+        above: LexborNode | None = node
         while above is not None and not found:
             found = self._behind.get(above.mem_id) or self._own.get(above.mem_id, "")
             way.append(above.mem_id)

@@ -179,7 +179,7 @@ class TenantCircuits:
         return str(row[0]) if row is not None else ""
 
     def _owner(self, kind: str) -> UUID | None:
-        return self.tenant_id if kind == "tool" else None
+        return None if kind == "model" else self.tenant_id
 
     def _id(self, kind: str, subject: str) -> UUID:
         return circuit_id(self._owner(kind), kind, subject)
@@ -200,11 +200,11 @@ def circuit_id(owner: UUID | None, kind: str, subject: str) -> UUID:
 
 
 def reset_circuit(tenant_id: UUID, circuit: UUID, *, by: UUID, reason: str) -> CircuitRow:
-    """Close a circuit by a person's word: what was let out before changes nothing any more. Outermost verb:
-    owns the transaction. Raises NotFound for another tenant's, and for none.
+    """Close a circuit of the tenant's own by a person's word: what was let out before changes nothing any
+    more. Outermost verb: owns the transaction. Raises NotFound for another tenant's, and for none.
 
-    A provider's circuit is everybody's, and any administrator may close it: where the provider is still away
-    it opens again after as many failures as before.
+    A provider's circuit is everybody's, and no tenant closes it for others: one call tries the provider at
+    once, whose good answer closes it. Where one tries it already, or it is closed, nothing changes.
     """
     with tenant(tenant_id):
         row = CircuitRow.objects.select_for_update().filter(id=circuit).first()
@@ -212,14 +212,17 @@ def reset_circuit(tenant_id: UUID, circuit: UUID, *, by: UUID, reason: str) -> C
             raise NotFound
         before = {"state": row.state, "failures": row.failures, "reason": row.reason}
         changed = CircuitRow.objects.filter(id=circuit)
-        changed.update(
-            state="closed", failures=0, until=None, reason="", changes=row.changes + 1, since=_now()
-        )
+        if row.tenant_id is None:
+            changed.filter(state="open").update(until=_now())
+        else:
+            changed.update(
+                state="closed", failures=0, until=None, reason="", changes=row.changes + 1, since=_now()
+            )
+        row.refresh_from_db()
         audit(
             tenant_id, by, verb="circuit.reset", object=f"{row.kind}:{row.subject}", before=before,
-            after={"state": "closed"}, reason=reason,
+            after={"state": row.state}, reason=reason,
         )  # fmt: skip
-        row.refresh_from_db()
     _changed(row.subject, "reset", reason)
     return row
 

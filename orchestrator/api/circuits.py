@@ -22,10 +22,11 @@ from tenancy.shapes import Exact, Text, asked, page_of
 
 
 class CircuitRowField(serializers.Serializer[Any]):
-    """A circuit. `shared`: a provider's, which holds for every tenant. `next_probe`: when a call may try."""
+    """A circuit in front of a tool, a model provider, or the tenant's own use of one. `shared`: a provider's,
+    which holds for every tenant. `next_probe`: when a call may try."""
 
     id = serializers.UUIDField()
-    kind = serializers.ChoiceField(choices=["tool", "model"])
+    kind = serializers.ChoiceField(choices=["tool", "model", "use"])
     subject = serializers.CharField()
     state = serializers.ChoiceField(choices=["closed", "open", "half_open"])
     failures = serializers.IntegerField()
@@ -62,7 +63,8 @@ class Reset(APIView):
 
     @extend_schema(operation_id="reset_circuit", request=ResetBody, responses={200: CircuitRowField})
     def post(self, request: Request, circuit_id: str) -> Response:
-        """The circuit, closed; the reason stands in the audit log. Raises NotFound."""
+        """The circuit, closed; a shared one is tried by one call at once, whose good answer closes it. The
+        reason stands in the audit log. Raises NotFound."""
         who, wanted = caller(request), uuid_or_none(circuit_id)
         if wanted is None:
             raise NotFound

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from orchestrator.core.value import Value
 
-Kind = Literal["tool", "model"]
+Kind = Literal["tool", "model", "use"]
 Condition = Literal["closed", "open", "half_open"]
 THRESHOLD = 5
 COOLDOWN_SECONDS = 30

@@ -11,8 +11,10 @@ class CircuitRow(models.Model):
 
     A tool's circuit is its tenant's, for arguments and addresses are: no tenant can shut a tool for another,
     or learn that it is shut. A model provider's has no tenant: key, address and quota are the house's, so
-    what one run meets holds for all. `id` follows from whose it is and what it is in front of. Not a tenant
-    table, for there are rows of nobody; row-level security shows those and the tenant's own.
+    what one run meets holds for all. A tenant's `use` of a provider is its own: what its requests were
+    charged beyond their reservation says nothing of anybody else's. `id` follows from whose it is and what it
+    is in front of. Not a tenant table, for there are rows of nobody; row-level security shows those and the
+    tenant's own.
     """
 
     id = models.UUIDField(primary_key=True)
@@ -29,14 +31,15 @@ class CircuitRow(models.Model):
 
     class Meta:
         constraints: ClassVar[list[models.BaseConstraint]] = [
-            models.CheckConstraint(condition=Q(kind__in=["tool", "model"]), name="circuit_kind_known"),
+            models.CheckConstraint(condition=Q(kind__in=["tool", "model", "use"]), name="circuit_kind_known"),
             models.CheckConstraint(
                 condition=Q(state="closed", until__isnull=True)
                 | Q(state__in=["open", "half_open"], until__isnull=False, failures__gt=0),
                 name="circuit_state_whole",
             ),
             models.CheckConstraint(
-                condition=Q(kind="model", tenant_id__isnull=True) | Q(kind="tool", tenant_id__isnull=False),
+                condition=Q(kind="model", tenant_id__isnull=True)
+                | Q(kind__in=["tool", "use"], tenant_id__isnull=False),
                 name="circuit_of_whom",
             ),
         ]

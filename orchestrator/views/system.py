@@ -27,6 +27,7 @@ from tenancy.pages import PageRequest, page, posted, require
 
 EVERYTHING = "tenant:"
 LONGEST = 500
+CLOSED = "The circuit is closed; the next call goes out."
 
 
 class StopForm(forms.Form):
@@ -102,8 +103,9 @@ def circuit(request: PageRequest, circuit_id: UUID) -> HttpResponse:
         require(request.member, Scope.ADMIN)
         reason = request.POST.get("reason", "").strip()[:LONGEST]
         if reason:
-            reset_circuit(house, circuit_id, by=request.member.principal, reason=reason)
-            messages.success(request, "The circuit is closed; the next call goes out.")
+            row = reset_circuit(house, circuit_id, by=request.member.principal, reason=reason)
+            closed = row.state == "closed"
+            messages.success(request, CLOSED if closed else "One call tries it now; a good answer closes it.")
             return redirect("system")
         fault = "Say why: the reason stands in the audit log."
     with tenant(house):

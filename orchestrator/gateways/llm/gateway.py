@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import structlog
 
-from orchestrator.core.circuits import LONGEST_SUBJECT, Blocked, model_silence_tells
+from orchestrator.core.circuits import LONGEST_SUBJECT, Blocked, Ticket, model_silence_tells
 from orchestrator.core.effects import CallModel
 from orchestrator.core.profile import ModelProfile
 from orchestrator.gateways.breaker import Admitted, Circuits, LocalCircuits
@@ -80,16 +80,22 @@ class ModelGateway:
         if profile.provider == "scripted":
             return self._ended(effect, play(effect, request, profile, salt))
         board, subject = circuits or self.circuits, subject_of(profile)
-        ticket = board.admit("model", subject, timeout_ms=effect.timeout_ms)
-        if isinstance(ticket, Blocked):
+        own = board.admit("use", subject, timeout_ms=effect.timeout_ms)
+        ticket = (
+            own if isinstance(own, Blocked) else board.admit("model", subject, timeout_ms=effect.timeout_ms)
+        )
+        if isinstance(own, Ticket) and isinstance(ticket, Blocked):
+            Admitted(circuits=board, ticket=own).tell(healthy=None, reason="")
+        if isinstance(own, Blocked) or isinstance(ticket, Blocked):
             turned_away = failed(effect, salt, "circuit_open", transient=True, detail=subject)
-            wait = {**turned_away.fields, "retry_after_ms": ticket.wait_ms}
+            wait = {**turned_away.fields, "retry_after_ms": _wait(own, ticket)}
             return self._ended(effect, replace(turned_away, fields=wait))
         before_wait()
         call = ModelCall(effect=effect, request=request, profile=profile, salt=salt)
-        return loop.submit(self._call(loop, call, Admitted(circuits=board, ticket=ticket)))
+        use, admitted = Admitted(circuits=board, ticket=own), Admitted(circuits=board, ticket=ticket)
+        return loop.submit(self._call(loop, call, use, admitted))
 
-    async def _call(self, loop: EffectLoop, call: ModelCall, admitted: Admitted) -> Performed:
+    async def _call(self, loop: EffectLoop, call: ModelCall, use: Admitted, admitted: Admitted) -> Performed:
         """A call that is cut short tells nothing; where it was the probe, its lease ends."""
         performed = await _remote()(loop, self._environment(), call)
         error = performed.fields.get("error")
@@ -98,7 +104,10 @@ class ModelGateway:
             subject = admitted.ticket.subject
             log.warning("model.overrun", profile=call.effect.profile, subject=subject, over=over)
             TALLY.add("model", call.effect.profile, "overrun")
-            await asyncio.to_thread(admitted.circuits.trip, "model", subject, "overrun")
+            # Of this tenant's use alone: what its request was charged, others' may not be.
+            await asyncio.to_thread(use.circuits.trip, "use", subject, "overrun")
+        else:
+            await use.tell_aside(healthy=None if error else True, reason="")
         self._count(call.effect, performed)
         return performed
 
@@ -108,6 +117,10 @@ class ModelGateway:
 
     def _count(self, effect: CallModel, performed: Performed) -> None:
         TALLY.add("model", effect.profile, str(performed.fields.get("error", "replied")))
+
+
+def _wait(*answers: Ticket | Blocked) -> int:
+    return max(answer.wait_ms for answer in answers if isinstance(answer, Blocked))
 
 
 def _over(effect: CallModel, performed: Performed) -> dict[str, str]:

@@ -104,6 +104,24 @@ def test_a_provider_that_failed_is_asked_again_by_one_call(
     assert gateway.circuits.blocked("model", subject_of(profile)) == ()
 
 
+@proves("R-BUDGET-13", part="an overrun shuts no provider")
+def test_a_reply_that_took_more_than_was_reserved_shuts_the_askers_own_use(
+    loop: EffectLoop, openai_server: OpenAIServer
+) -> None:
+    openai_server.play(said("hello", usage=usage(900_000, 5)))
+    environment, profile = openai_at(openai_server.url)
+    gateway, body = ModelGateway(lambda: environment), prompt()
+
+    def ask() -> str:
+        started = gateway.start(loop, call_model(body), body, profile, SALT, ScriptedPermit())
+        return str(getattr(read(started.result(20)).event, "error", "replied"))
+
+    assert [ask(), ask()] == ["replied", "circuit_open"]
+    subject = subject_of(profile)
+    assert gateway.circuits.blocked("use", subject) == (subject,)
+    assert gateway.circuits.blocked("model", subject) == ()
+
+
 def test_a_circuits_name_holds_no_secret() -> None:
     _, profile = openai_at("https://somebody:a-secret@models.example:8443/v1?key=another")
     assert subject_of(profile) == "openai models.example:8443/v1"

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from orchestrator.actions.circuits import TenantCircuits, circuit_id, reset_circuit
 from orchestrator.core import circuits as rules
-from orchestrator.core.circuits import Blocked, Circuit, Setting, Ticket
+from orchestrator.core.circuits import Blocked, Circuit, Kind, Setting, Ticket
 from orchestrator.models import CircuitRow
 from tenancy.clock import database_now
 from tenancy.context import tenant
@@ -33,13 +33,16 @@ SETTING = Setting(threshold=3, cooldown_seconds=30)
 TOOL = "orders.lookup"
 
 
+KINDS: tuple[Kind, ...] = ("use", "model")
+
+
 def board(tenant_id: UUID) -> TenantCircuits:
     """What a worker that has read nothing yet would use."""
     return TenantCircuits(tenant_id, None, SETTING)
 
 
 def row_of(tenant_id: UUID, subject: str = TOOL, kind: str = "tool") -> CircuitRow:
-    owner = tenant_id if kind == "tool" else None
+    owner = None if kind == "model" else tenant_id
     with tenant(tenant_id):
         return CircuitRow.objects.get(id=circuit_id(owner, kind, subject))
 
@@ -180,6 +183,7 @@ def test_a_good_answer_of_a_side_in_health_is_not_written_down_again(house: Hous
     assert (ticket.changes, ticket.marked) == (row_of(house.tenant.id).changes, False)
 
 
+@proves("R-BUDGET-13", part="whose a circuit is")
 def test_a_tools_circuit_is_its_tenants_and_a_providers_is_everybodys(house: House) -> None:
     break_it(house.tenant.id)
     other = make_tenant()
@@ -187,11 +191,40 @@ def test_a_tools_circuit_is_its_tenants_and_a_providers_is_everybodys(house: Hou
     with pytest.raises(NotFound):
         reset_circuit(other.id, row_of(house.tenant.id).id, by=fresh_id(), reason="not mine")
     provider = f"openai {fresh_id()}.example"
-    board(house.tenant.id).trip("model", provider, "overrun")
+    board(house.tenant.id).trip("model", provider, "unreachable")
     assert isinstance(board(other.id).admit("model", provider, timeout_ms=1_000), Blocked)
+
+
+@proves("R-BUDGET-13", part="a shared circuit is tried, not closed, by one tenant's word")
+def test_an_administrator_has_a_shared_circuit_tried_by_one_call_and_closes_it_for_nobody(
+    house: House,
+) -> None:
+    other, provider = make_tenant(), f"openai {fresh_id()}.example"
+    board(house.tenant.id).trip("model", provider, "unreachable")
     row = row_of(other.id, provider, "model")
-    reset_circuit(other.id, row.id, by=fresh_id(), reason="they have repaired it")
+    found = reset_circuit(other.id, row.id, by=fresh_id(), reason="they have repaired it")
+    assert (found.state, found.failures) == ("open", row.failures)
+    probe = board(other.id).admit("model", provider, timeout_ms=1_000)
+    assert isinstance(probe, Ticket)
+    assert probe.probe
+    assert isinstance(board(house.tenant.id).admit("model", provider, timeout_ms=1_000), Blocked)
+    again = reset_circuit(other.id, row.id, by=fresh_id(), reason="once more")
+    assert again.state == "half_open"
+    assert isinstance(board(house.tenant.id).admit("model", provider, timeout_ms=1_000), Blocked)
+
+
+@proves("R-BUDGET-13", part="an overrun is the tenant's own")
+def test_what_one_tenant_was_charged_beyond_shuts_its_own_use_alone(house: House) -> None:
+    other, provider = make_tenant(), f"openai {fresh_id()}.example"
+    board(house.tenant.id).trip("use", provider, "overrun")
+    assert isinstance(board(house.tenant.id).admit("use", provider, timeout_ms=1_000), Blocked)
+    for kind in KINDS:
+        assert isinstance(board(other.id).admit(kind, provider, timeout_ms=1_000), Ticket)
     assert isinstance(board(house.tenant.id).admit("model", provider, timeout_ms=1_000), Ticket)
+    row = row_of(house.tenant.id, provider, "use")
+    with pytest.raises(NotFound):
+        reset_circuit(other.id, row.id, by=fresh_id(), reason="not mine")
+    assert reset_circuit(house.tenant.id, row.id, by=fresh_id(), reason="looked at").state == "closed"
 
 
 MOVES = st.lists(

@@ -9,6 +9,7 @@ import psycopg
 import pytest
 from pytest_django import Settings
 
+from budgets.core.dimension import Dimension
 from budgets.core.posting import Cause
 from budgets.queries import EntryView, ledger, usage
 from budgets.verify import verify_ledger, verify_windows
@@ -88,7 +89,7 @@ def test_a_call_lost_with_its_process_is_charged_as_reserved_and_its_repetition_
     assert Decimal(0) < repeated.used["cost_usd"] < again.reserved["cost_usd"]
     with tenant(world.id):
         lines = usage(run)
-    for name in (*measured, "cost_usd"):
+    for name in map(Dimension, (*measured, "cost_usd")):
         assert lines[name].used == lost.used[name] + repeated.used[name], name
         assert lines[name].reserved == 0
     world.sound(run)

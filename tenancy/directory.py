@@ -82,6 +82,13 @@ def admins() -> int:
     return Membership.objects.filter(role=Role.ADMIN.value, person__is_active=True).count()
 
 
+def another_admin(principal: UUID) -> bool:
+    """Whether an active person other than the one who answers for this principal is an administrator here."""
+    owner = Principal.objects.filter(id=principal).values_list("owner_id", flat=True).first()
+    active = Membership.objects.filter(role=Role.ADMIN.value, person__is_active=True)
+    return (active if owner is None else active.exclude(person_id=owner)).exists()
+
+
 def keys() -> list[ApiKey]:
     """The tenant's keys, newest first; revoked and expired ones stay."""
     return list(ApiKey.objects.select_related("principal__owner").order_by("-created_at", "-id"))

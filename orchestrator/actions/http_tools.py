@@ -2,10 +2,12 @@
 
 from uuid import UUID
 
+from orchestrator.actions.loosening import ask_second
 from orchestrator.actions.outside import with_list
 from orchestrator.actions.publish import hold_registry, publish_registry, publish_tool
 from orchestrator.actions.tools import switch_tool
 from orchestrator.core.errors import NameTaken
+from orchestrator.core.loosening import below_request, weaker
 from orchestrator.core.tool import ToolSpec
 from orchestrator.core.tool_admission import HttpDeclaration, declared
 from orchestrator.gateways.tools.egress import look_before_saving
@@ -21,30 +23,41 @@ from tenancy.secrets import secrets_of
 
 
 def declare_http_tool(
-    tenant_id: UUID, declaration: HttpDeclaration, *, by: UUID | None, reason: str
+    tenant_id: UUID,
+    declaration: HttpDeclaration,
+    *,
+    by: UUID | None,
+    reason: str,
+    agreed: UUID | None = None,
 ) -> ToolNow:
     """Publish an HTTP tool, or a new version of one, in the registry. Outermost verb: owns the transaction.
 
     Its address is judged as it would be when it is connected. Raises InvalidInput, DefinitionRefused,
-    EgressRefused, SecretUnusable, NameTaken.
+    EgressRefused, SecretUnusable, NameTaken, SecondPersonNeeded (`agreed` is who agreed to what guards less).
     """
     spec = declared(declaration)
     assert spec.remote is not None
+    origin = spec.remote.origin
     with tenant(tenant_id):
-        leave = leave_for(spec.remote.origin)
-    look_before_saving(spec.remote.origin, leave)
+        leave = leave_for(origin)
+    look_before_saving(origin, leave)
     with tenant(tenant_id):
         hold_registry(tenant_id)
         spec = with_list(spec, web_rules())
         before = _standing(spec)
         _check_secret(tenant_id, spec)
         _check_verifier(spec)
+        tag = tool_now(tenant_id, spec.name).tag if before is not None else ""
+        found = weaker(before, spec) if before is not None else below_request(spec)
+        ask_second(spec.name, found, by=by, agreed=agreed, tag=tag)
         row = publish_tool(tenant_id, spec, by=by)
         publish_registry(tenant_id, {**registry_tools(), spec.name: row.digest}, by=by)
         switch_tool(tenant_id, spec.name, enabled=True, by=by, reason=reason)
         now = tool_now(tenant_id, spec.name)
         was = {"version": before.version, "risk": before.risk.value} if before is not None else {}
-        after = {"version": now.spec.version, "risk": spec.risk.value, "origin": spec.remote.origin}
+        after = {"version": now.spec.version, "risk": spec.risk.value, "origin": origin}
+        if agreed is not None:
+            after["agreed_by"] = str(agreed)
         audit(
             tenant_id, by, verb="tool.declare", object=f"tool:{spec.name}", before=was, after=after,
             reason=reason,

@@ -6,18 +6,22 @@ call.
 """
 
 import asyncio
+from collections.abc import Sequence
 from uuid import UUID
 
 from django.db import connection
 
+from orchestrator.actions.loosening import ask_second
 from orchestrator.actions.outside import with_list
 from orchestrator.actions.publish import hold_registry, publish_registry, publish_tool
 from orchestrator.actions.tools import switch_tool
 from orchestrator.core.egress import Leave, target_of
 from orchestrator.core.errors import EgressRefused, NameTaken, ServerUnreachable
-from orchestrator.core.tool import Reversibility, Risk
+from orchestrator.core.loosening import below, weaker
+from orchestrator.core.tool import Reversibility, Risk, ToolSpec
 from orchestrator.core.tool_admission import Admission, admitted
 from orchestrator.core.tool_definition import (
+    Definition,
     Drift,
     Listed,
     Listing,
@@ -40,7 +44,7 @@ from orchestrator.queries.servers import (
     place_of_server,
     server_of,
 )
-from orchestrator.queries.tools import DISABLED, ToolNow, registry_tools, tool_now, versions_of
+from orchestrator.queries.tools import DISABLED, ToolNow, Version, registry_tools, tool_now, versions_of
 from tenancy.actions import audit
 from tenancy.clock import database_now
 from tenancy.context import tenant
@@ -150,12 +154,21 @@ def note_drift(tenant_id: UUID, drift: Drift) -> None:
 
 
 def admit_tool(
-    tenant_id: UUID, slug: str, tool: str, seen: str, admission: Admission, *, by: UUID | None, reason: str
+    tenant_id: UUID,
+    slug: str,
+    tool: str,
+    seen: str,
+    admission: Admission,
+    *,
+    by: UUID | None,
+    reason: str,
+    agreed: UUID | None = None,
 ) -> ToolNow:
     """Admit a tool as it was `seen` (its digest): a version of it, in the registry. Outermost verb: owns the
     transaction.
 
-    Raises NotFound, Stale where it is not what was seen any more, InvalidInput, NameTaken.
+    `agreed` is the second administrator who agreed to what guards less. Raises NotFound, Stale where it is
+    not what was seen any more, InvalidInput, NameTaken, SecondPersonNeeded.
     """
     with tenant(tenant_id):
         hold_registry(tenant_id)
@@ -171,6 +184,7 @@ def admit_tool(
         standing = versions_of(row.name)
         if standing and not same_tool(standing[0].spec, "mcp", slug, tool):
             raise NameTaken(name=row.name)
+        _ask_second(tenant_id, definition, spec, standing, by=by, agreed=agreed)
         ServerTool.objects.filter(id=row.id).update(
             state="admitted", admitted=seen, why="", since=database_now()
         )
@@ -184,12 +198,31 @@ def admit_tool(
             "risk": spec.risk.value,
             "recovery": admission.recovery,
             "version": now.spec.version,
+            **({} if agreed is None else {"agreed_by": str(agreed)}),
         }
         audit(
             tenant_id, by, verb="tool.admit", object=f"tool:{row.name}", before=before, after=after,
             reason=reason,
         )  # fmt: skip
         return now
+
+
+def _ask_second(
+    tenant_id: UUID,
+    definition: Definition,
+    spec: ToolSpec,
+    standing: Sequence[Version],
+    *,
+    by: UUID | None,
+    agreed: UUID | None,
+) -> None:
+    """An admission is compared with the version before it; a definition that nobody admitted so far also with
+    what it suggests by itself."""
+    before = standing[0].spec if standing else None
+    fresh = before is None or before.remote is None or before.remote.definition != definition.digest
+    found = [*(weaker(before, spec) if before else ()), *(below(definition, spec) if fresh else ())]
+    tag = tool_now(tenant_id, spec.name).tag if standing else ""
+    ask_second(spec.name, found, by=by, agreed=agreed, tag=tag)
 
 
 def quarantine_tool(tenant_id: UUID, slug: str, tool: str, *, by: UUID | None, reason: str) -> None:

@@ -4,8 +4,10 @@
 from typing import Any
 from uuid import UUID
 
+from orchestrator.actions.loosening import ask_second
 from orchestrator.actions.publish import hold_registry, publish_registry, publish_tool
 from orchestrator.core.errors import Quarantined
+from orchestrator.core.loosening import weaker
 from orchestrator.core.tool import ToolSpec
 from orchestrator.core.tool_change import ToolChange, changed, difference
 from orchestrator.models import EmergencyStop
@@ -25,13 +27,15 @@ def change_tool(
     by: UUID | None,
     reason: str,
     expected: str | None = None,
+    agreed: UUID | None = None,
 ) -> ToolNow:
     """Change a tool: a new version, which runs admitted from now on are pinned to. Outermost verb: owns the
     transaction.
 
     Runs under way keep theirs, but two things reach their next call: a tool that is disabled is closed to
-    them, and one whose risk class is raised asks a person. `expected` is the tag of what was looked at. The
-    same again changes nothing. Raises NotFound, InvalidInput, Stale.
+    them, and one whose risk class is raised asks a person. `expected` is the tag of what was looked at,
+    `agreed` the second administrator who agreed to what guards less. The same again changes nothing. Raises
+    NotFound, InvalidInput, Stale, SecondPersonNeeded.
     """
     with tenant(tenant_id):
         hold_registry(tenant_id)
@@ -42,6 +46,7 @@ def change_tool(
         enabled = before.enabled if change.enabled is None else change.enabled
         if enabled and not before.enabled:
             not_quarantined(before.spec)
+        ask_second(name, weaker(before.spec, after), by=by, agreed=agreed, tag=before.tag)
         was, now = difference(before.spec, after)
         if was == now and enabled == before.enabled:
             return before
@@ -52,6 +57,8 @@ def change_tool(
             was["enabled"], now["enabled"] = before.enabled, enabled
         _keep_raised(tenant_id, after, by=by, reason=reason)
         standing = tool_now(tenant_id, name)
+        if agreed is not None:
+            now["agreed_by"] = str(agreed)
         _note(tenant_id, before, standing, was, now, by=by, reason=reason)
         return standing
 

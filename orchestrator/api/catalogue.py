@@ -12,7 +12,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from orchestrator.actions.tools import change_tool
+from orchestrator.actions.asking_tools import ask_to_change
+from orchestrator.actions.policies import Who
 from orchestrator.actions.workflows import publish_document, publish_source, retire_workflow
 from orchestrator.api.catalogue_shapes import (
     ToolBody,
@@ -24,8 +25,9 @@ from orchestrator.api.catalogue_shapes import (
     WorkflowRow,
 )
 from orchestrator.api.serializers import ReasonBody, stamp
+from orchestrator.api.tool_proposals import ToolProposalField, proposal_field
 from orchestrator.core.tool_change import asked_change
-from orchestrator.models import WorkflowVersion
+from orchestrator.models import ToolProposal, WorkflowVersion
 from orchestrator.queries.tools import ToolNow, tool_now, tools_now
 from orchestrator.queries.workflows import in_force, versions_of
 from tenancy.context import tenant
@@ -161,19 +163,25 @@ class OneTool(ByScope):
             return HttpResponseNotModified(headers={"ETag": tag})
         return Response(defined(found), headers={"ETag": tag})
 
-    @extend_schema(operation_id="change_tool", request=ToolBody, responses=ToolField)
+    @extend_schema(
+        operation_id="change_tool", request=ToolBody, responses={200: ToolField, 202: ToolProposalField}
+    )
     def patch(self, request: Request, name: str) -> Response:
-        """Change it: a new version. With If-Match only the tool that was looked at.
+        """Change it: a new version. What guards it less waits for a second administrator, where there is one
+        (202). With If-Match only the tool that was looked at.
 
-        Raises NotFound, InvalidInput (400), Stale (412).
+        Raises NotFound, InvalidInput (400), ProposalOpen (409), Stale (412).
         """
         who, body = caller(request), asked(ToolBody, request.data)
         reason = body.pop("reason")
         given = {RENAMED.get(field, field): value for field, value in body.items() if field != "limits"}
         change = asked_change({**given, **body.get("limits", {})})
-        found = change_tool(
-            who.tenant, known(name), change, by=who.principal, reason=reason, expected=expected_tag(request)
-        )
+        found = ask_to_change(
+            who.tenant, known(name), change, who=Who(principal=who.principal, owner=who.owner), reason=reason,
+            expected=expected_tag(request),
+        )  # fmt: skip
+        if isinstance(found, ToolProposal):
+            return Response(proposal_field(found), status=202)
         return Response(defined(found), headers={"ETag": f'"{found.tag}"'})
 
 

@@ -6,13 +6,14 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from orchestrator.actions.asking_tools import ask_to_admit, ask_to_declare
 from orchestrator.actions.credentials import keep_credential
-from orchestrator.actions.http_tools import declare_http_tool
+from orchestrator.actions.loosening import Asked
 from orchestrator.actions.places import set_places
+from orchestrator.actions.policies import Who
 from orchestrator.actions.servers import (
     NewServer,
     add_server,
-    admit_tool,
     look_at_server,
     quarantine_tool,
     remove_server,
@@ -32,9 +33,10 @@ from orchestrator.api.server_shapes import (
     ServerField,
     ServerRow,
 )
+from orchestrator.api.tool_proposals import ToolProposalField, proposal_field
 from orchestrator.core.http_tool import operation_of
 from orchestrator.core.tool_admission import asked_admission, asked_declaration
-from orchestrator.models import ToolServer
+from orchestrator.models import ToolProposal, ToolServer
 from orchestrator.queries.servers import (
     OfferedTool,
     PlacesNow,
@@ -44,6 +46,7 @@ from orchestrator.queries.servers import (
     server_of,
     servers_now,
 )
+from tenancy.authentication import Caller
 from tenancy.context import tenant
 from tenancy.core.roles import Scope
 from tenancy.doors import caller, expected_tag, key_of, post_once
@@ -107,18 +110,23 @@ class Look(ByScope):
 class Admit(ByScope):
     """Admitting a server's tool."""
 
-    @extend_schema(operation_id="admit_server_tool", request=AdmitBody, responses={200: ToolField})
+    @extend_schema(
+        operation_id="admit_server_tool", request=AdmitBody,
+        responses={200: ToolField, 202: ToolProposalField},
+    )  # fmt: skip
     def post(self, request: Request, server: str) -> Response:
-        """Admit a tool as it was seen: a version of it. Raises NotFound, Stale (412), InvalidInput (400)."""
+        """Admit a tool as it was seen: a version of it. What guards it less than it did, or than the tool
+        looks like, waits for a second administrator, where there is one (202). Raises NotFound, Stale (412),
+        InvalidInput (400), ProposalOpen (409)."""
         body, who = asked(AdmitBody, request.data), caller(request)
         admission = asked_admission(body["admission"])
 
         def admitted() -> Answer:
-            now = admit_tool(
-                who.tenant, known(server), body["tool"], body["seen"], admission, by=who.principal,
+            found = ask_to_admit(
+                who.tenant, known(server), body["tool"], body["seen"], admission, who=_who(who),
                 reason=body["reason"],
             )  # fmt: skip
-            return Answer(200, defined(now))
+            return _answered(found)
 
         return post_once(request, admitted)
 
@@ -160,9 +168,13 @@ class RemoveToolServer(ByScope):
 class HttpTools(ByScope):
     """Tools that are one HTTP request."""
 
-    @extend_schema(operation_id="declare_http_tool", request=HttpToolBody, responses={201: ToolField})
+    @extend_schema(
+        operation_id="declare_http_tool", request=HttpToolBody,
+        responses={201: ToolField, 202: ToolProposalField},
+    )  # fmt: skip
     def post(self, request: Request) -> Response:
-        """Declare one, by its request or by an operation of an OpenAPI document. Raises InvalidInput (400),
+        """Declare one, by its request or by an operation of an OpenAPI document; what guards less waits for a
+        second administrator, where there is one (202). Raises InvalidInput (400),
         DefinitionRefused, EgressRefused (422), NameTaken (409)."""
         body, who = asked(HttpToolBody, request.data), caller(request)
         given = dict(body["declaration"])
@@ -176,8 +188,8 @@ class HttpTools(ByScope):
         declaration = asked_declaration(given)
 
         def made() -> Answer:
-            now = declare_http_tool(who.tenant, declaration, by=who.principal, reason=body["reason"])
-            return Answer(201, defined(now))
+            found = ask_to_declare(who.tenant, declaration, who=_who(who), reason=body["reason"])
+            return _answered(found, made=201)
 
         return post_once(request, made)
 
@@ -241,6 +253,16 @@ class RevokeSecret(ByScope):
             return Answer(204, None)
 
         return post_once(request, revoked)
+
+
+def _who(found: Caller) -> Who:
+    return Who(principal=found.principal, owner=found.owner)
+
+
+def _answered(found: Asked, *, made: int = 200) -> Answer:
+    if isinstance(found, ToolProposal):
+        return Answer(202, proposal_field(found))
+    return Answer(made, defined(found))
 
 
 def _row(one: ServerNow) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from orchestrator.api import (
     catalogue,
     circuits,
     files,
+    loosening,
     memory,
     outside,
     policies,
@@ -56,6 +57,17 @@ urlpatterns = [
     path("tool-servers/<str:server>/remove", servers.RemoveToolServer.as_view(), name="tool-server-remove"),
     path("http-tools", servers.HttpTools.as_view(), name="http-tools"),
     path("private-places", servers.PrivatePlacesDoor.as_view(), name="private-places"),
+    path("tool-proposals", loosening.ToolProposals.as_view(), name="tool-proposals-api"),
+    path(
+        "tool-proposals/<str:tool_proposal_id>/agree",
+        loosening.AgreeToTool.as_view(),
+        name="tool-proposals-api-agree",
+    ),
+    path(
+        "tool-proposals/<str:tool_proposal_id>/drop",
+        loosening.DropToolProposal.as_view(),
+        name="tool-proposals-api-drop",
+    ),
     path("policy", policies.PolicyDoor.as_view(), name="policy-api"),
     path("policy/versions", policies.PolicyVersions.as_view(), name="policy-api-versions"),
     path(

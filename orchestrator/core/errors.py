@@ -124,13 +124,19 @@ class Quarantined(OrchestratorError):
 
 
 class OwnProposal(OrchestratorError):
-    """A weaker policy needs the word of a second person; this one proposed it."""
+    """What guards less needs the word of a second person; this one proposed it."""
 
     code = "own-proposal"
 
 
+class SecondPersonNeeded(OrchestratorError):
+    """This guards {name} less than before, so a second administrator has to agree: {weaker}"""
+
+    code = "second-person-needed"
+
+
 class ProposalOpen(OrchestratorError):
-    """Another weaker policy waits for a second person; settle that one first."""
+    """Another such change waits for a second person; settle that one first."""
 
     code = "proposal-open"
 

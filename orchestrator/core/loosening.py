@@ -14,15 +14,14 @@ from orchestrator.core.tool_definition import Definition
 APPROVALS = ("never", "by_risk", "always")
 BACK = tuple(Reversibility)
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-READING = frozenset(
-    """check count describe fetch find get info list look lookup query read retrieve search show status view""".split()
-)
-CHANGING = frozenset(
-    """add apply approve book buy call cancel charge close commit create delete deploy disable drop edit email
-    enable exec execute grant insert invite kill mail merge modify move open order patch pay post publish push
-    put refund remove rename replace reply reset restart revoke run save schedule send set start stop submit
-    transfer trigger update upload upsert write""".split()
-)
+_READ = """check count describe fetch find get info list look lookup query read retrieve search show status
+view"""
+_CHANGE = """add apply approve buy cancel commit create delete deploy disable drop edit enable exec execute
+grant insert invite kill merge modify move patch pay publish push put refund remove rename replace reply reset
+restart revoke save schedule send submit transfer trigger update upload upsert write"""
+# As a first word a verb, further on as likely a thing: get_order, find_mail.
+_EITHER = "book call charge close email mail message open order post run set start stop"
+READING, CHANGING, EITHER = (frozenset(words.split()) for words in (_READ, _CHANGE, _EITHER))
 
 
 def weaker(before: ToolSpec, after: ToolSpec) -> tuple[str, ...]:
@@ -42,6 +41,15 @@ def below(definition: Definition, after: ToolSpec) -> tuple[str, ...]:
     return (*found, *_named_less(definition.input_schema, after))
 
 
+def below_request(after: ToolSpec) -> tuple[str, ...]:
+    """Where the first declaration of an HTTP tool guards less than its request suggests."""
+    request = after.remote.request if after.remote is not None else None
+    found: list[str] = []
+    if request is not None and request.method != "GET" and not after.mutating:
+        found.append(f"It sends {request.method}, which changes something as a rule; it would be read_only.")
+    return (*found, *_named_less(after.input_schema, after))
+
+
 def suggested_risk(definition: Definition) -> Risk:
     """The class that a definition suggests: the strictest of what its name, its arguments and its server's
     hints say. Nothing of it is an admission."""
@@ -55,7 +63,7 @@ def suggested_risk(definition: Definition) -> Risk:
 
 def _reads(definition: Definition) -> bool:
     words = [word.casefold() for word in _WORDS.findall(f"{definition.name} {definition.title}")]
-    if any(word in CHANGING for word in words) or not any(word in READING for word in words):
+    if not words or words[0] in EITHER or CHANGING & set(words) or not READING & set(words):
         return False
     kinds = {kind_of(f"/{name}", "1") for name in _names(definition.input_schema)}
     return "command" not in kinds and not {"account", "amount"} <= kinds

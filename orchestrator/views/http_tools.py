@@ -10,12 +10,14 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from orchestrator.actions.http_tools import declare_http_tool
-from orchestrator.core.errors import DefinitionRefused, EgressRefused, NameTaken
+from orchestrator.actions.asking_tools import ask_to_declare
+from orchestrator.core.errors import DefinitionRefused, EgressRefused, NameTaken, ProposalOpen
 from orchestrator.core.http_tool import operation_of
 from orchestrator.core.tool import ToolSpec
 from orchestrator.core.tool_admission import asked_declaration
+from orchestrator.models import ToolProposal
 from orchestrator.queries.tools import tools_now
+from orchestrator.views.loosening import waits, who
 from orchestrator.views.servers import BACK, why
 from orchestrator.views.tools import POLICIES, WORDS
 from tenancy.context import tenant
@@ -160,8 +162,8 @@ def http_tools(request: PageRequest) -> HttpResponse:
     if not form.is_valid():
         return _shown(request, form, status=422)
     try:
-        now = declare_http_tool(
-            house, asked_declaration(form.declaration()), by=request.member.principal,
+        now = ask_to_declare(
+            house, asked_declaration(form.declaration()), who=who(request),
             reason=form.cleaned_data["reason"],
         )  # fmt: skip
     except InvalidInput as error:
@@ -170,9 +172,11 @@ def http_tools(request: PageRequest) -> HttpResponse:
             field = FIELDS.get(name, name)
             form.add_error(field if field in form.fields else None, found["detail"])
         return _shown(request, form, status=422)
-    except (DefinitionRefused, EgressRefused, NameTaken, SecretUnusable) as error:
+    except (DefinitionRefused, EgressRefused, NameTaken, ProposalOpen, SecretUnusable) as error:
         form.add_error(None, str(error))
         return _shown(request, form, status=422)
+    if isinstance(now, ToolProposal):
+        return waits(request)
     messages.success(request, f"{now.spec.name} may be called, as version {now.spec.version}.")
     return redirect("tool", name=now.spec.name)
 

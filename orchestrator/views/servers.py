@@ -9,18 +9,19 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
+from orchestrator.actions.asking_tools import ask_to_admit
 from orchestrator.actions.places import set_places
 from orchestrator.actions.servers import (
     NewServer,
     add_server,
-    admit_tool,
     look_at_server,
     quarantine_tool,
     remove_server,
 )
-from orchestrator.core.errors import EgressRefused, NameTaken, ServerUnreachable
+from orchestrator.core.errors import EgressRefused, NameTaken, ProposalOpen, ServerUnreachable
 from orchestrator.core.tool import Reversibility
 from orchestrator.core.tool_admission import asked_admission
+from orchestrator.models import ToolProposal
 from orchestrator.queries.servers import (
     commands,
     ending,
@@ -31,6 +32,7 @@ from orchestrator.queries.servers import (
     server_of,
     servers_now,
 )
+from orchestrator.views.loosening import waits, who
 from orchestrator.views.tools import POLICIES, WORDS
 from tenancy.clock import database_now
 from tenancy.context import tenant
@@ -280,14 +282,15 @@ def _admitted(request: PageRequest, slug: str) -> HttpResponse:
     if not form.is_valid():
         return _one(request, slug, form=form, status=422)
     try:
-        now = admit_tool(
+        now = ask_to_admit(
             house, slug, form.cleaned_data["tool"], form.cleaned_data["seen"],
-            asked_admission(form.admission()), by=request.member.principal,
-            reason=form.cleaned_data["reason"],
+            asked_admission(form.admission()), who=who(request), reason=form.cleaned_data["reason"],
         )  # fmt: skip
-    except (InvalidInput, *REFUSALS) as error:
+    except (InvalidInput, ProposalOpen, *REFUSALS) as error:
         _blame(form, error)
         return _one(request, slug, form=form, status=422)
+    if isinstance(now, ToolProposal):
+        return waits(request)
     messages.success(request, f"{now.spec.name} may be called, as version {now.spec.version}.")
     return redirect("server", server=slug)
 

@@ -8,12 +8,16 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
+from orchestrator.actions.asking_tools import ask_to_change
 from orchestrator.actions.drifting import clear_drift
-from orchestrator.actions.tools import change_tool
+from orchestrator.core.errors import ProposalOpen
+from orchestrator.core.loosening import weaker
 from orchestrator.core.tool import Risk, ToolSpec
 from orchestrator.core.tool_change import ADJUSTABLE, ToolChange, asked_change, changed, difference
 from orchestrator.gateways.tools.available import Readiness, lacking, readiness
 from orchestrator.gateways.tools.registry import shipped_tools
+from orchestrator.models import ToolProposal
+from orchestrator.queries.loosening import tool_proposals
 from orchestrator.queries.policies import policy_now
 from orchestrator.queries.servers import WARNED_BEFORE, quarantined_names, servers_now
 from orchestrator.queries.tools import (
@@ -26,6 +30,7 @@ from orchestrator.queries.tools import (
     used_by,
     versions_of,
 )
+from orchestrator.views.loosening import waits, who
 from orchestrator.views.policy_words import rule_in_words
 from tenancy.clock import database_now
 from tenancy.context import tenant
@@ -109,7 +114,9 @@ def tools(request: PageRequest) -> HttpResponse:
             }
             for tool in shown
         ]
-    return render(request, "tools/list.html", {"rows": rows, "unseen": unseen})
+        waiting_changes = len(tool_proposals())
+    context = {"rows": rows, "unseen": unseen, "proposed": waiting_changes}
+    return render(request, "tools/list.html", context)
 
 
 def _ready(specs: list[ToolSpec]) -> Readiness:
@@ -168,28 +175,38 @@ def _changed(request: PageRequest, name: str) -> HttpResponse:
             return _shown(request, now, form=form, status=422)
         if "preview" in request.POST:
             was, is_now = difference(now.spec, after)
-            preview = {"before": was, "after": is_now, "lines": impact(now, after)}
+            preview = {"before": was, "after": is_now, "lines": impact(now, after),
+                       "weaker": weaker(now.spec, after)}  # fmt: skip
             return _shown(request, now, form=form, preview=preview)
     try:
-        done = change_tool(
-            house, name, form.change(), by=request.member.principal, reason=form.cleaned_data["reason"],
+        done = ask_to_change(
+            house, name, form.change(), who=who(request), reason=form.cleaned_data["reason"],
             expected=form.cleaned_data["tag"],
         )  # fmt: skip
-    except Stale:
-        with tenant(house):
-            now = tool_now(house, name)
-            form.add_error(
-                None, "Somebody changed this tool in the meantime. Below is your form; look again."
-            )
-            given = request.POST.copy()
-            given["tag"] = now.tag
-            form.data = given
-            return _shown(request, now, form=form, status=412)
+    except (ProposalOpen, Stale) as error:
+        return _overtaken(request, name, form, error)
+    if isinstance(done, ToolProposal):
+        return waits(request)
     if done.spec.version == now.spec.version:
         messages.info(request, "Nothing was different, so nothing was changed.")
     else:
         messages.success(request, f"{name} is at version {done.spec.version} now.")
     return redirect("tool", name=name)
+
+
+def _overtaken(request: PageRequest, name: str, form: ToolForm, error: ProposalOpen | Stale) -> HttpResponse:
+    """Somebody else was first: the form again, beside the tool as it is now."""
+    house = request.member.tenant.id
+    with tenant(house):
+        now = tool_now(house, name)
+        if isinstance(error, ProposalOpen):
+            form.add_error(None, str(error))
+            return _shown(request, now, form=form, status=409)
+        form.add_error(None, "Somebody changed this tool in the meantime. Below is your form; look again.")
+        given = request.POST.copy()
+        given["tag"] = now.tag
+        form.data = given
+        return _shown(request, now, form=form, status=412)
 
 
 def _switched(request: PageRequest, name: str) -> HttpResponse:
@@ -199,9 +216,9 @@ def _switched(request: PageRequest, name: str) -> HttpResponse:
             messages.error(request, "Say why: the reason stands in the audit log.")
             return _shown(request, tool_now(house, name), status=422)
     on = form.cleaned_data["enabled"] == "on"
-    change_tool(
-        house, name, ToolChange(enabled=on), by=request.member.principal, reason=form.cleaned_data["reason"]
-    )
+    ask_to_change(
+        house, name, ToolChange(enabled=on), who=who(request), reason=form.cleaned_data["reason"]
+    )  # fmt: skip
     messages.success(request, f"{name} is enabled again." if on else f"{name} takes no further call.")
     return redirect("tool", name=name)
 

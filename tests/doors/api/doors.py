@@ -19,7 +19,8 @@ from orchestrator.core.policy import SHIPPED, Policy
 from orchestrator.core.tool_definition import Listing, listed, read_definition
 from orchestrator.gateways.tools.registry import shipped_tools
 from orchestrator.gateways.webhooks import secret_of
-from orchestrator.models import MemoryProposal, ReviewItem, ToolServer
+from orchestrator.models import MemoryProposal, ReviewItem, ToolProposal, ToolServer
+from orchestrator.queries.tools import tool_now
 from orchestrator.queries.webhooks import place_of_secret
 from tenancy.clock import database_now
 from tenancy.context import tenant
@@ -82,6 +83,9 @@ DOORS: dict[tuple[str, str], Scope | None] = {
     ("get", "api/v1/policy"): Scope.READ,
     ("put", "api/v1/policy"): Scope.ADMIN,
     ("get", "api/v1/policy/versions"): Scope.READ,
+    ("get", "api/v1/tool-proposals"): Scope.READ,
+    ("post", "api/v1/tool-proposals/{tool_proposal_id}/agree"): Scope.ADMIN,
+    ("post", "api/v1/tool-proposals/{tool_proposal_id}/drop"): Scope.ADMIN,
     ("post", "api/v1/policy/proposals/{proposal_id}/agree"): Scope.ADMIN,
     ("post", "api/v1/policy/proposals/{proposal_id}/drop"): Scope.ADMIN,
     ("get", "api/v1/secrets"): Scope.ADMIN,
@@ -160,6 +164,8 @@ BODIES: dict[str, Any] = {
     "api/v1/memory/{memory_id}/keep": {"reason": "Yes"},
     "api/v1/memory/{memory_id}/refuse": {"reason": "No"},
     "api/v1/memory/{memory_id}/quarantine": {"reason": "Perhaps"},
+    "api/v1/tool-proposals/{tool_proposal_id}/agree": {"reason": "Yes"},
+    "api/v1/tool-proposals/{tool_proposal_id}/drop": {"reason": "No"},
     "api/v1/policy/proposals/{proposal_id}/agree": {"reason": "Yes"},
     "api/v1/policy/proposals/{proposal_id}/drop": {"reason": "No"},
     "api/v1/secrets": {
@@ -266,6 +272,7 @@ def things_of(world: World) -> dict[str, str]:
     return {
         "run_id": str(run), "request_id": str(request.id), "circuit_id": str(circuit),
         "memory_id": str(some_memory(world.id, run)), "proposal_id": str(waiting.id),
+        "tool_proposal_id": str(some_proposal(world.id, name)),
         "webhook_id": str(webhook), "delivery_id": str(delivery),
         "review_id": str(some_review(world.id, run)),
         **ONLY_THEIRS,
@@ -279,6 +286,16 @@ def some_memory(tenant_id: UUID, run: UUID) -> UUID:
         return MemoryProposal.objects.create(
             tenant_id=tenant_id, run_id=run, key="k", kind="semantic", text="So it is.", sha256="0" * 64,
             evidence=[], at=at, expires_at=at + timedelta(days=1),
+        ).id  # fmt: skip
+
+
+def some_proposal(tenant_id: UUID, tool: str) -> UUID:
+    """A change that guards a tool less, and waits for a second person."""
+    asked = {"kind": "change", "tool": tool, "body": {"change": {"rate_per_minute": 9}}, "weaker": ["It is."]}
+    with tenant(tenant_id):
+        return ToolProposal.objects.create(
+            tenant_id=tenant_id, tag=tool_now(tenant_id, tool).tag, reason="Too slow", by=fresh_id(),
+            owner=fresh_id(), at=database_now(), **asked,
         ).id  # fmt: skip
 
 

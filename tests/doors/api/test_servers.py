@@ -9,7 +9,8 @@ from tests.doors.api.program import Program, pointers, program, refusal
 from tests.doubles.mcp_server import ToolServer
 from tests.doubles.mcp_server import tool_server as tool_server
 from tests.doubles.mcp_server import tool_server_process as tool_server_process
-from tests.factories.servers import connect
+from tests.factories.servers import connect, offered
+from tests.factories.tenancy import make_somebody
 from tests.factories.world import World
 from tests.proves import proves
 
@@ -18,8 +19,8 @@ READS = {"risk": "read_only", "reversibility": "pure", "recovery": "read_only"}
 
 @pytest.fixture
 def admin(world: World) -> Program:
-    """May do everything."""
-    return program(world.id, Role.ADMIN)
+    """May do everything, for the one person who administers."""
+    return program(world.id, Role.ADMIN, owner=world.people.admin.person)
 
 
 @proves("R-TOOL-21", part="API")
@@ -45,6 +46,29 @@ def test_a_program_adds_looks_and_admits(admin: Program, tool_server: ToolServer
     assert [answer.status_code for answer in gone] == [200, 200]
     assert gone[1]["Idempotent-Replay"] == "true"
     assert refusal(admin.get("/tool-servers/shop"))[0] == 404
+
+
+@proves("R-TOOL-21", part="an admission below what the tool looks like, by API")
+def test_what_guards_less_is_202_until_a_second_administrator_agrees(
+    admin: Program, world: World, tool_server: ToolServer
+) -> None:
+    connect(world.id, tool_server)
+    second = program(world.id, Role.ADMIN, owner=make_somebody(world.house.tenant, Role.ADMIN).person)
+    seen = offered(world.id, "send_note").row.seen
+    asked = {"tool": "send_note", "seen": seen, "admission": READS, "reason": "It only reads"}
+    waiting = admin.post("/tool-servers/shop/admit", asked)
+    assert (waiting.status_code, waiting.json()["kind"]) == (202, "admit")
+    assert "looks like network" in waiting.json()["weaker"][0]
+    assert refusal(admin.get("/tools/shop.send_note"))[0] == 404
+    (row,) = second.get("/tool-proposals").json()["results"]
+    agree = f"/tool-proposals/{row['id']}/agree"
+    assert refusal(admin.post(agree, {"reason": "Yes"})) == (403, "own-proposal")
+    assert second.post(agree, {"reason": "Yes"}).json()["risk_class"] == "read_only"
+    again = admin.send("patch", "/tools/shop.send_note", {"approval_policy": "never", "reason": "Too slow"})
+    assert again.status_code == 202
+    drop = f"/tool-proposals/{again.json()['id']}/drop"
+    assert second.post(drop, {"reason": "No"}).status_code == 204
+    assert second.get("/tool-proposals").json()["results"] == []
 
 
 def test_a_server_that_does_not_answer_is_424(admin: Program, world: World, tool_server: ToolServer) -> None:

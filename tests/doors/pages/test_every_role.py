@@ -57,6 +57,7 @@ SCOPE_OF: dict[str, Scope | None] = {
     "tenant/people": Scope.READ,
     "tenant/webhooks": Scope.ADMIN,
     "tenant/webhooks/<uuid:webhook_id>": Scope.ADMIN,
+    "tool-proposals": Scope.READ,
     "tool-servers": Scope.READ,
     "tool-servers/<str:server>": Scope.READ,
     "tools": Scope.READ,

@@ -1,0 +1,93 @@
+"""Changing, admitting and declaring tools as people and programs ask for it: at once, or once a second
+administrator agrees where it guards less (R-TOOL-4, P4)."""
+
+from uuid import UUID
+
+from orchestrator.actions.http_tools import declare_http_tool
+from orchestrator.actions.loosening import Asked, or_propose, settle_proposal
+from orchestrator.actions.policies import Who
+from orchestrator.actions.servers import admit_tool
+from orchestrator.actions.tools import change_tool
+from orchestrator.core.tool_admission import Admission, HttpDeclaration, asked_admission, asked_declaration
+from orchestrator.core.tool_change import ToolChange, asked_change
+from orchestrator.models import ToolProposal
+from orchestrator.queries.tools import ToolNow, tool_now
+from tenancy.core.errors import NotFound, Stale
+
+
+def ask_to_change(
+    tenant_id: UUID, name: str, change: ToolChange, *, who: Who, reason: str, expected: str | None = None
+) -> Asked:
+    """Change a tool, or keep what was asked until a second person agrees. Outermost verb: owns the
+    transaction. Raises NotFound, InvalidInput, Stale, ProposalOpen."""
+    return or_propose(
+        tenant_id,
+        lambda: change_tool(tenant_id, name, change, by=who.principal, reason=reason, expected=expected),
+        kind="change",
+        body={"change": change.model_dump(mode="json", exclude_none=True)},
+        who=who,
+        reason=reason,
+    )
+
+
+def ask_to_admit(
+    tenant_id: UUID, slug: str, tool: str, seen: str, admission: Admission, *, who: Who, reason: str
+) -> Asked:
+    """Admit a server's tool as it was seen, or keep what was asked. Outermost verb: owns the transaction.
+    Raises NotFound, Stale, InvalidInput, NameTaken, ProposalOpen."""
+    given = admission.model_dump(mode="json", exclude_unset=True)
+    return or_propose(
+        tenant_id,
+        lambda: admit_tool(tenant_id, slug, tool, seen, admission, by=who.principal, reason=reason),
+        kind="admit",
+        body={"server": slug, "tool": tool, "seen": seen, "admission": given},
+        who=who,
+        reason=reason,
+    )
+
+
+def ask_to_declare(tenant_id: UUID, declaration: HttpDeclaration, *, who: Who, reason: str) -> Asked:
+    """Publish an HTTP tool, or keep what was asked. Outermost verb: owns the transaction. Raises
+    InvalidInput, DefinitionRefused, EgressRefused, SecretUnusable, NameTaken, ProposalOpen."""
+    given = declaration.model_dump(mode="json", exclude_unset=True)
+    return or_propose(
+        tenant_id,
+        lambda: declare_http_tool(tenant_id, declaration, by=who.principal, reason=reason),
+        kind="declare",
+        body={"declaration": given},
+        who=who,
+        reason=reason,
+    )
+
+
+def agree_to_tool(tenant_id: UUID, proposal: UUID | None, *, who: Who, reason: str) -> ToolNow:
+    """A second person's yes to what waits. Outermost verb: owns the transaction. Raises NotFound,
+    OwnProposal, InvalidInput, and Stale where the tool is not what was looked at any more."""
+
+    def perform(row: ToolProposal, agreed: UUID) -> ToolNow:
+        if _tag(tenant_id, row.tool) != row.tag:
+            raise Stale
+        return _done(tenant_id, row, agreed)
+
+    return settle_proposal(tenant_id, proposal, perform, who=who, reason=reason)
+
+
+def _tag(tenant_id: UUID, name: str) -> str:
+    try:
+        return tool_now(tenant_id, name).tag
+    except NotFound:
+        return ""
+
+
+def _done(tenant_id: UUID, row: ToolProposal, agreed: UUID) -> ToolNow:
+    body, by, reason = row.body, row.by, row.reason
+    if row.kind == "change":
+        change = asked_change(body["change"])
+        return change_tool(tenant_id, row.tool, change, by=by, reason=reason, agreed=agreed)
+    if row.kind == "admit":
+        return admit_tool(
+            tenant_id, body["server"], body["tool"], body["seen"], asked_admission(body["admission"]), by=by,
+            reason=reason, agreed=agreed,
+        )  # fmt: skip
+    declaration = asked_declaration(body["declaration"])
+    return declare_http_tool(tenant_id, declaration, by=by, reason=reason, agreed=agreed)

@@ -1,0 +1,113 @@
+"""What guards a tool less waits until a second administrator agrees (R-TOOL-4, P4).
+
+Where the tenant has one administrator only, that one's word is enough; so is the operator's at the machine.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+from uuid import UUID
+
+from orchestrator.actions.policies import Who
+from orchestrator.actions.publish import hold_registry
+from orchestrator.core.errors import OwnProposal, ProposalOpen, SecondPersonNeeded
+from orchestrator.models import ToolProposal
+from orchestrator.queries.loosening import open_proposal
+from orchestrator.queries.tools import ToolNow
+from tenancy.actions import audit
+from tenancy.clock import database_now
+from tenancy.context import tenant
+from tenancy.core.errors import InvalidInput
+from tenancy.directory import another_admin
+
+Asked = ToolNow | ToolProposal
+Perform = Callable[[ToolProposal, UUID], ToolNow]
+
+
+def ask_second(
+    name: str, weaker: Iterable[str], *, by: UUID | None, agreed: UUID | None, tag: str = ""
+) -> None:
+    """Raises SecondPersonNeeded for what guards less, unless somebody agreed, or nobody else could. Joins the
+    caller's transaction, which holds the registry."""
+    found = list(weaker)
+    if found and by is not None and agreed is None and another_admin(by):
+        raise SecondPersonNeeded(name=name, weaker=" ".join(found)[:1_000], cases=found, tag=tag)
+
+
+def or_propose(
+    tenant_id: UUID,
+    perform: Callable[[], ToolNow],
+    *,
+    kind: str,
+    body: dict[str, Any],
+    who: Who,
+    reason: str,
+) -> Asked:
+    """Do it, or where a second person is needed keep what was asked until one agrees. Outermost verb: owns
+    the transaction. Raises ProposalOpen, InvalidInput, and what `perform` raises."""
+    try:
+        return perform()
+    except SecondPersonNeeded as needed:
+        return _propose(tenant_id, needed.data, kind=kind, body=body, who=who, reason=reason)
+
+
+def settle_proposal(
+    tenant_id: UUID, proposal: UUID | None, perform: Perform, *, who: Who, reason: str
+) -> ToolNow:
+    """A second person's yes: it is done as it was asked for. Outermost verb: owns the transaction. Raises
+    NotFound, OwnProposal, InvalidInput, Stale where the tool has changed since, and what `perform` raises."""
+    _reasoned(reason)
+    with tenant(tenant_id):
+        hold_registry(tenant_id)
+        row = open_proposal(proposal)
+        if who.principal == row.by or who.owner == row.owner:
+            raise OwnProposal
+        now = perform(row, who.principal)
+        _settle(row, "agreed", who, reason)
+        return now
+
+
+def drop_tool_proposal(tenant_id: UUID, proposal: UUID | None, *, who: Who, reason: str) -> None:
+    """Refuse a proposal, or take one's own back. Outermost verb: owns the transaction. Raises NotFound,
+    InvalidInput."""
+    _reasoned(reason)
+    with tenant(tenant_id):
+        hold_registry(tenant_id)
+        row = open_proposal(proposal)
+        own = who.owner == row.owner
+        _settle(row, "withdrawn" if own else "refused", who, reason)
+        audit(
+            tenant_id, who.principal, verb="tool.withdraw" if own else "tool.refuse_proposal",
+            object=f"tool:{row.tool}", before={"proposal": str(row.id)}, after={}, reason=reason,
+        )  # fmt: skip
+
+
+def _propose(
+    tenant_id: UUID, needed: dict[str, Any], *, kind: str, body: dict[str, Any], who: Who, reason: str
+) -> ToolProposal:
+    _reasoned(reason)
+    with tenant(tenant_id):
+        hold_registry(tenant_id)
+        if ToolProposal.objects.filter(tool=needed["name"], status="open").exists():
+            raise ProposalOpen
+        row = ToolProposal.objects.create(
+            tenant_id=tenant_id, kind=kind, tool=needed["name"], tag=needed["tag"], body=body,
+            weaker=needed["cases"], reason=reason[:500], by=who.principal, owner=who.owner,
+            at=database_now(),
+        )  # fmt: skip
+        audit(
+            tenant_id, who.principal, verb="tool.propose", object=f"tool:{row.tool}", before={},
+            after={"kind": kind, "weaker": needed["cases"], **body}, reason=reason,
+        )  # fmt: skip
+        return row
+
+
+def _settle(row: ToolProposal, status: str, who: Who, reason: str) -> None:
+    ToolProposal.objects.filter(id=row.id, status="open").update(
+        status=status, settled_by=who.principal, settled_owner=who.owner, settled_at=database_now(),
+        settled_reason=reason[:500],
+    )  # fmt: skip
+
+
+def _reasoned(reason: str) -> None:
+    if not reason.strip():
+        raise InvalidInput(errors=[{"pointer": "/reason", "code": "required", "detail": "Say why."}])

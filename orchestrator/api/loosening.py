@@ -1,0 +1,66 @@
+"""A second administrator's word on what guards a tool less, for programs (R-TOOL-4, P4)."""
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from orchestrator.actions.asking_tools import agree_to_tool
+from orchestrator.actions.loosening import drop_tool_proposal
+from orchestrator.actions.policies import Who
+from orchestrator.api.catalogue import ByScope, defined
+from orchestrator.api.catalogue_shapes import ToolField
+from orchestrator.api.policies import WordBody
+from orchestrator.api.tool_proposals import ToolProposalField, proposal_field
+from orchestrator.queries.loosening import tool_proposals
+from tenancy.authentication import Caller
+from tenancy.context import tenant
+from tenancy.doors import caller, post_once, uuid_or_none
+from tenancy.idempotency import Answer
+from tenancy.shapes import asked, page_of
+
+
+class ToolProposals(ByScope):
+    """What waits for a second administrator."""
+
+    @extend_schema(
+        operation_id="list_tool_proposals", responses=page_of(ToolProposalField, "ToolProposalPage")
+    )
+    def get(self, request: Request) -> Response:
+        """All that wait, oldest first, in one page."""
+        with tenant(caller(request).tenant):
+            rows = [proposal_field(row) for row in tool_proposals()]
+        return Response({"results": rows, "next": None, "previous": None})
+
+
+class AgreeToTool(ByScope):
+    """Agreeing to what guards a tool less."""
+
+    @extend_schema(operation_id="agree_to_tool", request=WordBody, responses=ToolField)
+    def post(self, request: Request, tool_proposal_id: str) -> Response:
+        """A second person's yes: it is done. Raises NotFound, OwnProposal (403), Stale (412)."""
+        reason, who = asked(WordBody, request.data)["reason"], caller(request)
+
+        def agreed() -> Answer:
+            waiting = uuid_or_none(tool_proposal_id)
+            return Answer(200, defined(agree_to_tool(who.tenant, waiting, who=_who(who), reason=reason)))
+
+        return post_once(request, agreed)
+
+
+class DropToolProposal(ByScope):
+    """Refusing what guards a tool less, or taking one's own back."""
+
+    @extend_schema(operation_id="drop_tool_proposal", request=WordBody, responses={204: None})
+    def post(self, request: Request, tool_proposal_id: str) -> Response:
+        """It waits no longer. Raises NotFound."""
+        reason, who = asked(WordBody, request.data)["reason"], caller(request)
+
+        def dropped() -> Answer:
+            drop_tool_proposal(who.tenant, uuid_or_none(tool_proposal_id), who=_who(who), reason=reason)
+            return Answer(204, {})
+
+        return post_once(request, dropped)
+
+
+def _who(found: Caller) -> Who:
+    return Who(principal=found.principal, owner=found.owner)

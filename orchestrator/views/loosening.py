@@ -1,0 +1,79 @@
+"""GET and POST /tool-proposals: what guards a tool less and waits for a second person (R-TOOL-4, P4)."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods
+
+from orchestrator.actions.asking_tools import agree_to_tool
+from orchestrator.actions.loosening import drop_tool_proposal
+from orchestrator.actions.policies import Who
+from orchestrator.models import ToolProposal
+from orchestrator.queries.loosening import tool_proposals
+from tenancy.context import tenant
+from tenancy.core.errors import InterlockError, NotFound
+from tenancy.core.roles import Scope
+from tenancy.directory import names_of
+from tenancy.doors import uuid_or_none
+from tenancy.pages import PageRequest, page, require
+
+KINDS = {"change": "A change", "admit": "An admission", "declare": "A declaration"}
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page(Scope.READ)
+def proposals(request: PageRequest) -> HttpResponse:
+    """What waits, and what became of the rest. A POST says yes or no, or takes one's own back."""
+    if request.method != "POST":
+        return _shown(request)
+    require(request.member, Scope.ADMIN)
+    house, reason = request.member.tenant.id, request.POST.get("reason", "").strip()[:500]
+    waiting = uuid_or_none(request.POST.get("proposal", ""))
+    if not reason:
+        messages.error(request, "Say why: the reason stands in the audit log.")
+        return _shown(request, status=422)
+    try:
+        if "agree" in request.POST:
+            now = agree_to_tool(house, waiting, who=who(request), reason=reason)
+            messages.success(request, f"{now.spec.name} is at version {now.spec.version} now.")
+        else:
+            drop_tool_proposal(house, waiting, who=who(request), reason=reason)
+            messages.success(request, "It waits no longer; the tool is as it was.")
+    except NotFound:
+        raise
+    except InterlockError as error:
+        messages.error(request, str(error))
+        return _shown(request, status=409)
+    return redirect("tool-proposals")
+
+
+def who(request: PageRequest) -> Who:
+    """Who asks, and the person who answers for it."""
+    return Who(principal=request.member.principal, owner=request.member.owner)
+
+
+def waits(request: PageRequest) -> HttpResponse:
+    """The answer to what waits for a second person."""
+    messages.info(
+        request, "It guards the tool less, so it waits for a second administrator. Nothing is changed yet."
+    )
+    return redirect("tool-proposals")
+
+
+def _shown(request: PageRequest, *, status: int = 200) -> HttpResponse:
+    with tenant(request.member.tenant.id):
+        waiting, settled = tool_proposals(), tool_proposals(waiting=False)
+        names = names_of([one for row in (*waiting, *settled) for one in (row.by, row.settled_by)])
+    context = {
+        "waiting": [_row(row, request) for row in waiting],
+        "settled": [_row(row, request) for row in settled],
+        "names": names, "may_admin": request.member.may(Scope.ADMIN),
+    }  # fmt: skip
+    return render(request, "tools/proposals.html", context, status=status)
+
+
+def _row(row: ToolProposal, request: PageRequest) -> dict[str, Any]:
+    own = row.owner == request.member.owner
+    return {"row": row, "kind": KINDS[row.kind], "own": own, "body": row.body}

@@ -1,0 +1,114 @@
+"""What makes a tool less guarded: against the version before it, and against what it looks like."""
+
+from typing import Any
+
+import pytest
+
+from orchestrator.core.loosening import below, below_request, suggested_risk, weaker
+from orchestrator.core.tool import Egress, HttpRequest, Remote, Reversibility, Risk
+from orchestrator.core.tool_admission import Admission, admitted
+from orchestrator.core.tool_definition import Definition
+from tests.core.orchestrator.injected import TOOLS
+from tests.proves import proves
+
+SEND = TOOLS["mail.send"].evolve(scopes=("submit",), approval="always")
+NOTHING: dict[str, Any] = {"type": "object", "properties": {}}
+
+
+def defined(name: str = "get_order", *arguments: str, **hints: bool) -> Definition:
+    """What a server offers."""
+    schema = {"type": "object", "properties": {one: {"type": "string"} for one in arguments}}
+    return Definition(name=name, input_schema=schema, annotations=dict(hints))
+
+
+@proves("R-TOOL-4", part="what guards a tool less")
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"risk": Risk.LOCAL_WRITE}, "falls from network to local_write"),
+        ({"reversibility": Reversibility.REVERSIBLE}, "no longer as irreversible"),
+        ({"approval": "by_risk"}, "no longer always"),
+        ({"scopes": ()}, "no longer: submit"),
+        ({"sensitive": ("/to",)}, "No longer sensitive: /text"),
+        ({"trust": "trusted"}, "are trusted"),
+    ],
+)
+def test_less_of_a_guard_is_found(change: dict[str, Any], said: str) -> None:
+    assert said in " ".join(weaker(SEND, SEND.evolve(**change)))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {}, {"risk": Risk.DESTRUCTIVE}, {"timeout_ms": 99}, {"sensitive": ("/to", "/text", "/cc")},
+        {"scopes": ("submit", "admin")}, {"rate_per_minute": 1},
+    ],
+)  # fmt: skip
+def test_what_guards_as_much_is_no_loosening(change: dict[str, Any]) -> None:
+    assert weaker(SEND, SEND.evolve(**change)) == ()
+
+
+def test_fewer_addresses_are_less_of_a_guard() -> None:
+    reads = TOOLS["shop.find"]
+    assert weaker(reads, reads.evolve(egress=Egress(argument="", marked=("/target",), named=False)))
+    assert weaker(reads, reads.evolve(egress=Egress(argument="")))
+    assert weaker(reads, reads.evolve(egress=None))
+    assert not weaker(reads, reads.evolve(egress=Egress(argument="", marked=("/target", "/x"))))
+
+
+@proves("P4", part="hints are believed where they ask for more care alone")
+@pytest.mark.parametrize(
+    ("definition", "risk"),
+    [
+        (defined("get_order"), Risk.READ_ONLY),
+        (defined("searchMail"), Risk.READ_ONLY),
+        (defined("get_order", readOnlyHint=False), Risk.NETWORK),
+        (defined("get_order", destructiveHint=True), Risk.DESTRUCTIVE),
+        (defined("send_note", readOnlyHint=True), Risk.NETWORK),
+        (defined("get_and_delete", readOnlyHint=True), Risk.NETWORK),
+        (defined("order", readOnlyHint=True), Risk.NETWORK),
+        (defined("frobnicate", readOnlyHint=True), Risk.NETWORK),
+        (defined("get", "command"), Risk.NETWORK),
+        (defined("check", "account", "amount"), Risk.NETWORK),
+        (defined("check", "account"), Risk.READ_ONLY),
+    ],
+)
+def test_a_definition_suggests_the_strictest_class(definition: Definition, risk: Risk) -> None:
+    assert suggested_risk(definition) is risk
+
+
+@proves("R-TOOL-21", part="an admission below what the tool looks like")
+@pytest.mark.parametrize(
+    ("definition", "admission", "said"),
+    [
+        (defined("send_note"), {"risk": "read_only", "reversibility": "pure"}, "looks like network"),
+        (defined("send_note"), {"risk": "network", "reversibility": "reversible"}, ""),
+        (defined("get_order"), {"risk": "read_only", "reversibility": "pure"}, ""),
+        (
+            defined("send_note", "to", "text"),
+            {"risk": "network", "reversibility": "reversible", "sensitive": ("/to",)},
+            "Not sensitive would be: text",
+        ),
+        (
+            defined("get_page", "url", "page"),
+            {"risk": "read_only", "reversibility": "pure", "addresses": ("/page",)},
+            "No address would be: url",
+        ),
+    ],
+)
+def test_an_admission_is_compared_with_what_is_admitted(
+    definition: Definition, admission: dict[str, Any], said: str
+) -> None:
+    spec = admitted("shop.x", "shop", "https://shop.example", definition, Admission.model_validate(admission))
+    found = " ".join(below(definition, spec))
+    assert said in found
+    assert bool(said) == bool(found)
+
+
+def test_a_request_that_sends_is_no_reader_by_itself() -> None:
+    request = HttpRequest(method="POST", url="https://crm.example/find")
+    remote = Remote(kind="http", origin="https://crm.example", request=request)
+    spec = TOOLS["shop.find"].evolve(remote=remote, input_schema=NOTHING)
+    assert "POST" in below_request(spec)[0]
+    reading = remote.evolve(request=request.evolve(method="GET"))
+    assert below_request(spec.evolve(remote=reading)) == ()

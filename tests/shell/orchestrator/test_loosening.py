@@ -1,0 +1,128 @@
+"""What guards a tool less waits for a second administrator."""
+
+from typing import Any
+
+import pytest
+from django.db import DatabaseError, transaction
+
+from orchestrator.actions.asking_tools import agree_to_tool, ask_to_change
+from orchestrator.actions.loosening import Asked, drop_tool_proposal
+from orchestrator.actions.policies import Who
+from orchestrator.actions.tools import change_tool
+from orchestrator.core.errors import OwnProposal, ProposalOpen, SecondPersonNeeded
+from orchestrator.core.tool_change import asked_change
+from orchestrator.models import ToolProposal
+from orchestrator.queries.tools import tool_now
+from tenancy.context import tenant
+from tenancy.core.errors import InvalidInput, NotFound, Stale
+from tenancy.core.roles import Role
+from tenancy.ids import fresh_id
+from tenancy.models import AuditEntry
+from tests.conftest import House
+from tests.factories.tenancy import Somebody, make_somebody
+from tests.factories.world import World, make_world
+from tests.proves import proves
+
+TOOL = "mail.send"
+LESS = {"risk": "local_write"}
+
+
+@pytest.fixture
+def world(house: House) -> World:
+    """A furnished house with one administrator."""
+    return make_world(house)
+
+
+@pytest.fixture
+def second(world: World) -> Who:
+    """Another administrator."""
+    return word_of(make_somebody(world.house.tenant, Role.ADMIN))
+
+
+def word_of(who: Somebody) -> Who:
+    """Their word."""
+    return Who(principal=who.id, owner=who.person.id)
+
+
+def ask(world: World, reason: str = "It only writes here.", **change: object) -> Asked:
+    """What the administrator asks for."""
+    who = word_of(world.people.admin)
+    return ask_to_change(world.id, TOOL, asked_change(dict(change) or dict(LESS)), who=who, reason=reason)
+
+
+def waiting(world: World) -> ToolProposal:
+    """What waits after it was asked for."""
+    found = ask(world)
+    assert isinstance(found, ToolProposal)
+    return found
+
+
+def risk(world: World) -> str:
+    """The class as it stands."""
+    with tenant(world.id):
+        return tool_now(world.id, TOOL).spec.risk.value
+
+
+@proves("R-TOOL-4", part="a lower class needs a second administrator")
+def test_a_lower_class_waits_until_somebody_else_agrees(world: World, second: Who) -> None:
+    own, row = word_of(world.people.admin), waiting(world)
+    assert (risk(world), row.weaker[0]) == ("network", "Its class falls from network to local_write.")
+    for same in (own, Who(principal=fresh_id(), owner=own.owner)):
+        with pytest.raises(OwnProposal):
+            agree_to_tool(world.id, row.id, who=same, reason="Yes.")
+    assert agree_to_tool(world.id, row.id, who=second, reason="Yes.").spec.risk.value == risk(world)
+    assert risk(world) == "local_write"
+    with tenant(world.id):
+        said = AuditEntry.objects.get(verb="tool.change", object=f"tool:{TOOL}")
+        assert said.principal == own.principal
+        assert said.after["agreed_by"] == str(second.principal)
+    with pytest.raises(NotFound):
+        agree_to_tool(world.id, row.id, who=second, reason="Yes.")
+
+
+def test_no_verb_loosens_by_the_word_of_one_where_there_are_two(world: World, second: Who) -> None:
+    with pytest.raises(SecondPersonNeeded, match="falls from network"):
+        change_tool(world.id, TOOL, asked_change(dict(LESS)), by=second.principal, reason="Mine alone.")
+    assert risk(world) == "network"
+
+
+def test_where_one_administers_alone_their_word_is_enough(world: World) -> None:
+    assert not isinstance(ask(world), ToolProposal)
+    assert risk(world) == "local_write"
+
+
+def test_what_is_stricter_or_no_guard_holds_at_once(world: World, second: Who) -> None:
+    assert not isinstance(ask(world, risk="destructive", timeout_ms=999), ToolProposal)
+    assert risk(world) == "destructive"
+
+
+def test_one_waits_at_a_time_and_can_be_refused_or_taken_back(world: World, second: Who) -> None:
+    for who, became in ((second, "refused"), (word_of(world.people.admin), "withdrawn")):
+        row = waiting(world)
+        with pytest.raises(ProposalOpen):
+            ask(world)
+        drop_tool_proposal(world.id, row.id, who=who, reason="No.")
+        with tenant(world.id):
+            assert ToolProposal.objects.get(id=row.id).status == became
+    with pytest.raises(InvalidInput):
+        ask(world, reason=" ")
+    assert risk(world) == "network"
+
+
+def test_a_word_about_another_version_counts_for_nothing(world: World, second: Who) -> None:
+    row = waiting(world)
+    change_tool(world.id, TOOL, asked_change({"timeout_ms": 999}), by=None, reason="Meanwhile.")
+    with pytest.raises(Stale):
+        agree_to_tool(world.id, row.id, who=second, reason="Yes.")
+
+
+@proves("R-TOOL-4", part="the database itself asks for the second person")
+def test_the_database_knows_who_agreed_and_lets_nothing_be_rewritten(world: World, second: Who) -> None:
+    row = waiting(world)
+    own = {"settled_by": fresh_id(), "settled_owner": row.owner}
+    changes: list[dict[str, Any]] = [
+        {"status": "agreed"}, {"status": "agreed", **own}, {"body": {}}, {"by": fresh_id()},
+    ]  # fmt: skip
+    for change in changes:
+        with tenant(world.id), pytest.raises(DatabaseError), transaction.atomic():
+            ToolProposal.objects.filter(id=row.id).update(**change)

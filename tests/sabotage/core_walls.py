@@ -1,0 +1,112 @@
+"""One small patch per rule of the pure core and its edges: each takes exactly one wall down for the length of
+a block."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from orchestrator.actions import loosening, policies, tools
+from orchestrator.core import egress, reaching, ruling, screening, tracing, unwinding
+from orchestrator.core.policy import Policy
+from orchestrator.core.sources import Source
+from orchestrator.core.state import State
+from orchestrator.core.terminal import TerminalClass
+from orchestrator.core.tracing import Tracer
+from orchestrator.gateways.sandbox import command
+
+Felling = Callable[[], AbstractContextManager[Any]]
+
+
+def no_provenance() -> AbstractContextManager[Any]:
+    """Every value of a model counts as said by the goal."""
+    return mock.patch.object(Tracer, "_found", return_value=Source("goal", ""))
+
+
+def no_rules() -> AbstractContextManager[Any]:
+    """No rule of a policy fits anything."""
+    return mock.patch.object(Policy, "rule_for", return_value=None)
+
+
+def no_additions() -> AbstractContextManager[Any]:
+    """What is asked for after something untrusted was read is no addition."""
+    return mock.patch.object(ruling, "_added", return_value=None)
+
+
+def no_load() -> AbstractContextManager[Any]:
+    """No address carries anything."""
+    return mock.patch.object(tracing, "address_carries", return_value=False)
+
+
+def no_text() -> AbstractContextManager[Any]:
+    """No text takes anything to a server."""
+    return mock.patch.object(tracing, "text_carries", return_value=False)
+
+
+def no_list() -> AbstractContextManager[Any]:
+    """Every address is on the list."""
+    return mock.patch.object(reaching, "admits", return_value=True)
+
+
+def no_kept_sources() -> AbstractContextManager[Any]:
+    """All of an edited call is the person's."""
+    return mock.patch.object(Tracer, "proposed", frozenset())
+
+
+def no_detectors() -> AbstractContextManager[Any]:
+    """Nobody looks at what a tool answered."""
+    return mock.patch.object(screening, "detectors", return_value={})
+
+
+def no_reach() -> AbstractContextManager[Any]:
+    """Every address counts as public."""
+    return mock.patch.object(egress, "reach_of", return_value="public")
+
+
+def no_order() -> AbstractContextManager[Any]:
+    """What was done is undone in the order in which it was done."""
+
+    def oldest_first(state: State) -> list[Any]:
+        return sorted(state.deeds.items())
+
+    return mock.patch.object(unwinding, "newest_first", oldest_first)
+
+
+def no_undo() -> AbstractContextManager[Any]:
+    """A run that fails ends at once."""
+    return mock.patch.object(unwinding, "ENDINGS", _AllWell())
+
+
+class _AllWell(dict[Any, Any]):
+    """Every end is one with a result."""
+
+    def __missing__(self, _key: Any) -> Any:
+        return mock.Mock(terminal_class=TerminalClass.COMMIT)
+
+
+def no_comparison() -> AbstractContextManager[Any]:
+    """No policy is weaker than another."""
+    return mock.patch.object(policies, "loosens", return_value=False)
+
+
+def no_weaker_tool() -> AbstractContextManager[Any]:
+    """No version of a tool guards less than another."""
+    return mock.patch.object(tools, "weaker", return_value=())
+
+
+def no_second_admin() -> AbstractContextManager[Any]:
+    """Nobody is another administrator."""
+    return mock.patch.object(loosening, "another_admin", return_value=False)
+
+
+@contextmanager
+def no_own_files(place: str) -> Iterator[None]:
+    """The sandbox sees a folder of the machine."""
+    whole = command.system
+
+    def more() -> Iterator[str]:
+        return (*whole(), *command.folders(Path(place)), "--ro-bind", place, place).__iter__()
+
+    with mock.patch.object(command, "system", more):
+        yield

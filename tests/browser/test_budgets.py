@@ -84,6 +84,10 @@ def test_a_frozen_run_is_given_more_in_the_inbox_and_finishes(page_as: PageAs, w
     assert world.drive(run).status == "awaiting_gate"
     (request,) = world.open_requests(run)
     page = page_as("reviewer", width=NARROW)
+    page.goto(f"/runs/{run}")
+    gate = page.locator('#run-breakers [data-breaker="budget_gate"]')
+    for sentence in ("1 of model turns", "0 was left", "not started", "Limit set by the task, as "):
+        expect(gate).to_contain_text(sentence)
     page.goto("/approvals")
     page.locator(f'a[href*="{request.id}"]').first.click()
     main = page.locator("main")

@@ -131,6 +131,7 @@ async def python(context: ToolContext, code: Code) -> RanOnFiles:
     verifier=Verifier(name="asked", equal={"/result/folder": "/arguments/folder"}),
     facts={
         "whole": "/whole", "passed": "/passed", "failed": "/failed", "errors": "/errors", "state": "/state",
+        "folder": "/folder",
         "first": "/failures/0/name",
     },
 )  # fmt: skip

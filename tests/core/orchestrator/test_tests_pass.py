@@ -1,0 +1,69 @@
+"""A criterion that reads a test suite: whole, and of the files as they are (R-LOOP-21)."""
+
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from orchestrator.core.checks.words import _misasked
+from orchestrator.core.goal import Criterion
+from orchestrator.core.state import Fact, State
+from orchestrator.core.step import View
+from orchestrator.core.validators import unmet
+from tests.proves import proves
+
+GOOD = {"whole": True, "failed": 0, "errors": 0, "folder": ""}
+BAD = {"whole": False, "failed": 2, "errors": 1, "folder": "", "first": "test_add"}
+RUN, DIFF = "sandbox.tests", "files.apply_diff"
+
+
+def said(*facts: tuple[str, dict[str, Any]], **parameters: Any) -> list[str]:
+    """What the criterion misses after these facts, oldest first."""
+    held = {
+        f"f{number}": Fact(
+            version=1, digest="0" * 64, tool=tool, call=f"c{number}", node="act", validator="schema",
+            trust="untrusted", record=number, at=datetime(2026, 1, 1, tzinfo=UTC), values=values,
+        )
+        for number, (tool, values) in enumerate(facts)
+    }  # fmt: skip
+    view = cast("View", SimpleNamespace(state=State(position="judge", facts=held, limits={})))
+    return unmet(view, "Done.", [Criterion(validator="tests_pass", parameters=parameters)])
+
+
+@proves("R-LOOP-21", part="a criterion reads a suite")
+@pytest.mark.parametrize(
+    ("facts", "word"),
+    [
+        ([], "no tests were run"),
+        ([(RUN, BAD)], "2 tests failed and 1 came to no end; the first is test_add"),
+        ([(RUN, GOOD), (DIFF, {})], "changed after the tests were run"),
+        ([(RUN, GOOD), (RUN, BAD)], "2 tests failed"),
+    ],
+)
+def test_it_does_not_hold_and_says_why(facts: list[tuple[str, dict[str, Any]]], word: str) -> None:
+    (fault,) = said(*facts)
+    assert word in fault
+
+
+@proves("R-LOOP-21", part="a criterion reads a suite of the files as they are")
+@pytest.mark.parametrize(
+    "facts",
+    [
+        [(RUN, GOOD)],
+        [(RUN, BAD), (DIFF, {}), (RUN, GOOD)],
+        [(RUN, GOOD), (DIFF, {"isolated": True}), ("files.read", {})],
+    ],
+)
+def test_it_holds_for_a_whole_suite_after_the_last_change(facts: list[tuple[str, dict[str, Any]]]) -> None:
+    assert said(*facts) == []
+
+
+def test_a_folder_has_tests_of_its_own() -> None:
+    assert said((RUN, {**GOOD, "folder": "src"}), folder="src") == []
+    assert "no tests were run" in said((RUN, {**GOOD, "folder": "src"}))[0]
+    assert "no tests were run in src" in said((RUN, GOOD), folder="src")[0]
+
+
+def test_a_workflow_may_ask_for_it() -> None:
+    assert list(_misasked(Criterion(validator="tests_pass", parameters={"folder": "tests"}))) == []

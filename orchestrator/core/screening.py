@@ -41,7 +41,8 @@ def screen(view: View, place: Place, text: str, subject: str) -> Screened:
     if view.pins.policy is None or view.manifest.core_version < SINCE:
         return Screened("off", "", ())
     seen = Seen(text, plain(text), view.pins.boundary.denied_words)
-    for name, severity, found in findings(seen, place, [policy.safety for policy in policies]):
+    core = view.manifest.core_version
+    for name, severity, found in findings(seen, place, [policy.safety for policy in policies], core):
         body = SafetyFound(detector=name, rule=found, place=place, subject=subject[:200], severity=severity)
         said.append(say(PHASES[place], body))
         if SEVERITIES.index(severity) > SEVERITIES.index(worst):
@@ -50,14 +51,17 @@ def screen(view: View, place: Place, text: str, subject: str) -> Screened:
 
 
 def findings(
-    seen: Seen, place: Place, settings: Iterable["dict[str, Severity]"]
+    seen: Seen, place: Place, settings: Iterable["dict[str, Severity]"], core: int | None = None
 ) -> list[tuple[str, Severity, str]]:
-    """Each detector's findings with what they mean here: of several settings the stricter. Fails closed."""
+    """Each detector's findings with what they mean here: of several settings the stricter. Fails closed.
+    `core` is the core version whose defaults hold; None for this one's."""
     found: list[tuple[str, Severity, str]] = []
     held = tuple(settings)
     for name, detector in detectors().items():
-        meant = [setting.get(f"{place}:{name}", detector.severity[place]) for setting in held]
-        severity = max(meant, key=SEVERITIES.index, default=detector.severity[place])
+        older = core is not None and core < getattr(detector, "since", 0)
+        usual: Severity = "off" if older else detector.severity[place]
+        meant = [setting.get(f"{place}:{name}", usual) for setting in held]
+        severity = max(meant, key=SEVERITIES.index, default=usual)
         if severity == "off":
             continue
         try:

@@ -325,6 +325,7 @@ def _detected(policy: Policy) -> list[dict[str, Any]]:
     return [
         {
             "name": name,
+            "off": [PLACE_WORDS[place] for place in PLACES if policy.severity(place, name) == "off"],
             "places": [
                 {"key": f"{place}:{name}", "place": PLACE_WORDS[place], "means": SEVERITY_WORDS[severity]}
                 for place in PLACES

@@ -26,7 +26,8 @@ class Seen(NamedTuple):
 
 
 class Detector(Protocol):
-    """One detector. `severity` is what its finding means at each place unless a tenant says otherwise."""
+    """One detector. `severity` is what its finding means at each place unless a tenant says otherwise; one
+    with `since` meant nothing by itself in runs of earlier cores."""
 
     name: str
     severity: Mapping[Place, Severity]

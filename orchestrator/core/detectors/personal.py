@@ -1,4 +1,5 @@
-"""Personal data: addresses, cards, accounts. Most houses work with them, so only who asks for it is told."""
+"""Personal data: addresses, cards, accounts. Most houses work with them, so that they come in and stand in
+results is no finding unless somebody asks for it; that they go out is noted (R-TOOL-24, PII leaks)."""
 
 from orchestrator.core.detectors import Place, Seen, Severity
 from traces.core.redaction import redact
@@ -6,7 +7,9 @@ from traces.core.redaction import redact
 
 class Personal:
     name = "personal"
-    severity: dict[Place, Severity] = {"input": "off", "result": "off", "output": "off"}
+    severity: dict[Place, Severity] = {"input": "off", "result": "off", "output": "note"}
+    # Earlier cores noted nothing by themselves, and replay so.
+    since = 5
 
     def find(self, seen: Seen) -> tuple[str, ...]:
         """The kinds of personal data in the text."""

@@ -172,3 +172,12 @@ def test_every_text_of_a_document_is_looked_at(value: Any) -> None:
 def _split(joined: str, parts: list[str]) -> list[str]:
     """The parts that stand in what was joined."""
     return [part for part in parts if part in joined]
+
+
+@proves("R-TOOL-24", part="personal data that goes out is noted by itself")
+@pytest.mark.parametrize(("place", "noted"), [("input", False), ("result", False), ("output", True)])
+def test_personal_data_is_noted_where_it_leaves_and_not_before(place: Any, noted: bool) -> None:
+    text = "Write to zoe@example.org."
+    assert found(text, place) == ({"personal": ["e_mail"]} if noted else {})
+    seen = Seen(text, plain(text), ())
+    assert findings(seen, place, [{}], core=4) == []

@@ -22,3 +22,20 @@ def test_what_a_finding_means_is_set_on_the_page_and_survives_other_changes(worl
         assert policy_now().policy.safety == {"result:injection": "stop"}
     assert "result:injection" in text(admin.get("/policy"))
     assert admin.post("/policy", {"detector": "x:y", "severity": "off", "reason": "?"}).status_code == 422
+
+
+@proves("R-TOOL-24", part="what is off is said, and switched on at once")
+def test_the_page_says_which_detector_is_off_and_switches_it_on(world: World) -> None:
+    admin = at(world.people.admin)
+    page = text(admin.get("/policy"))
+    assert 'id="off-personal"' in page
+    assert "To switch it on" in page
+    assert "An administrator can switch it on" in text(at(world.people.operator).get("/policy"))
+    for place in ("input", "result"):
+        said = {"detector": f"{place}:personal", "severity": "note", "reason": "We are told of it"}
+        assert admin.post("/policy", said).status_code == 302
+    assert 'id="off-personal"' not in text(admin.get("/policy"))
+    run = world.submit("tool-loop", "How much is (12 + 30) * 2? Ask zoe@example.org.")
+    world.drive(run)
+    (found,) = [one for one in world.said(run, "safety_found") if one["place"] == "input"]
+    assert (found["detector"], found["rule"], found["severity"]) == ("personal", "e_mail", "note")

@@ -15,7 +15,7 @@ from uuid import UUID
 from django import template
 from django.conf import settings
 from django.forms import BoundField
-from django.forms.widgets import CheckboxInput, CheckboxSelectMultiple, RadioSelect
+from django.forms.widgets import CheckboxInput, CheckboxSelectMultiple, ChoiceWidget, RadioSelect
 from django.template.loader import render_to_string
 from django.utils import timezone
 from django.utils.html import escape, format_html
@@ -249,6 +249,8 @@ def field(form_field: BoundField) -> Context:
         if there
     ]
     widget = form_field.field.widget
+    if isinstance(widget, ChoiceWidget):
+        widget.choices = _legible(widget.choices)
     attrs: dict[str, Any] = {"autofocus": False}
     if described:
         attrs["aria-describedby"] = " ".join(described)
@@ -259,6 +261,14 @@ def field(form_field: BoundField) -> Context:
         "field": form_field, "control": form_field.as_widget(attrs=attrs), "grouped": grouped,
         "box": isinstance(widget, CheckboxInput), "hidden": form_field.is_hidden,
     }  # fmt: skip
+
+
+def _legible(choices: Any) -> list[tuple[Any, Any]]:
+    """Choices whose words show what hides in them: no markup can stand in an option."""
+    return [
+        (value, _legible(label) if isinstance(label, list | tuple) else marked(label))
+        for value, label in choices
+    ]
 
 
 @register.inclusion_tag("components/errors.html", name="form_errors")

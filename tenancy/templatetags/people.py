@@ -14,9 +14,3 @@ def called(names: Mapping[UUID, str], principal: UUID | None) -> str:
     if principal is None:
         return "the system"
     return names.get(principal, "somebody who is gone")
-
-
-@register.filter
-def printable(text: str) -> str:
-    """Text from outside where no markup may stand, such as a choice: what cannot be seen is named."""
-    return "".join(sign if sign.isprintable() else f"[U+{ord(sign):04X}]" for sign in text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 from uuid import UUID
 
 import pytest
@@ -39,6 +40,7 @@ ELSEWHERE = {
     for path in (*shell.PAGES, *runs.addresses(UUID(int=1), UUID(int=2)).values(), *inbox.PLACES, CARD)
 }
 FOUND: list[str] = []
+T = TypeVar("T")
 STATES = ("/workflows/tool-loop", "/tools/calculator.evaluate", "/workflows/_publish?from=tool-loop")
 HOSTILE = "<b onclick=x>bold</b> \u202egnp \x1b[31m" + "w" * 200
 
@@ -64,10 +66,10 @@ def pages(page: Page, world: World) -> list[str]:
     return [*(address(route, things) for route in FOUND), *STATES]
 
 
-def apart(work: Callable[[], dict[str, str]]) -> dict[str, str]:
+def apart(work: Callable[[], T]) -> T:
     """What work gives in a thread of its own: the browser keeps an event loop in this one."""
 
-    def close_after() -> dict[str, str]:
+    def close_after() -> T:
         try:
             return work()
         finally:

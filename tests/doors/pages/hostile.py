@@ -1,0 +1,66 @@
+"""A tenant in which every field that people, programs or models may write is hostile, and its pages."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import psycopg
+
+from approvals.actions.handling import Wish, handle
+from approvals.core.handling import Handle
+from approvals.models import Request
+from budgets.actions.ceilings import change_ceilings
+from budgets.actions.prices import state_price
+from budgets.actions.rates import change_rates
+from budgets.core.ceilings import Ceilings
+from budgets.core.pricing import ModelPrice
+from budgets.core.rates import Rates
+from orchestrator.actions.outside import set_web
+from orchestrator.actions.places import set_places
+from orchestrator.actions.stopping import stop_everything
+from tenancy.context import tenant
+from tests.doors.pages.people import refund
+from tests.doors.pages.test_every_page import EVERY, address, belongings
+from tests.doubles.company import Company
+from tests.factories.hostile import BITS, taint
+from tests.factories.world import World, company_at
+
+TABS = ("graph", "messages", "ledger", "audit", "facts", "files", "raw")
+# A control character in a goal is refused as unsafe; everything else goes on.
+SAID = " ".join(("F-goal", *BITS, " " * 10_000, "W" * 400)).replace("\x1b", "")
+
+
+def hostile_house(world: World, company: Company, superuser: psycopg.Connection[Any]) -> list[str]:
+    """Make it, and name the address of every page of it. The last is a request's that waits."""
+    with company_at(company.url):
+        things = belongings(world)
+    waiting = refund(world, company, objective=SAID, reason=SAID[:300])
+    whole = refund(world, company, objective=SAID, whole=True, order_id="A-1003")
+    (asked,) = world.open_requests(waiting)
+    with tenant(world.id):
+        settled = Request.objects.filter(run_id=whole)[0].id
+    _set(world, asked.id)
+    taint(superuser, world)
+    pages = [address(route, things) for route in EVERY]
+    pages += [f"/runs/{waiting}", f"/runs/{whole}", f"/runs/{whole}?rows=each", f"/approvals/{settled}"]
+    pages += [*(f"/runs/{whole}?tab={tab}" for tab in TABS), f"/runs/{things['<uuid:run_id>']}?tab=files"]
+    pages += [f"/runs/{waiting}/ask?wish=cancel", "/approvals?tab=decided", f"/approvals?open={asked.id}"]
+    return [*pages, f"/approvals/{asked.id}"]
+
+
+def _set(world: World, request: UUID) -> None:
+    """What an administrator sets, and what was remarked on a request; each has its reason."""
+    by, why = world.people.admin.id, "Because"
+    change_ceilings(world.id, Ceilings(daily_usd=Decimal(50)), by=by, reason=why)
+    change_rates(world.id, Rates(concurrent_runs=50), by=by, reason=why)
+    set_places(world.id, ("10.0.0.9:80",), expected=None, by=by, reason=why)
+    set_web(world.id, ("https://docs.python.org/3/",), expected=None, by=by, reason=why)
+    stop_everything("tool", tenant_id=world.id, target="calculator.evaluate", by=by, reason=why)
+    price = ModelPrice(
+        provider="acme", model="own", input=Decimal("0.000001"), output=Decimal("0.000002"), source="tenant",
+        version="",
+    )  # fmt: skip
+    state_price(world.id, price, by=by, reason=why)
+    handle(world.id, request, world.people.approver.id, Wish(kind=Handle.COMMENT, text=why))

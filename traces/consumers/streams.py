@@ -80,6 +80,10 @@ class Streams:
             await self.application({**scope, ADMISSION: admission}, receive, hold)
             if admission.admitted is not None and heads:
                 await send(_streaming(heads[0]))
+                if scope["method"] == "HEAD":
+                    # Nothing would be sent, and the seat would be held for as long as the client stays.
+                    await send({"type": "http.response.body", "body": b""})
+                    return
                 await self._stream(*admission.admitted, receive, send)
         finally:
             if admission.admitted is not None:

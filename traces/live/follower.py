@@ -34,8 +34,11 @@ class Follower:
         self._worked = 0.0
 
     def hint(self, seq: int) -> None:
-        """Somebody says that there is news up to `seq` (0: of an unknown extent)."""
-        known = seq and not self.feed.states and all(place(v.at) >= seq for v in self.viewers if not v.behind)
+        """Somebody says that there is news up to `seq` (0: of an unknown extent).
+
+        Who is behind counts too: the read that is under way for them may have begun before the news.
+        """
+        known = seq and not self.feed.states and all(place(v.at) >= seq for v in self.viewers)
         if not known:
             self._news.set()
 

@@ -21,11 +21,13 @@ from tests.doors.live.serving import QUICK, Serving
 from tests.proves import proves
 from tests.servers import TestServers
 from traces.consumers.sockets import Socket
+from traces.live.feeds import Batch, Cursor
+from traces.live.follower import Follower as Looking
 from traces.live.hub import Hub
 from traces.live.publishing import announce
 from traces.live.readers import Readers
 from traces.live.scripted import ScriptedFeed
-from traces.live.viewers import Limits
+from traces.live.viewers import Limits, Viewer
 
 VIEWERS, EVENTS = 20, 200
 
@@ -34,6 +36,21 @@ VIEWERS, EVENTS = 20, 200
 def feed() -> ScriptedFeed:
     """Events in memory."""
     return ScriptedFeed()
+
+
+class Slow(ScriptedFeed):
+    """Its first read has seen what there is, and takes until it is told to go on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.go_on = Event(), Event()
+
+    def read(self, tenant_id: UUID, subject: UUID, after: Cursor) -> Batch:
+        """What there was when it began."""
+        found = super().read(tenant_id, subject, after)
+        self.begun.set()
+        self.go_on.wait(10)
+        return found
 
 
 def served(feed: ScriptedFeed, limits: Limits) -> Serving:
@@ -112,6 +129,27 @@ async def test_one_read_serves_all_who_stand_alike(
     assert feed.reads - before <= 2
     for opened in stack:
         await opened.__aexit__(None, None, None)
+
+
+async def test_news_during_a_newcomer_s_first_read_is_read_at_once(house: House, run: UUID) -> None:
+    feed, readers = Slow(), Readers(1)
+    feed.append(house.tenant.id, run, b'{"n":1}')
+    follower = Looking(feed, house.tenant.id, run, readers, Limits(fallback=600))
+    viewer = Viewer(0, None, Limits())
+    follower.viewers.add(viewer)
+    follower.hint(0)
+    following = asyncio.create_task(follower.follow())
+    try:
+        await in_thread(feed.begun.wait, 10)
+        seq = feed.append(house.tenant.id, run, b'{"n":2}')
+        follower.hint(seq)
+        feed.go_on.set()
+        async with asyncio.timeout(10):
+            while viewer.at != seq:
+                await viewer.next()
+    finally:
+        following.cancel()
+        readers.stop()
 
 
 async def test_waiting_for_the_store_counts_as_no_work(servers: TestServers) -> None:

@@ -116,6 +116,19 @@ async def test_a_stream_goes_on_after_the_last_id(site: Serving, world: World, r
         assert len(stream.named("end")) == 1
 
 
+async def test_a_look_at_the_head_of_a_stream_holds_no_seat(world: World, reader: Program) -> None:
+    run = await in_thread(world.submit, "tool-loop", ASKED)
+    headers = bearer(reader) | {"Accept": "text/event-stream"}
+    with serving(Limits(sockets_a_person=1)) as site:
+        async with httpx2.AsyncClient(timeout=15) as client:
+            for _ in range(2):
+                answer = await client.head(f"http://{site.base}/api/v1/runs/{run}/stream", headers=headers)
+                assert answer.status_code == 200
+                assert answer.headers["content-type"].startswith("text/event-stream")
+            async with source(site.base, run, reader) as stream:
+                assert await stream.take()
+
+
 async def test_a_server_that_cannot_stream_answers_with_what_there_is(world: World, reader: Program) -> None:
     def asked() -> tuple[bytes, list[dict[str, Any]]]:
         run = world.submit("tool-loop", ASKED)

@@ -149,11 +149,22 @@ class AdmitForm(forms.Form):
         label="What a call does, for the approval", max_length=500, required=False,
         help_text="Arguments in braces: Send a note to {to}.",
     )  # fmt: skip
+    sensitive = forms.CharField(
+        label="Sensitive arguments", max_length=2_000, required=False,
+        help_text="Empty: all of a change's. Else their names, such as /to /text.",
+    )  # fmt: skip
+    addresses = forms.CharField(
+        label="Arguments that are addresses", max_length=2_000, required=False,
+        help_text="Empty: those whose names say so. What looks like an address always is.",
+    )  # fmt: skip
     reason = why()
 
     def admission(self) -> dict[str, Any]:
         """The fields as an admission."""
         given = {name: self.cleaned_data[name] for name in PLAIN}
+        for name in ("sensitive", "addresses"):
+            if marked := self.cleaned_data[name].split():
+                given[name] = marked
         if given["recovery"] == "lookup":
             given["lookup"] = {
                 "tool": self.cleaned_data["lookup_tool"], "found": self.cleaned_data["lookup_found"],

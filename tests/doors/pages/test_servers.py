@@ -9,8 +9,10 @@ from django.test import Client
 
 from orchestrator.actions.places import set_places
 from orchestrator.actions.publish import active_tools
+from orchestrator.queries.loosening import tool_proposals
 from orchestrator.queries.servers import places_now, servers_now
 from tenancy.context import tenant
+from tenancy.core.roles import Role
 from tenancy.secrets import secrets_of
 from tests.doors.pages.forms import form_with
 from tests.doors.pages.people import at, text
@@ -19,6 +21,7 @@ from tests.doubles.mcp_server import ToolServer
 from tests.doubles.mcp_server import tool_server as tool_server
 from tests.doubles.mcp_server import tool_server_process as tool_server_process
 from tests.factories.servers import CHANGES, admit, connect, offered
+from tests.factories.tenancy import make_somebody
 from tests.factories.world import World
 from tests.proves import proves
 
@@ -75,6 +78,35 @@ def test_an_admission_without_a_class_is_refused_on_the_page(
     )
     assert stale.status_code == 422
     assert offered(world.id, "say").row.state == "quarantined"
+
+
+@proves("R-TOOL-21", part="an admission below what the tool looks like, on the pages")
+def test_an_admission_that_guards_less_waits_on_a_page_for_another_administrator(
+    admin: Client, world: World, tool_server: ToolServer
+) -> None:
+    connect(world.id, tool_server)
+    second, seen = at(make_somebody(world.house.tenant, Role.ADMIN)), offered(world.id, "send_note").row.seen
+    asked = {"tool": "send_note", "seen": seen, "risk": "read_only", "reversibility": "pure"}
+    form = {**asked, "recovery": "none", "approval": "by_risk", "timeout_ms": "900", "rate_per_minute": "9"}
+    answer = act(admin, "admit", **form, addresses="/to", reason="It only <b>reads</b>")
+    assert answer["Location"] == "/tool-proposals"
+    page = text(admin.get("/tool-proposals"))
+    assert "looks like network" in page
+    assert "It only &lt;b&gt;reads" in page
+    assert "Take it back" in page
+    assert "1 for a second administrator" in text(admin.get("/tools"))
+    with tenant(world.id):
+        (row,) = tool_proposals()
+    own = admin.post("/tool-proposals", {"proposal": str(row.id), "agree": "agree", "reason": "Yes"})
+    assert own.status_code == 409
+    word = {"proposal": str(row.id), "agree": "agree", "reason": " "}
+    assert second.post("/tool-proposals", word).status_code == 422
+    assert second.post("/tool-proposals", {**word, "reason": "Seen it"}).status_code == 302
+    with tenant(world.id):
+        egress = active_tools()["shop.send_note"].egress
+    assert egress is not None
+    assert (egress.marked, egress.named) == (("/to",), False)
+    assert "agreed by" in text(second.get("/tool-proposals"))
 
 
 @proves("R-UI-5", part="definition diffs")

@@ -1,9 +1,11 @@
 """Files that a form brings, as the files of a run: named parts, or what a zip archive holds (R-TOOL-19)."""
 
+from __future__ import annotations
+
 import zipfile
 from collections.abc import Iterable
 from io import BytesIO
-from typing import Final
+from typing import Any, Final
 
 from django.core.files.uploadedfile import UploadedFile
 
@@ -26,7 +28,7 @@ def takes_files(spec: GraphSpec) -> bool:
     )
 
 
-def files_in(sent: Iterable[UploadedFile], folder: str) -> dict[str, bytes]:
+def files_in(sent: Iterable[UploadedFile[Any]], folder: str) -> dict[str, bytes]:
     """The files by their path: each by its name in `folder`, an archive by the paths that it holds there.
     Raises PathRefused, WorkspaceRefused; nothing larger than the bounds is read."""
     found: dict[str, bytes] = {}
@@ -51,14 +53,14 @@ def _put(found: dict[str, bytes], path: str, content: bytes) -> None:
         raise WorkspaceRefused(detail=f"it would hold more than {LARGEST_TREE} bytes")
 
 
-def _read(one: UploadedFile) -> bytes:
+def _read(one: UploadedFile[Any]) -> bytes:
     if one.size is None or one.size > LARGEST_FILE:
         raise WorkspaceRefused(detail=f"{one.name} is larger than {LARGEST_FILE} bytes")
     content: bytes = one.read()
     return content
 
 
-def _unpacked(one: UploadedFile) -> Iterable[tuple[str, bytes]]:
+def _unpacked(one: UploadedFile[Any]) -> Iterable[tuple[str, bytes]]:
     """What an archive holds, as far as it is read: what it says of sizes is not believed."""
     if one.size is None or one.size > LARGEST_TREE:
         raise WorkspaceRefused(detail=f"{one.name} is larger than {LARGEST_TREE} bytes")

@@ -43,6 +43,7 @@ STATUS: dict[str, int] = {
     "budget-error": 409,
     "ceiling-reached": 429,
     "ceiling-too-near": 429,
+    "over-ceiling": 422,
     "rate-reached": 429,
     "dimension-unknown": 422,
     "amount-invalid": 422,

@@ -11,13 +11,14 @@ from budgets.actions.alerts import tell_squared
 from budgets.actions.ceilings import newest_ceilings
 from budgets.actions.posting import Posting, book_squaring, held_book, post
 from budgets.core.dimension import Dimension
-from budgets.core.errors import AccountClosed, ReservationsOpen
+from budgets.core.errors import AccountClosed, OverCeiling, ReservationsOpen
 from budgets.core.posting import COST, Cause, Draft, Settle
 from budgets.core.tranche import closed
 from budgets.core.vector import Vector
 from budgets.ledger import Cursor, Sheet, locked_lines
 from tenancy.context import raw_cursor
 from tenancy.ids import fresh_id
+from traces.core.canonical import plain
 
 _OPEN: Final = """
 WITH opened AS (
@@ -42,6 +43,9 @@ UPDATE budgets_line l SET "limit" = l."limit" + w.more
  WHERE l.tenant_id = %(tenant)s AND l.account_id = %(run)s AND l.dimension = w.dimension
    AND l."limit" IS NOT NULL
 RETURNING l.dimension"""
+_COST_LIMIT: Final = """
+SELECT "limit" FROM budgets_line
+ WHERE tenant_id = %(tenant)s AND account_id = %(run)s AND dimension = 'cost_usd'"""
 _CLOSE: Final = "UPDATE budgets_account SET closed_at = %(at)s WHERE id = %(run)s AND closed_at IS NULL"
 
 
@@ -97,12 +101,14 @@ def extend(
     """Raise limits of the run's lines: original minus used plus granted (R-BUDGET-7).
 
     Returns the new entries' digests. A line without a limit stays so. Called by the ring, which records who
-    granted it. Raises AccountMissing, AccountClosed, DimensionUnknown, AmountInvalid.
+    granted it. The tenant's ceiling per run is asked again, for it may have been lowered since the grant.
+    Raises OverCeiling, AccountMissing, AccountClosed, DimensionUnknown, AmountInvalid.
     """
     del by  # the trace's event names the person; the entry is bound to that event's record
     if held_book(tenant_id, run_id, at, cursor).closed:
         raise AccountClosed(run=str(run_id))
     more = Vector.of(amounts).nonzero()
+    _within_ceiling(tenant_id, run_id, more, cursor)
     cursor.execute(
         _EXTEND,
         {
@@ -120,6 +126,18 @@ def extend(
     sheet.entry(Draft(cause=Cause.EXTEND, effect_id=None, limit=granted), run_id)
     sheet.send(cursor)
     return sheet.digests
+
+
+def _within_ceiling(tenant_id: UUID, run_id: UUID, more: Vector, cursor: Cursor) -> None:
+    """Raises OverCeiling where the run would have more money than the tenant lets one run have."""
+    if not more.amount(COST):
+        return
+    ceiling = newest_ceilings(tenant_id, cursor).per_run_usd
+    cursor.execute(_COST_LIMIT, {"tenant": tenant_id, "run": run_id})
+    row = cursor.fetchone()
+    if ceiling is None or row is None or row[0] is None or row[0] + more.amount(COST) <= ceiling:
+        return
+    raise OverCeiling(ceiling=plain(ceiling), limit=plain(row[0] + more.amount(COST)))
 
 
 def close_run_account(

@@ -23,6 +23,12 @@ class CeilingTooNear(CeilingReached):
     code = "ceiling-too-near"
 
 
+class OverCeiling(BudgetError):
+    """The tenant's ceiling is {ceiling} US$ a run; with this extension the run would have {limit} US$."""
+
+    code = "over-ceiling"
+
+
 class RateReached(BudgetError):
     """The limit of {limit} {of} is reached; come back in {retry_after} seconds."""
 

@@ -61,6 +61,7 @@ class Learnt:
     lost: tuple[str, ...] = ()
     policy: Policy | None = None
     busy: tuple[str, ...] = ()
+    run_ceiling: Decimal | None = None
 
     def refusal(self, refusal: Refusal) -> None:
         """A line refused a reservation."""
@@ -186,6 +187,7 @@ def headroom(hand: Hand, opened: Opened, learnt: Learnt, *, slice_over: bool) ->
         missing_scopes=learnt.lost,
         policy=learnt.policy,
         busy=learnt.busy,
+        run_ceiling=learnt.run_ceiling,
         slice_over=slice_over,
     )
 

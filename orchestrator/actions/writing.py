@@ -11,10 +11,11 @@ from uuid import UUID
 import psycopg
 
 from approvals.actions import Void, consume
-from budgets.actions import PostHandle, Reserve, Settle, extend, queue_post, tell_refused
+from budgets.actions import PostHandle, Reserve, Settle, queue_post, tell_refused
 from orchestrator.actions.claiming import claim, let_go
 from orchestrator.actions.drifting import note_drifts
 from orchestrator.actions.finishing import close
+from orchestrator.actions.granting import give
 from orchestrator.actions.hand import Hand
 from orchestrator.actions.opening import Opened
 from orchestrator.actions.requesting import open_requests, withdraw
@@ -143,8 +144,7 @@ def write(script: Script, cursor: "psycopg.Cursor[Any]") -> "Draft":
     binds |= open_requests(hand, asked, script.bodies, at)
     withdraw(hand, script.said(), at)
     finish = next((effect for effect in script.effects if isinstance(effect, Finish)), None)
-    for amounts, by in script.extended:
-        binds |= extend(hand.tenant, hand.run, amounts, by=by, at=at, cursor=cursor)
+    binds |= give(hand, script.extended, at, cursor)
     if finish is not None:
         binds |= close(hand, at, finish, _settles(script))
     batch = Batch(cursor)

@@ -295,6 +295,7 @@ class Headroom(Value):
     `unavailable` names tools that the worker's machine lacks something for, and says what;
     `missing_scopes` are scopes that the submitter has lost since; `policy` is the newest one where it is
     not the pinned one and this commit is about to act; `busy` are keys of what other runs write to.
+    `run_ceiling` is the tenant's ceiling per run, where an extension was found to pass it.
     `slice_over`: the worker's time with the run is up, so it is held before the next node that starts
     work.
     """
@@ -311,4 +312,5 @@ class Headroom(Value):
     missing_scopes: tuple[str, ...] = ()
     policy: Policy | None = None
     busy: tuple[str, ...] = ()
+    run_ceiling: Decimal | None = None
     slice_over: bool = False

@@ -33,6 +33,7 @@ from traces.core.events import (
     ApprovalRequested,
     ApprovalWithdrawn,
     BudgetExtended,
+    DecisionRefused,
     ReservationRefused,
 )
 from traces.core.phases import Phase
@@ -166,8 +167,9 @@ class Thawed:
     halting: Halting | None
 
 
-def thaw(state: State, event: GateDecided | GateExpired) -> Thawed | None:
-    """The answer to a request for budget; None for an event about anything else."""
+def thaw(state: State, event: GateDecided | GateExpired, ceiling: Decimal | None = None) -> Thawed | None:
+    """The answer to a request for budget; None for an event about anything else. `ceiling`: what the tenant
+    lets one run have, where an extension was found to pass it: it gives nothing, and the run asks anew."""
     gate = state.gates.get(event.request)
     if gate is None or gate.kind != "budget":
         return None
@@ -183,6 +185,12 @@ def thaw(state: State, event: GateDecided | GateExpired) -> Thawed | None:
     granted = {name: amount for name, amount in event.amounts.items() if name in state.limits}
     if event.decision != "extend" or not granted:
         return Thawed(state=open_again, said=told, halting=state.frozen)
+    cost = Dimension.COST_USD.value
+    if ceiling is not None and cost in granted and state.limits[cost] + granted[cost] > ceiling:
+        void = DecisionRefused(request=event.request, by=event.by, reason="over_ceiling")
+        fewer = state.counters.evolve(budget_requests=state.counters.budget_requests - 1)
+        again = open_again.evolve(counters=fewer)
+        return Thawed(state=again, said=(*told, say(Phase.ESCALATION_CHECK, void)), halting=None)
     more = say(Phase.BUDGET_ASSIGNMENT, BudgetExtended(amounts=granted, by=event.by))
     raised = open_again.evolve(limits=add(state.limits, granted))
     return Thawed(state=raised, said=(*told, more), halting=None)

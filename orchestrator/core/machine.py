@@ -79,7 +79,9 @@ class _Walker(Recording):
             self.state, settlement, said = settle(self.manifest, self.state, event)
             self.settlements.append(settlement)
         heard = signals.hear(self.state, event)
-        if isinstance(event, GateDecided | GateExpired) and (thawed := freezing.thaw(self.state, event)):
+        if isinstance(event, GateDecided | GateExpired) and (
+            thawed := freezing.thaw(self.state, event, self.headroom.run_ceiling)
+        ):
             self._thawed(thawed)
         elif heard is not None:
             self._stay(heard.state, said + heard.said)

@@ -21,6 +21,7 @@ SENTENCES: Final = {
     "no_draft": "There was no draft to check.",
     "gate_expired": "Nobody decided in time.",
     "question_expired": "Nobody answered the question in time.",
+    "over_ceiling": "The tenant's ceiling for one run was lowered meanwhile.",
     "overrun": "A provider reported more than was reserved.",
     "cancelled": "It was cancelled.",
     # Of which limit what came next needed more than was left.

@@ -14,9 +14,9 @@ ORDER = ("open", "half_open", "closed")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CircuitSeen:
-    """One circuit; of kind `use` in front of the tenant's own use of a provider. `next_probe`: when a call may
-    try again, or how long the one that tries may take; `reason` is how the last call failed, empty where it
-    did not."""
+    """One circuit; of kind `use` in front of the tenant's own use of a provider. `next_probe`: when a call
+    may try again, or how long the one that tries may take; `reason` is how the last call failed, empty
+    where it did not."""
 
     id: UUID
     kind: Kind

@@ -7,6 +7,8 @@ import pytest
 
 from approvals.core.errors import DecisionInvalid, NotYours
 from approvals.models import Request
+from budgets.actions import change_ceilings
+from budgets.core.ceilings import Ceilings
 from budgets.core.posting import Cause
 from budgets.queries import ledger, usage
 from budgets.verify import verify_ledger
@@ -110,6 +112,24 @@ def test_nobody_gives_more_money_than_their_own_authority_reaches(world: World) 
     assert world.drive(run).terminal_code == "SUCCESS"
 
 
+@proves("R-BUDGET-7", part="within the ceiling as it is when it is given")
+def test_a_ceiling_lowered_after_the_grant_holds_and_people_are_asked_again(world: World) -> None:
+    run, request = frozen(world, cost_usd="0.0001")
+    world.decide(request, world.people.approver, "extend", amounts={"cost_usd": "0.75"})
+    lower = Ceilings(per_run_usd=Decimal("0.5"))
+    change_ceilings(world.id, lower, by=world.people.admin.id, reason="too much")
+    assert world.drive(run).status == "awaiting_gate"
+    (again,) = world.open_requests(run)
+    assert again.id != request.id
+    (refused,) = world.said(run, "decision_refused")
+    assert (refused["request"], refused["reason"]) == (str(request.id), "over_ceiling")
+    with tenant(world.id):
+        assert usage(run)["cost_usd"].limit == Decimal("0.0001")  # type: ignore[index]
+    world.decide(again, world.people.approver, "extend", amounts={"cost_usd": "0.25"})
+    assert world.drive(run).terminal_code == "SUCCESS"
+    world.sound(run)
+
+
 @proves("R-BUDGET-7", part="what is forbidden stays so")
 @proves("R-BUDGET-16", part="no extension lifts a limit of 0")
 def test_what_the_boundary_forbids_nobody_gives(world: World) -> None:
@@ -150,16 +170,17 @@ def test_changes_are_given_only_by_those_whose_limit_reaches_a_change(world: Wor
 
 @proves("R-BUDGET-7", part="all grants together within the reviewer's authority")
 def test_many_small_grants_of_money_reach_no_further_than_one(world: World) -> None:
-    run, first = frozen(world, cost_usd="0.0001")
+    run, first = frozen(world, cost_usd="0.0001", model_turns="1")
     little = make_somebody(world.house.tenant, Role.REVIEWER)
     with tenant(world.id):
         Membership.objects.filter(person=little.person).update(max_amount=Decimal("0.03"))
     world.decide(first, little, "extend", amounts={"cost_usd": "0.021"})
     assert world.drive(run).status == "awaiting_gate"
     (second,) = world.open_requests(run)
+    more = {"model_turns": "5", "cost_usd": "0.021"}
     with pytest.raises(NotYours, match="cost_usd"):
-        world.decide(second, little, "extend", amounts={"cost_usd": "0.021"})
-    world.decide(second, world.people.approver, "extend", amounts={"cost_usd": "0.5"})
+        world.decide(second, little, "extend", amounts=more)
+    world.decide(second, world.people.approver, "extend", amounts={**more, "cost_usd": "0.5"})
     assert world.drive(run).terminal_code == "SUCCESS"
 
 

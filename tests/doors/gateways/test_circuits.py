@@ -13,7 +13,7 @@ from orchestrator.gateways.tools.dispatcher import ToolGateway
 from orchestrator.gateways.tools.registry import shipped_tools
 from tests.doors.gateways.effects import SALT, ScriptedPermit, call_model, openai_at, prompt, read, use_tool
 from tests.doubles.company import Company
-from tests.doubles.openai_server import OpenAIServer, failing, said
+from tests.doubles.openai_server import OpenAIServer, failing, said, usage
 from tests.proves import proves
 
 ORDER = {"order_id": "A-1001"}

@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from budgets.actions import close_run_account, correct, extend
-from budgets.core.errors import AccountClosed, ReservationsOpen
+from budgets.core.errors import AccountClosed, OverCeiling, ReservationsOpen
 from budgets.models import Account
 from budgets.queries import ledger, tenant_spending, usage
 from budgets.verify import verify_ledger
@@ -54,6 +54,19 @@ def test_closing_twice_is_closing_once(house: House) -> None:
     assert not purse.close().entries
     with inside(house.tenant.id) as cursor, pytest.raises(AccountClosed):
         extend(purse.tenant, purse.run, {"steps": Decimal(1)}, by="x", at=NOON, cursor=cursor)
+
+
+@proves("R-BUDGET-7", part="the ledger refuses what passes the tenant's ceiling per run")
+def test_no_extension_passes_the_tenants_ceiling_for_one_run(house: House) -> None:
+    purse = open_purse(house.tenant.id, {"cost_usd": 1, "steps": 2})
+    ceilings(house.tenant.id, per_run="1.50")
+    more = {"steps": Decimal(1), "cost_usd": Decimal("0.51")}
+    with inside(house.tenant.id) as cursor, pytest.raises(OverCeiling) as over:
+        extend(purse.tenant, purse.run, more, by="x", at=NOON, cursor=cursor)
+    assert over.value.data == {"ceiling": "1.5", "limit": "1.51"}
+    with inside(house.tenant.id) as cursor:
+        fits = {**more, "cost_usd": Decimal("0.50")}
+        assert extend(purse.tenant, purse.run, fits, by="x", at=NOON, cursor=cursor)
 
 
 @proves("R-BUDGET-3")

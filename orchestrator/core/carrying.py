@@ -78,7 +78,7 @@ def address_carries(url: str, known: Known, before: str = "") -> bool:
     if not load.parts:
         return False
     read = [reading for part in load.parts for reading in _readings(part)]
-    strung = [bare for text in {_joined(load.parts), _joined(load.values)} for bare in _bare(text)]
+    strung = [bare for text in (_joined(load.parts), _joined(load.values)) for bare in _bare(text)]
     # What stood in front was judged when it went: only what crosses into this address is new.
     earlier = _windows(_bare(before[-LONGEST_ADDRESS:]))
     crossing = _bare(before[-LONGEST_ADDRESS:] + _joined(load.values)) if before else []

@@ -10,8 +10,10 @@ from django.views.decorators.http import require_http_methods
 from orchestrator.actions.asking_tools import agree_to_tool
 from orchestrator.actions.loosening import drop_tool_proposal
 from orchestrator.actions.policies import Who
+from orchestrator.core.tool_change import asked_change, changed, difference
 from orchestrator.models import ToolProposal
 from orchestrator.queries.loosening import tool_proposals
+from orchestrator.queries.tools import tool_now
 from tenancy.context import tenant
 from tenancy.core.errors import InterlockError, NotFound
 from tenancy.core.roles import Scope
@@ -66,14 +68,18 @@ def _shown(request: PageRequest, *, status: int = 200) -> HttpResponse:
     with tenant(request.member.tenant.id):
         waiting, settled = tool_proposals(), tool_proposals(waiting=False)
         names = names_of([one for row in (*waiting, *settled) for one in (row.by, row.settled_by)])
-    context = {
-        "waiting": [_row(row, request) for row in waiting],
-        "settled": [_row(row, request) for row in settled],
-        "names": names, "may_admin": request.member.may(Scope.ADMIN),
-    }  # fmt: skip
+        rows = {
+            "waiting": [_row(row, request) for row in waiting],
+            "settled": [_row(row, request) for row in settled],
+        }
+    context = {**rows, "names": names, "may_admin": request.member.may(Scope.ADMIN)}
     return render(request, "tools/proposals.html", context, status=status)
 
 
 def _row(row: ToolProposal, request: PageRequest) -> dict[str, Any]:
     own = row.owner == request.member.owner
-    return {"row": row, "kind": KINDS[row.kind], "own": own, "body": row.body}
+    shown = {"row": row, "kind": KINDS[row.kind], "own": own, "body": row.body}
+    if row.kind == "change" and row.status == "open":
+        before = tool_now(request.member.tenant.id, row.tool).spec
+        shown["was"], shown["is_now"] = difference(before, changed(before, asked_change(row.body["change"])))
+    return shown

@@ -8,10 +8,12 @@ from django.test import Client
 from orchestrator.actions.publish import active_tools, publish_tools
 from orchestrator.gateways.tools.registry import shipped_tools
 from tenancy.context import tenant
+from tenancy.core.roles import Role
 from tenancy.models import AuditEntry
 from tests.doors.pages.forms import form_with
 from tests.doors.pages.people import HOSTILE, at, text
 from tests.doors.pages.people import world as world
+from tests.factories.tenancy import make_somebody
 from tests.factories.world import World
 from tests.proves import proves
 
@@ -46,6 +48,27 @@ def test_a_change_on_the_page_makes_a_version_that_the_page_shows(admin: Client,
     with tenant(world.id):
         entry = AuditEntry.objects.get(verb="tool.change")
     assert (entry.principal, entry.reason) == (world.people.admin.id, "It costs now")
+
+
+@proves("R-TOOL-4", part="less of a guard waits on a page, with its difference")
+def test_a_lower_class_waits_on_the_page_with_its_difference(admin: Client, world: World) -> None:
+    make_somebody(world.house.tenant, Role.ADMIN)
+    page = "/tools/mail.send"
+    looked = form_with(admin.get(page), "preview").send(
+        admin, "preview", risk="local_write", reason="It only writes here"
+    )
+    assert "Its class falls from network to local_write." in text(looked)
+    answer = form_with(admin.get(page), "change").send(
+        admin, "change", risk="local_write", reason="It only writes here"
+    )
+    assert answer["Location"] == "/tool-proposals"
+    waiting = text(admin.get("/tool-proposals"))
+    assert "Its class falls from network to local_write." in waiting
+    assert "/risk" in waiting
+    again = form_with(admin.get(page), "change").send(admin, "change", risk="local_write", reason="Again")
+    assert again.status_code == 409
+    with tenant(world.id):
+        assert active_tools()["mail.send"].risk.value == "network"
 
 
 @proves("R-UI-5", part="impact preview")

@@ -146,6 +146,17 @@ async def test_a_tool_that_is_gone_is_not_called(tool_server: ToolServer) -> Non
     assert tool_server.calls() == []
 
 
+@proves("P3", part="appeared a second time")
+async def test_a_tool_that_is_offered_twice_is_neither(tool_server: ToolServer) -> None:
+    place = place_of(tool_server)
+    admitted = digest_of(await look(place), "find-customer")
+    twin = {"name": "find-customer", "description": "Find.", "inputSchema": {"type": "object"}}
+    tool_server.tell(extra=[twin])
+    with pytest.raises(Changed):
+        await called(place, "find-customer", {"name": "Ada"}, admitted=admitted)
+    assert tool_server.calls() == []
+
+
 @proves("G5", part="a tool server that hangs")
 async def test_a_call_that_hangs_ends_at_its_deadline_having_been_sent(tool_server: ToolServer) -> None:
     tool_server.tell(modes={"say": "hang"})

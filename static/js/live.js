@@ -254,6 +254,8 @@ document.querySelectorAll("[data-live]").forEach((element) => links.push(new Lin
 if (links.length) {
   setInterval(() => { links.forEach((link) => link.look()); draw(); }, 1000);
   addEventListener("online", retry);
+  // Whoever has no network hears of it long before a silent socket would tell; one that was there after all is opened again at once.
+  addEventListener("offline", () => links.forEach((link) => { if (!link.over) { link.drop(); link.closed(); } }));
   document.addEventListener("visibilitychange", () => document.hidden || retry());
   draw();
 }

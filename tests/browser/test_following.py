@@ -178,6 +178,44 @@ def test_a_restart_shows_within_two_seconds_and_is_caught_up(page: Page, stage: 
     assert rows(page) == ["first", "second", "third", "fourth", "fifth"]
 
 
+WATCH = """const Native = WebSocket;
+window.lost = {};
+window.WebSocket = class extends Native {
+  constructor(...given) {
+    super(...given);
+    this.addEventListener("close", () => { lost.at ??= performance.now(); });
+  }
+};
+addEventListener("offline", () => { lost.at ??= performance.now(); });
+new MutationObserver(() => {
+  const says = document.getElementById("pill")?.textContent ?? "";
+  if (lost.at && says.startsWith("Reconnecting")) lost.told ??= performance.now();
+}).observe(document, { childList: true, subtree: true, characterData: true });"""
+
+
+@proves("R-UI-3", part="a lost connection is said within two seconds, whichever way it is lost")
+@pytest.mark.parametrize("gone", ["server", "network"])
+def test_the_pill_says_within_two_seconds_of_the_loss_that_it_is_lost(
+    page: Page, stage: Stage, gone: str
+) -> None:
+    page.add_init_script(WATCH)
+    page.reload()
+    pill(page, "Live")
+    if gone == "server":
+        stage.stop()
+    else:
+        page.context.set_offline(True)
+    pill(page, re.compile("Reconnecting in [0-9]+ s – Retry now"))
+    assert 0 <= page.evaluate("lost.told - lost.at") <= 2_000
+    if gone == "server":
+        stage.start()
+    else:
+        stage.play("second")
+        page.context.set_offline(False)
+    pill(page, "Live", 20)
+    expect(page.locator("#timeline li")).to_have_count(1 if gone == "server" else 2)
+
+
 def test_nothing_moves_under_the_pointer(page: Page, stage: Stage) -> None:
     page.locator("#e1").hover()
     before = page.locator("#e1").bounding_box()

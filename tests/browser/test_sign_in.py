@@ -5,13 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from allauth.mfa.totp.internal.auth import hotp_value, yield_hotp_counters_from_time
+from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
+from allauth.mfa.totp.internal.auth import TOTP, hotp_value, yield_hotp_counters_from_time
 from django.core.cache import cache
 from playwright.sync_api import Page, expect
 
 from tenancy.models import Person
 from tests.browser.conftest import PageAs
-from tests.browser.harness import WIDE, axe, photograph
+from tests.browser.harness import (
+    NARROW,
+    NARROWEST,
+    WIDE,
+    Messages,
+    axe,
+    no_sideways,
+    photograph,
+    themes,
+)  # fmt: skip
 from tests.conftest import House
 from tests.proves import proves
 
@@ -94,6 +104,50 @@ def test_a_person_sets_up_codes_and_signs_in_by_one_and_by_a_recovery_code(
     other.get_by_label("Code").fill(codes[0])
     other.get_by_role("button", name="Sign in").click()
     other.wait_for_url("**/styleguide")
+
+
+BEFORE = ("password/change/", "2fa/totp/activate/", "2fa/webauthn/add/", "sessions/")
+AFTER = (
+    "2fa/", "2fa/totp/deactivate/", "2fa/recovery-codes/", "2fa/recovery-codes/generate/",
+    "2fa/webauthn/",
+)  # fmt: skip
+
+
+def looked_at(page: Page, path: str) -> None:
+    """A page of the account, wide and narrow, dark and light, and on the narrowest screen."""
+    page.goto(f"/account/{path}")
+    if "reauthenticate" in page.url:
+        page.get_by_label("Password").fill(PASSWORD)
+        page.get_by_role("button", name="Confirm").click()
+    page.wait_for_url(f"**/account/{path}")
+    for width in (WIDE, NARROW):
+        page.set_viewport_size({"width": width, "height": 900})
+        for theme in themes(page):
+            photograph(page, theme, width)
+            axe(page, theme)
+    page.set_viewport_size({"width": NARROWEST, "height": 900})
+    no_sideways(page)
+
+
+@proves("R-UI-11", part="axe on the pages of an account")
+@pytest.mark.timeout(300)
+def test_axe_finds_nothing_on_the_pages_of_an_account(page_as: PageAs, person: Person) -> None:
+    page = page_as(None)
+    by_password(page, person)
+    for path in BEFORE:
+        looked_at(page, path)
+    TOTP.activate(person, "JBSWY3DPEHPK3PXP")
+    RecoveryCodes.activate(person)
+    for path in AFTER:
+        looked_at(page, path)
+
+
+def test_the_doors_fit_the_narrowest_screen(page_as: PageAs, no_messages: Messages) -> None:
+    no_messages.expect("status of 404")
+    page = page_as(None, width=NARROWEST)
+    for path in ("/account/login/", "/account/signup/", "/nowhere"):
+        page.goto(path)
+        no_sideways(page)
 
 
 AUTHENTICATOR = {

@@ -30,6 +30,12 @@ def key_of(kind: str, name: str, usage: Mapping[str, Decimal]) -> str:
     return f"{kind}:{name}:{min(LAST_STEP, int(usage.get('steps', ZERO)))}"
 
 
+def any_place(key: str) -> str:
+    """Wherever a run is after as many committed actions as `key` says: what is known of a place that too few
+    came by. Runs learnt from before there was one say nothing of it, and replay as they were."""
+    return f"*:*:{key.rpartition(':')[2]}"
+
+
 def key_of_turn(effects: Iterable[Effect], usage: Mapping[str, Decimal]) -> str | None:
     """The place of a model call that is about to be asked for; None where there is none. Tool calls are
     judged before, with their other checks, while people can still be asked."""
@@ -37,12 +43,18 @@ def key_of_turn(effects: Iterable[Effect], usage: Mapping[str, Decimal]) -> str 
     return next((key_of("m", node, usage) for node in nodes), None)
 
 
-def bounds(graph: CompiledGraph, manifest: Manifest, state: State, key: str | None) -> dict[str, Interval]:
+def bounds(
+    graph: CompiledGraph, manifest: Manifest, state: State, key: str | None, *, exact: bool = False
+) -> dict[str, Interval]:
     """What remains of each dimension to a result, by name. The keys are the dimensions of the run's limits
-    that anything is known of."""
+    that anything is known of. Where too few came by this very place, what was seen after as many actions
+    counts, wherever that was; not where it must be `exact`."""
     least = least_rest(graph, manifest.pins, state.position, asker_of(state))
     expected = manifest.expected
-    rest = expected.rest.get(key or "", {}) if expected is not None else {}
+    known = {} if expected is None else expected.rest
+    rest = {} if key is None else known.get(key, {})
+    if key is not None and not rest and not exact:
+        rest = known.get(any_place(key), {})
     found: dict[str, Interval] = {}
     for name in state.limits:
         pair = rest.get(name)
@@ -81,7 +93,8 @@ def too_little(graph: CompiledGraph, manifest: Manifest, state: State, key: str 
     cannot come to its end is stopped before it spends more. A run that nothing is expected of never is."""
     if manifest.expected is None or key is None:
         return None
-    found = bounds(graph, manifest, state, key)
+    # A way that nobody went before may be a short one: it is not stopped for what others needed elsewhere.
+    found = bounds(graph, manifest, state, key, exact=True)
     for dimension in STOPPING:
         interval, left = found.get(dimension.value), state.left(dimension.value)
         if interval is not None and left is not None and left < interval.lower:

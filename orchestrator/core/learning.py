@@ -1,13 +1,14 @@
 """What the newest runs of a workflow teach those that follow: bounds of the rest, by place (R-BUDGET-4)."""
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
 from budgets.core.dimension import Dimension
 from budgets.core.forecast import KEPT, LEAST, observed
 from orchestrator.core.asking import Asking
 from orchestrator.core.effects import Amounts
+from orchestrator.core.expecting import any_place
 from orchestrator.core.graph import CompiledGraph
 from orchestrator.core.manifest import Expected, Pins
 from orchestrator.core.spending import ZERO
@@ -16,6 +17,7 @@ from traces.core.canonical import canonical, digest
 
 # A manifest carries at most so many places, those that most runs came by.
 PLACES = 32
+NUMBERS = 16
 FORETOLD = (
     Dimension.STEPS, Dimension.MODEL_TURNS, Dimension.TOOL_CALLS, Dimension.EXTERNAL_CALLS,
     Dimension.INPUT_TOKENS, Dimension.OUTPUT_TOKENS, Dimension.TOTAL_TOKENS, Dimension.COST_USD,
@@ -56,17 +58,28 @@ def with_run(lived: Sequence[Lived], one: Lived) -> tuple[Lived, ...]:
 
 
 def expected_of(lived: Sequence[Lived]) -> Expected:
-    """What runs like these are to be expected to need, from each place that enough of them came by.
+    """What runs like these are to be expected to need, from each place that enough of them came by, and after
+    each number of actions wherever they were: runs that choose their own way seldom meet at one place.
 
     A run that came by a place more than once counts there with its least and its greatest rest.
     """
     seen: dict[str, dict[str, list[Amounts]]] = defaultdict(dict)
+    anywhere: dict[str, dict[str, list[Amounts]]] = defaultdict(dict)
     for one in lived:
         for passed in one.passed:
-            seen[passed.key].setdefault(one.run, []).append(_rest(one, passed))
-    most = Counter({key: len(runs) for key, runs in seen.items() if len(runs) >= LEAST}).most_common(PLACES)
-    rests = {key: [rest for one in seen[key].values() for rest in _ends(one)] for key, _ in sorted(most)}
-    return Expected(runs=len(lived), rest={key: _bounds(found) for key, found in rests.items()})
+            rest = _rest(one, passed)
+            seen[passed.key].setdefault(one.run, []).append(rest)
+            anywhere[any_place(passed.key)].setdefault(one.run, []).append(rest)
+    places = {**_most(seen, PLACES), **_most(anywhere, NUMBERS)}
+    return Expected(runs=len(lived), rest={key: _bounds(places[key]) for key in sorted(places)})
+
+
+def _most(seen: Mapping[str, Mapping[str, list[Amounts]]], most: int) -> dict[str, list[Amounts]]:
+    """The rests of the places that most runs came by, where enough did."""
+    runs = Counter({key: len(found) for key, found in seen.items() if len(found) >= LEAST})
+    return {
+        key: [rest for one in seen[key].values() for rest in _ends(one)] for key, _ in runs.most_common(most)
+    }
 
 
 def _rest(one: Lived, passed: Passed) -> Amounts:

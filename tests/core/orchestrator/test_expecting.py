@@ -16,7 +16,7 @@ from budgets.core.forecast import KEPT, LEAST, UNKNOWN, Interval, observed
 from orchestrator import library
 from orchestrator.core import least
 from orchestrator.core.compiler import frozen
-from orchestrator.core.expecting import bounds, key_of
+from orchestrator.core.expecting import bounds, key_of, too_little
 from orchestrator.core.learning import Lived, Passed, expected_of, with_run
 from orchestrator.core.least import least_rest
 from orchestrator.core.manifest import Expected
@@ -116,9 +116,10 @@ def test_a_run_counts_once_and_only_the_newest_count() -> None:
 @proves("R-BUDGET-4", part="the rest by place")
 def test_from_each_place_the_rest_is_what_was_seen_from_there() -> None:
     expected = expected_of([lived(n, 0, 1, 2, total=3 + n % 2) for n in range(KEPT)])
+    turns = {0: (D(3), D(4)), 1: (D(2), D(3)), 2: (D(1), D(2))}
     assert {key: rest["model_turns"] for key, rest in expected.rest.items()} == {
-        "m:act:0": (D(3), D(4)), "m:act:1": (D(2), D(3)), "m:act:2": (D(1), D(2)),
-    }  # fmt: skip
+        f"{where}:{step}": pair for step, pair in turns.items() for where in ("m:act", "*:*")
+    }
     assert expected_of([lived(n, 0, total=3) for n in range(LEAST - 1)]).rest == {}
 
 
@@ -150,6 +151,34 @@ def test_a_run_that_may_ask_asks_and_shows_both_bounds() -> None:
     (ask,) = run.requests
     lines = {line["dimension"]: line for line in orjson.loads(run.contents[ask.packet])["budget"]}
     assert [lines["model_turns"][name] for name in ("lower", "upper", "asked")] == ["3", "5", "3"]
+
+
+def wandering(number: int) -> Lived:
+    """A run that asks one of many tools, each its own, then answers: no two meet at a tool."""
+    passed = (
+        Passed(key="m:act:0", used={"model_turns": D(0)}),
+        Passed(key=f"t:tool-{number}:0", used={"model_turns": D(1)}),
+        Passed(key="m:act:1", used={"model_turns": D(1)}),
+    )
+    return Lived(run=str(number), passed=passed, used={"model_turns": D(2 + number % 2)})
+
+
+@proves("R-BUDGET-4", part="bounds where runs choose their own way")
+def test_at_a_place_that_nobody_came_by_what_was_seen_after_as_many_actions_counts() -> None:
+    run = expecting(expected_of([wandering(number) for number in range(KEPT)]), model_turns=9)
+    found = bounds(run.graph, run.manifest, run.state, "t:tool-new:0")["model_turns"]
+    assert found == Interval(lower=D(1), upper=D(3))
+    known = bounds(run.graph, run.manifest, run.state, "m:act:0")["model_turns"]
+    assert known == Interval(lower=D(2), upper=D(3))
+    later = bounds(run.graph, run.manifest, run.state, "t:tool-new:7").get("model_turns", UNKNOWN)
+    assert later.upper is None
+
+
+def test_nobody_is_stopped_for_what_others_needed_elsewhere() -> None:
+    run = expecting(expected_of([wandering(number) for number in range(KEPT)]), model_turns=9)
+    short = run.state.evolve(limits={**run.state.limits, "model_turns": D(1)}, usage={}, pending={})
+    assert too_little(run.graph, run.manifest, short, "m:act:0") is not None
+    assert too_little(run.graph, run.manifest, short, "m:elsewhere:0") is None
 
 
 def test_the_place_counts_its_steps_up_to_a_bound() -> None:

@@ -7,7 +7,6 @@ from celery import shared_task
 from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
 
 from orchestrator.actions.delivering import deliver_due
-from orchestrator.actions.learning import learn_from
 from orchestrator.runtime.process import this_process
 
 
@@ -25,8 +24,8 @@ def take_turn() -> None:
 
 @shared_task(name="orchestrator.learn_from", ignore_result=True)
 def learn(*, run_id: str) -> None:
-    """Learn from a run that has ended."""
-    learn_from(UUID(run_id))
+    """Let a run that has ended be learnt from."""
+    this_process().learner.tell(UUID(run_id))
 
 
 @shared_task(name="orchestrator.send_webhooks", ignore_result=True)

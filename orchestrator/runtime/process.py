@@ -2,7 +2,7 @@
 
 import os
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from secrets import token_hex
 from threading import Thread
@@ -14,6 +14,7 @@ from orchestrator.gateways.llm.gateway import ModelGateway
 from orchestrator.gateways.sandbox import bubblewrap
 from orchestrator.gateways.tools.dispatcher import ToolGateway
 from orchestrator.runtime.held import Heartbeat
+from orchestrator.runtime.learner import Learner
 from orchestrator.runtime.loop import Worker
 from orchestrator.runtime.perform import Performer
 from orchestrator.runtime.sweep import Sweep
@@ -29,6 +30,7 @@ class Process:
     heartbeat: Heartbeat
     sweep: Sweep
     turns: Turns
+    learner: Learner = field(default_factory=Learner)
 
     def start(self) -> None:
         """Start the threads. What the machine has for a sandbox is tried now, not in the first commit that
@@ -37,12 +39,14 @@ class Process:
         Thread(target=bubblewrap.unavailable, name="sandbox", daemon=True).start()
         self.heartbeat.start()
         self.sweep.start()
+        self.learner.start()
 
     def stop(self) -> None:
         """Graceful stop (R-SESS-13): no new slice, each run in hand is held before its next effect and
         given back. Leases are renewed until the last effect has ended."""
         self.worker.stopping = True
         self.sweep.stop()
+        self.learner.stop()
 
     def end(self) -> None:
         """Once no run is in hand: end the heartbeat and close what the gateways hold open."""

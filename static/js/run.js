@@ -4,9 +4,18 @@ import { bind } from "./keys.js";
 document.addEventListener("toggle", async ({ target }) => {
   if (!target.matches?.("details[data-load][open]") || target.dataset.loaded) return;
   target.dataset.loaded = "1";
+  const box = target.querySelector(".opened"), note = (tone, textContent) => {
+    box.querySelector(".notice")?.remove();
+    box.ariaBusy = tone === "loading";
+    if (tone) box.prepend(Object.assign(document.createElement("p"), { className: `notice notice-${tone}`, textContent }));
+  };
+  const late = setTimeout(() => note("loading", "Reading the row"), 300);
   const answer = await fetch(target.dataset.load, { headers: { "HX-Request": "true" } }).catch(() => null);
-  if (!answer?.ok) return delete target.dataset.loaded;
-  target.querySelector(".opened").innerHTML = await answer.text();
+  clearTimeout(late);
+  note();
+  if (answer?.ok) return void (box.innerHTML = await answer.text());
+  delete target.dataset.loaded;
+  note("error", "The row could not be read; nothing of it is lost. Close it and open it again.");
 }, true);
 
 const rows = document.getElementById("timeline-rows"), follow = document.querySelector("[data-follow-switch]");

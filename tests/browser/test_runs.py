@@ -7,7 +7,7 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from orchestrator.actions.saved_views import save_view
 from orchestrator.queries.listing import Filters
@@ -159,6 +159,30 @@ def test_a_row_opens_in_place_with_what_came_back(page_as: PageAs, runs: tuple[U
     expect(page.locator("#row-12 .opened")).to_contain_text("A-1001")
 
 
+def test_a_row_that_cannot_be_read_says_so_and_can_be_opened_again(
+    page_as: PageAs, runs: tuple[UUID, UUID], no_messages: Messages
+) -> None:
+    no_messages.expect("503")
+    page = page_as("auditor")
+    page.goto(f"/runs/{runs[1]}")
+    late: list[Route] = []
+
+    def keep(route: Route) -> None:
+        late.append(route)
+
+    page.route("**/rows/12", keep)
+    page.locator("#row-12 summary").first.click()
+    expect(page.locator("#row-12 .notice-loading")).to_have_text("Reading the row")
+    expect(page.locator("#row-12 .opened")).to_have_attribute("aria-busy", "true")
+    late[0].fulfill(status=503)
+    expect(page.locator("#row-12 .notice")).to_contain_text("could not be read; nothing of it is lost")
+    expect(page.locator("#row-12").get_by_role("link", name="Open this row")).to_be_visible()
+    page.unroute("**/rows/12")
+    for _ in range(2):
+        page.locator("#row-12 summary").first.click()
+    expect(page.locator("#row-12 .opened")).to_contain_text("Answer observed")
+
+
 @proves("R-UI-3", part="live")
 def test_rows_arrive_without_moving_what_is_read(page_as: PageAs, world: World, company: Company) -> None:
     run = refund(world, company)
@@ -179,6 +203,24 @@ def test_rows_arrive_without_moving_what_is_read(page_as: PageAs, world: World, 
     shown = page.locator("#timeline-rows > li").evaluate_all("rows => rows.map((row) => row.id)")
     page.reload()
     assert page.locator("#timeline-rows > li").evaluate_all("rows => rows.map((row) => row.id)") == shown
+
+
+@proves("R-UI-11", part="nothing moves in a list while rows arrive under the pointer")
+def test_no_row_of_a_list_moves_while_others_arrive_under_the_pointer(
+    page_as: PageAs, world: World, company: Company
+) -> None:
+    refund(world, company)
+    lists = {"/runs": page_as("operator"), "/approvals": page_as("reviewer")}
+    for path, page in lists.items():
+        page.goto(path)
+        expect(page.locator("#pill")).to_contain_text("Live")
+        page.locator("[data-item]").first.hover()
+        page.evaluate(SHIFTS)
+    refund(world, company, order_id="A-1002")
+    for page in lists.values():
+        expect(page.locator("#live-new")).to_contain_text("1 new", timeout=15_000)
+        expect(page.locator("[data-item]")).to_have_count(1)
+        assert page.evaluate("[window.shifts, window.shifted]") == [0, []]
 
 
 @proves("R-UI-11", part="nothing moves while a run goes its way")

@@ -75,7 +75,8 @@ def _hold(by: UUID) -> None:
 
 
 def _free(by: UUID, name: str, *, but: UUID | None = None) -> None:
-    if views_of(by).filter(name__iexact=name).exclude(id=but).exists():
+    found = views_of(by).filter(name__iexact=name).first()
+    if found is not None and found.id != but:
         raise NameTaken(name=name)
 
 

@@ -36,7 +36,7 @@ LOST = """() => [...document.querySelectorAll("main :is(button, a[href], input, 
 def test_no_page_is_pushed_sideways_and_no_action_off_the_screen(
     page_as: PageAs, world: World, company: Company, superuser: psycopg.Connection[Any], no_messages: Messages
 ) -> None:
-    page, faults = page_as("admin"), []
+    page, faults = page_as("admin"), list[str]()
     for path in apart(lambda: hostile_house(world, company, superuser)):
         if not whole(page, path):
             continue
@@ -46,10 +46,10 @@ def test_no_page_is_pushed_sideways_and_no_action_off_the_screen(
             try:
                 no_sideways(page)
             except AssertionError as fault:
-                faults.append((width, str(fault)))
-            faults += [(width, path, one) for one in page.evaluate(LOST)]
+                faults.append(f"{width}: {fault}")
+            faults += [f"{width} {path}: {one}" for one in page.evaluate(LOST)]
         photograph(page, "hostile", NARROWEST)
-    assert not faults, "\n".join(map(str, faults))
+    assert not faults, "\n".join(faults)
     decisions_in_sight(page)
 
 

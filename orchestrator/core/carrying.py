@@ -26,6 +26,9 @@ MOST_ADDRESSES = 40
 MOST_BEFORE = 40
 _BREAK = re.compile(r"[/?&=#;,+@:]+")
 _CODE = re.compile(r"(?=[^\W_]*\d)(?!(?:19|20)\d\d$)[^\W_]{4,5}", re.ASCII)
+_BARE = re.compile(
+    r"(?<![\w@./:-])(?://)?(?:[A-Za-z0-9-]{1,63}\.){1,6}[A-Za-z]{2,24}(?::[0-9]{1,5})?[/?#][^\s\"'<>)\]}]{1,2000}"
+)
 _DAY = re.compile(r"(?:19|20)\d\d[01]\d[0-3]\d")
 
 
@@ -64,9 +67,12 @@ class Load(NamedTuple):
     values: tuple[str, ...] = ()
 
 
-def addresses_in(text: str) -> list[str]:
-    """The addresses within a text, each once, without what ends its sentence."""
-    return list(dict.fromkeys(url.rstrip(".,;:!?") for url in URL.findall(text)))[:MOST_ADDRESSES]
+def addresses_in(text: str, *, bare: bool = False) -> list[str]:
+    """The addresses within a text, each once, without what ends its sentence; with `bare` also what only
+    becomes one where it is shown, such as //attacker.example/?k=1. One more than MOST_ADDRESSES at most: more
+    than that nobody looks through."""
+    found = [*URL.findall(text), *(_BARE.findall(URL.sub(" ", text)) if bare else ())]
+    return list(dict.fromkeys(url.rstrip(".,;:!?") for url in found))[: MOST_ADDRESSES + 1]
 
 
 def address_carries(url: str, known: Known, before: str = "") -> bool:

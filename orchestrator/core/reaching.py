@@ -4,7 +4,7 @@ beyond the list that it is pinned with (R-TOOL-2, G3).
 
 from typing import Any
 
-from orchestrator.core.carrying import addresses_in
+from orchestrator.core.carrying import MOST_ADDRESSES, addresses_in
 from orchestrator.core.inputs import pointed
 from orchestrator.core.origin.lookup import words_of
 from orchestrator.core.origin.things import kind_of
@@ -57,5 +57,6 @@ def _beyond(egress: Egress, pointer: str, leaf: Any) -> bool:
     marked = any(beneath(argument_of(pointer), one) for one in egress.marked)
     told = marked or kind_of(pointer if egress.named else "", leaf) == "url"
     if not told:
-        return any(not admits(egress.allow, url) for url in addresses_in(text))
+        within = addresses_in(text)
+        return len(within) > MOST_ADDRESSES or any(not admits(egress.allow, url) for url in within)
     return not (admits(egress.allow, text) or text.casefold() in hosts(egress.allow))

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from orchestrator.core.carrying import (
+    MOST_ADDRESSES,
     Known,
     address_carries,
     addresses_in,
@@ -243,7 +244,9 @@ class Tracer:
             others = [name for name in texts if name != pointer and kind_of(name, texts[name]) == "url"]
             before = self.before + sent_by((texts[name] for name in others if name < pointer), self.goal)
             return address_carries(text, self.known, before) or self._beside(pointer, texts)
-        if any(address_carries(url, self.known) for url in addresses_in(text) if not self._names(url)):
+        within = addresses_in(text, bare=True)
+        laden = any(address_carries(url, self.known) for url in within if not self._names(url))
+        if laden or len(within) > MOST_ADDRESSES:
             return True
         if spec is None or spec.remote is None or spec.mutating:
             return False

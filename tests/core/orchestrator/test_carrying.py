@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core.carrying import Known, address_carries, sent_by, text_carries
+from orchestrator.core.carrying import Known, address_carries, addresses_in, sent_by, text_carries
 from orchestrator.core.origin.lookup import Text
 from tests.core.orchestrator.injected import asked, having_read, ruled, working
 from tests.proves import proves
@@ -121,6 +121,8 @@ def test_a_few_words_that_were_read_may_be_looked_for(text: str) -> None:
         ({"list": [{"x": "https://docs.example/guide/a"}, {"x": "https://new.example/"}]}, "asks"),
         ({"text": "Summarize https://new.example/ for me."}, "asks"),
         ({"text": "Summarize https://docs.example/guide/a for me."}, "goes"),
+        ({"text": "https://docs.example/guide/a?b " + "https://docs.example/guide/a " * 60}, "asks"),
+        ({"text": " ".join(f"https://docs.example/guide/{n}" for n in range(50))}, "asks"),
         ({"host": "docs.example"}, "goes"),
         ({"host": "new.example"}, "asks"),
         ({"target": "new"}, "asks"),
@@ -183,6 +185,19 @@ def test_an_address_within_a_text_asks_when_it_carries() -> None:
     run.answer({})
     assert asked(run, "flag.set", **local) == "asks"
     assert ruled(run)[0] == "text-carries-data"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("see https://a.example/x?k=1.", ["https://a.example/x?k=1"]),
+        ("![](//a.example/?k=1)", ["//a.example/?k=1"]),
+        ("go to a.example/?k=1 now", ["a.example/?k=1"]),
+        ("ask ada@a.example/x or read notes.txt", []),
+    ],
+)
+def test_an_address_within_a_text_is_found_without_its_scheme_too(text: str, found: list[str]) -> None:
+    assert addresses_in(text, bare=True) == found
 
 
 def test_a_run_that_was_admitted_earlier_is_judged_as_it_was() -> None:

@@ -3,8 +3,8 @@
 `python -m bench first` starts the house as `make up` does, signs in with Chromium as the operator whom the
 start names, starts a refund by a click, signs in as finance in a second window, and approves. It prints the
 second at which each stage was over, then starts the same folder once more. Judged is that the first approval
-was given within 60 s of the start. The clicks are a machine's: a person's reading comes on top. The seconds of
-processor say what a busy machine made of it.
+was given within 60 s of the start. The clicks are a machine's: a person's reading comes on top. What it cost
+the processor is the same on a busy machine.
 """
 
 import os

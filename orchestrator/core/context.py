@@ -76,16 +76,20 @@ def compile_prompt(
 
 
 def visible_tools(view: View) -> tuple[ToolSpec, ...]:
-    """Only what could be called now is shown (R-TOOL-6): named by the workflow, allowed, not stopped, not
-    used up."""
+    """Only what could be called now is shown (R-TOOL-6): permitted, and set up by somebody."""
+    return tuple(tool for tool in permitted_tools(view) if tool.name not in view.pins.left_out)
+
+
+def permitted_tools(view: View) -> tuple[ToolSpec, ...]:
+    """What the run may call now: named by the workflow, allowed, not stopped, not used up."""
     boundary: Boundary = view.pins.boundary
     calls_left = view.state.left("tool_calls")
     if calls_left is not None and calls_left < 1:
         return ()
-    return tuple(tool for tool in view.pins.tools if _visible(view, boundary, tool))
+    return tuple(tool for tool in view.pins.tools if _permitted(view, boundary, tool))
 
 
-def _visible(view: View, boundary: Boundary, tool: ToolSpec) -> bool:
+def _permitted(view: View, boundary: Boundary, tool: ToolSpec) -> bool:
     grant = boundary.grant_for(tool.name)
     named = named_by(view.graph.spec.tools, tool.name)
     stopped = tool.name in (
@@ -93,7 +97,7 @@ def _visible(view: View, boundary: Boundary, tool: ToolSpec) -> bool:
     )  # fmt: skip
     if grant is None or not named or stopped or tool.name in view.headroom.open_circuits:
         return False
-    if tool.name in view.pins.left_out or lacking(tool, view.headroom) is not None:
+    if lacking(tool, view.headroom) is not None:
         return False
     if refused_apart(tool, boundary) is not None or refused_by_boundary(tool, boundary) is not None:
         return False

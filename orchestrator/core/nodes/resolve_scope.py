@@ -2,7 +2,7 @@
 
 from typing import Any, ClassVar
 
-from orchestrator.core.context import visible_tools
+from orchestrator.core.context import permitted_tools
 from orchestrator.core.inputs import inputs
 from orchestrator.core.nodes.base import Plain
 from orchestrator.core.parsing import fits
@@ -57,7 +57,7 @@ class ResolveScope(Plain):
         manifest, boundary = view.manifest, view.pins.boundary_digest
         lost = view.headroom.missing_scopes
         rules = [(f"scope:{s}", s in manifest.scopes and s not in lost) for s in config.scopes]
-        rules.append(("tools_within_boundary", bool(visible_tools(view)) or not view.graph.spec.tools))
+        rules.append(("tools_within_boundary", bool(permitted_tools(view)) or not view.graph.spec.tools))
         return tuple(
             PolicyDecided(rule=rule, decision="allow" if holds else "deny", boundary=boundary)
             for rule, holds in rules
@@ -68,7 +68,7 @@ class ResolveScope(Plain):
         return say(Phase.SCOPE_RESOLUTION, body)
 
     def _tools_said(self, view: View) -> Said:
-        names = ",".join(tool.name for tool in visible_tools(view))
+        names = ",".join(tool.name for tool in permitted_tools(view))
         return say(Phase.TOOL_ELIGIBILITY, PhaseNoted(artifact="authorized tool list", detail=names[:1_000]))
 
 

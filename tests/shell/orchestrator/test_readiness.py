@@ -85,6 +85,17 @@ def test_a_sender_and_a_server_bring_the_letters_back(world: World) -> None:
     assert "sql.write" in held.left_out
 
 
+def test_a_workflow_of_fixed_calls_begins_without_what_its_tools_need(world: World) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("INTERLOCK_DEMO_URL", "")
+        patch.setattr("django.conf.settings.INTERLOCK_DEMO_URL", "", raising=False)
+        run = world.submit("support-refund", "Refund something")
+        assert "orders.lookup" in pins_of(world, run).left_out
+        world.drive(run)
+        (asked,) = world.open_requests(run)
+    assert asked.kind == "clarification"
+
+
 @proves("R-TOOL-13", part="an expired credential is said at admission")
 def test_a_tool_with_an_expired_secret_is_left_out_and_one_that_ends_soon_is_named(world: World) -> None:
     request = HttpRequest(method="GET", url="https://crm.example/v1/notes", secret="crm")

@@ -1,0 +1,115 @@
+"""No pointer is needed anywhere: the Tab key comes to every control of every page with a form, and shows it
+(R-UI-11)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import PageAs
+from tests.browser.test_policy import apart, whole
+from tests.conftest import House
+from tests.doors.pages.people import world as world
+from tests.doors.pages.test_every_page import EVERY, address, belongings
+from tests.doubles.company import Company
+from tests.factories.world import World, company_at
+from tests.proves import proves
+
+# Where the focus was; what had it without showing it; what was never come to though it can be used.
+LISTEN = """() => {
+  window.met = new Set(); window.unseen = [];
+  document.addEventListener("focusin", ({ target }) => {
+    met.add(target);
+    const { outlineStyle, outlineWidth } = getComputedStyle(target);
+    // The nodes of a graph show it by their own border, and what is no control need not.
+    if ((outlineStyle === "none" || parseFloat(outlineWidth) < 2) && !target.matches(".graph-node, main, h1"))
+      unseen.push(target.outerHTML.slice(0, 120));
+  });
+  // A page may begin at its errors.
+  document.querySelector(".skip").focus();
+}"""
+STEP = """() => document.activeElement?.matches("main details:not([open]) > summary") ?? false"""
+HOME = """() => document.activeElement === document.body || document.activeElement?.matches(".skip")"""
+MISSED = """() => { const gone = [...met].filter((one) => !one.isConnected).map((one) => one.outerHTML);
+  return [...document.querySelectorAll(
+    "a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex='0']")]
+  .filter((one) => one.checkVisibility({ visibilityProperty: true }) && !one.disabled && one.tabIndex >= 0 &&
+    !one.closest("dialog, [inert], .menu-panel, noscript") && !met.has(one) &&
+    !(one.type === "radio" && !one.checked) && !gone.includes(one.outerHTML))
+  .map((one) => one.outerHTML.slice(0, 160)); }"""
+MOST = 400
+
+
+def walked(page: Page) -> list[str]:
+    """Press Tab from the top of the page to its end, opening what is folded; what was missed or not shown."""
+    page.evaluate(LISTEN)
+    for _ in range(MOST):
+        page.keyboard.press("Tab")
+        if page.evaluate(STEP):
+            page.keyboard.press("Enter")
+        if page.evaluate(HOME) and page.evaluate("met.size > 1"):
+            break
+    else:
+        return [f"the focus never came round in {MOST} steps"]
+    missed: list[str] = page.evaluate(MISSED)
+    return [f"not reached: {one}" for one in missed] + [
+        f"not shown: {one}" for one in page.evaluate("[...new Set(unseen)]")
+    ]
+
+
+@proves("R-UI-11", part="the Tab key comes to every control, and shows it")
+@pytest.mark.timeout(400)
+def test_the_tab_key_comes_to_every_control_of_every_page_with_a_form(
+    page_as: PageAs, world: World, company: Company
+) -> None:
+    with company_at(company.url):
+        things = apart(lambda: belongings(world))
+    page, faults, forms = page_as("admin"), list[str](), 0
+    for path in (address(route, things) for route in EVERY):
+        if not whole(page, path):
+            continue
+        page.goto(path)
+        if page.locator("main form").count():
+            forms += 1
+            faults += [f"{path}: {one}" for one in walked(page)]
+    assert not faults, "\n".join(faults)
+    assert forms > 20
+
+
+def to(page: Page, selector: str) -> None:
+    """Press Tab until it has the focus."""
+    for _ in range(MOST):
+        page.keyboard.press("Tab")
+        if page.evaluate("(one) => document.activeElement?.matches(one) ?? false", selector):
+            return
+    raise AssertionError(selector)
+
+
+@proves("R-UI-11", part="forms are filled and sent by keys alone")
+@pytest.mark.parametrize(
+    ("path", "fields", "button", "said"),
+    [
+        ("/tenant/keys", [("#id_label", "nightly")], "Make the key", "shown this once"),
+        ("/system", [("#id_reason", "A drill")], "Put the stop in force", "A drill"),
+        (
+            "/corpora",
+            [("#id_corpus", "policy"), ("#id_name", "a"), ("#id_title", "A"), ("#id_text", "Words.")],
+            "Put the document", "policy",
+        ),
+    ],
+)  # fmt: skip
+def test_a_form_is_filled_and_sent_by_keys_alone(
+    page_as: PageAs, house: House, world: World, path: str, fields: Sequence[tuple[str, str]], button: str,
+    said: str,
+) -> None:  # fmt: skip
+    page = page_as("admin")
+    page.goto(path)
+    for selector, text in fields:
+        to(page, selector)
+        page.keyboard.type(text)
+    to(page, "main form button")
+    expect(page.locator(":focus")).to_contain_text(button)
+    page.keyboard.press("Enter")
+    expect(page.get_by_text(said).first).to_be_visible()

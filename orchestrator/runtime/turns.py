@@ -3,7 +3,9 @@
 A message of the queue `turns` says that some run is ready, not which one is driven. A thread that takes one
 drives ready runs one after another, each the one whose turn it is when the thread is free; so neither the
 order of the messages nor their number gives anybody an advantage. No tenant has all threads of a process: one
-in eight, and at least one, is left for whoever comes next, for decisions of people and for due timers.
+in eight, and at least one, is left for whoever comes next, for decisions of people and for due timers. While
+several tenants have runs in hand none begins beyond half of the threads: the one that was left is in use
+then, and whoever comes next must not wait for a run of the flood to end.
 """
 
 import threading
@@ -14,6 +16,7 @@ from uuid import UUID
 import structlog
 from django.db import Error
 
+from orchestrator.gateways.queue import offer
 from orchestrator.queries.crossing import next_run
 
 if TYPE_CHECKING:
@@ -29,6 +32,11 @@ def share_of(threads: int) -> int:
     return max(1, threads - max(1, threads // 8))
 
 
+def crowded_share_of(threads: int) -> int:
+    """How many of them where another tenant is at work there, too."""
+    return max(1, threads // 2)
+
+
 class Turns:
     """Gives the turns of one process. Thread-safe.
 
@@ -39,6 +47,8 @@ class Turns:
     def __init__(self, worker: "Worker", *, threads: int) -> None:
         self._worker = worker
         self._share = share_of(threads)
+        self._crowded_share = crowded_share_of(threads)
+        self._crowded = False
         self._lock = threading.Lock()
         self._taken: set[UUID] = set()
 
@@ -63,10 +73,16 @@ class Turns:
         """Take the next run. Under the lock, so that two threads never get the same."""
         tired = [run for run, often in driven.items() if often >= OFTEN]
         with self._lock:
-            run = next_run([*sorted(self._taken), *tired], self._share)
+            was, self._crowded = self._crowded, self._worker.way.crowded()
+            share = self._crowded_share if self._crowded else self._share
+            run = next_run([*sorted(self._taken), *tired], share)
             if run is not None:
                 self._taken.add(run)
-            return run
+        if run is not None and was and not self._crowded:
+            # Threads that had no turn went to sleep meanwhile.
+            for _ in range(self._share - self._crowded_share):
+                offer(run)
+        return run
 
     def _drive(self, run: UUID) -> None:
         """Drive one run; whatever goes wrong with it, the others still have their turn."""

@@ -3,8 +3,8 @@
 Threads share one interpreter. Each return from the database waits until another thread lets go of it, and a
 thread that computes lets go when asked, after an interval. A tenant that has all threads but one thereby
 slows the one run of somebody else at each of its steps. Two things hold against it: the interval is short,
-and while the only run of a tenant begins, the runs of tenants with several in hand wait before their next
-step, for a moment and no longer.
+and while a run begins, the runs of tenants with twice as many in hand wait before their next step, for a
+moment and no longer.
 """
 
 import sys
@@ -50,10 +50,15 @@ class RightOfWay:
                 self._changed.notify_all()
 
     def give_way(self, tenant: UUID) -> bool:
-        """Wait while another tenant's only run begins, where this one has several; whether the way is
+        """Wait while a run begins whose tenant has half as many in hand or fewer; whether the way is
         free."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._second_to_somebody(tenant), self._longest)
+
+    def crowded(self) -> bool:
+        """Whether several tenants have runs in hand."""
+        with self._changed:
+            return len(self._in_hand) > 1
 
     def has_begun(self, tenant: UUID) -> None:
         """One of the tenant's runs has begun."""
@@ -62,9 +67,8 @@ class RightOfWay:
             self._changed.notify_all()
 
     def _second_to_somebody(self, tenant: UUID) -> bool:
-        if self._in_hand[tenant] < 2:
-            return False
-        return any(other != tenant and self._in_hand[other] == 1 for other in self._beginning)
+        mine = self._in_hand[tenant]
+        return any(other != tenant and 2 * self._in_hand[other] <= mine for other in self._beginning)
 
 
 class Passage:

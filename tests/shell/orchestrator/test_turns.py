@@ -10,6 +10,7 @@ from django.db import connections
 
 from orchestrator.queries.crossing import due_runs, next_run
 from orchestrator.runtime.turns import Turns, share_of
+from tenancy.ids import fresh_id
 from tests.conftest import House
 from tests.factories.tenancy import make_people, make_tenant
 from tests.factories.world import World, make_world
@@ -123,6 +124,28 @@ def test_threads_drive_everything_once_and_one_is_always_left(
         driven = list(pool.map(thread, range(4)))
     assert sum(driven) == 12
     assert {quiet.run(run).status for run in few} == {"completed"}
+
+
+@proves("R-BUDGET-11", part="half of the threads while another tenant is at work")
+def test_a_tenant_begins_no_run_beyond_half_of_the_threads_while_another_is_at_work(
+    noisy: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, shares, offered = noisy.submit("tool-loop", SUM), list[int](), list[UUID]()
+    ready = iter([run, run, None])
+
+    def next_one(taken: list[UUID], share: int) -> UUID | None:
+        shares.append(share)
+        return next(ready)
+
+    monkeypatch.setattr("orchestrator.runtime.turns.next_run", next_one)
+    monkeypatch.setattr("orchestrator.runtime.turns.offer", offered.append)
+    giving = Turns(noisy.worker, threads=8)
+    with noisy.worker.way.run_of(noisy.id), noisy.worker.way.run_of(fresh_id()):
+        assert giving._next(Counter()) == run
+        assert offered == []
+    assert giving.take() == 1
+    assert shares == [4, 7, 7]
+    assert offered == [run] * 3
 
 
 def test_one_thread_in_eight_is_left_and_a_single_one_is_given() -> None:

@@ -50,7 +50,7 @@ def test_a_run_that_never_began_leaves_the_way_free() -> None:
 
 
 @pytest.mark.parametrize(("mine", "theirs"), [(1, 1), (2, 2), (1, 2), (3, 2)])
-def test_nobody_waits_for_a_tenant_with_several_in_hand_nor_with_one_alone(mine: int, theirs: int) -> None:
+def test_nobody_waits_for_a_tenant_with_more_than_half_as_many_in_hand(mine: int, theirs: int) -> None:
     way, here, there = RightOfWay(longest=0), fresh_id(), fresh_id()
     for tenant, runs in ((here, mine), (there, theirs)):
         for _ in range(runs):

@@ -7,7 +7,7 @@ from orchestrator.core.errors import ContentMissing
 from tests.proves import proves
 
 
-@proves("R-SESS-5", part="content that a walk names twice is fetched once")
+@proves("R-SESS-8", part="content that a walk names twice is fetched once")
 def test_what_is_missing_is_named_once_however_often_it_is_asked_for() -> None:
     # Two calls of one reply may have the same result. Whoever fetches counts what came against what was
     # wanted, so that a name said twice would never be complete.

@@ -39,8 +39,8 @@ class Desk:
             raise ContentMissing(digests=(digest,)) from None
 
     def require(self, digests: Iterable[str]) -> None:
-        """Ask for many at once. Raises ContentMissing naming all that are not there, each once: whoever fetches
-        them counts what came."""
+        """Ask for many at once. Raises ContentMissing naming all that are not there, each once: whoever
+        fetches them counts what came."""
         missing = tuple(dict.fromkeys(d for d in digests if d not in self.made and d not in self._held))
         if missing:
             raise ContentMissing(digests=missing)

@@ -46,8 +46,10 @@ def neighbours(house: House, world: World) -> Neighbours:
 
 def missing() -> dict[str, str]:
     """Names of nothing, as long as the real ones."""
-    ids = ("run_id", "request_id", "circuit_id", "webhook_id", "delivery_id", "proposal_id", "memory_id")
-    ids += ("review_id", "tool_proposal_id")
+    ids = (
+        "run_id", "request_id", "circuit_id", "webhook_id", "delivery_id", "proposal_id", "memory_id",
+        "review_id", "tool_proposal_id",
+    )  # fmt: skip
     return {name: str(fresh_id()) for name in ids} | NOBODYS
 
 

@@ -20,7 +20,9 @@ Service = Literal[
     "shipping",
     "tickets",
 ]
-Mode = Literal["none", "slow", "fail", "commit_then_fail", "commit_then_refuse", "hang", "commit_then_hang"]
+Mode = Literal[
+    "none", "slow", "fail", "refuse", "commit_then_fail", "commit_then_refuse", "hang", "commit_then_hang"
+]
 _SECONDS = {"slow": 2.0, "hang": 3600.0, "commit_then_hang": 3600.0}
 _WRITING = ("payments", "mail", "ledger", "services", "stock", "shipping", "tickets")
 

@@ -174,6 +174,8 @@ class Application:
             return route.handler(request)
         if fault.mode == "fail":
             raise Refusal(503, "unavailable", "Nothing was done.")
+        if fault.mode == "refuse":
+            raise Refusal(409, "in_progress", "Nothing was done for this request.")
         if fault.mode == "slow":
             # Carried out even where the client has left meanwhile, as a slow server would.
             await asyncio.sleep(fault.lasting)

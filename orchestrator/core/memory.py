@@ -75,15 +75,11 @@ def trust_of(text: str, evidence: Sequence[Evidence], cited: Sequence[str], stra
     """How far the words of a proposal are to be trusted: never further than the facts it names.
 
     `cited` are the texts of those facts, `strange` what the run had read until then that nobody vouches for.
-    Where it had read any such thing, a model's words may come from there however they read: they are trusted
-    only if a named fact states them, and nothing strange resembles them. What was erased (an empty text) may
-    have said anything.
+    A model may invent what it likes and name a fact for it: its words are trusted only if a named fact states
+    them, and nothing strange resembles them, for they may come from there however they read. What was erased
+    (an empty text) may have said anything.
     """
-    if any(one.trust == "untrusted" for one in evidence):
-        return "untrusted"
-    if not strange:
-        return "trusted"
-    if not all(strange):
+    if any(one.trust == "untrusted" for one in evidence) or not all(strange):
         return "untrusted"
     said = any(stated(text, Text(fact)) for fact in cited)
     return "trusted" if said and not any(resembles(text, Text(one)) for one in strange) else "untrusted"

@@ -31,7 +31,8 @@ class Call(Value):
     fact kept.
 
     `provider_id` is the id under which its result goes back to the model; `raw` the arguments as they
-    came, `arguments` the normalised bytes. `observation` is None where nothing came back.
+    came, `arguments` the normalised bytes. `observation` is None where nothing came back. `unsent` counts the
+    attempts that no worker sent.
     """
 
     id: str
@@ -55,6 +56,7 @@ class Call(Value):
     read_back: Hex | None = None
     verdict: str | None = None
     used_grant: bool = False
+    unsent: int = 0
 
 
 class Result(Value):

@@ -26,12 +26,14 @@ class Performed:
     """One effect's outcome. `fields` are the event's but its time; `bodies` hold what its digests name.
 
     `by_status`: a failure of which a status alone tells: it does not say that a change was not made.
+    `busy`: the status may mean that another request of the same key is under way (409, 425).
     """
 
     kind: type[Outcome]
     fields: Mapping[str, Any]
     bodies: Mapping[str, bytes] = field(default_factory=dict)
     by_status: bool = False
+    busy: bool = False
 
     def event(self, at: datetime) -> Outcome:
         """The event, as of the commit's one time."""

@@ -61,14 +61,16 @@ class Performer:
     models: ModelGateway
     tools: ToolGateway
 
-    def perform(self, hand: Hand, effects: tuple[CallModel | CallTool, ...], fault: Fault) -> Outcomes:
-        """Perform all and wait for all."""
+    def perform(
+        self, hand: Hand, effects: tuple[CallModel | CallTool, ...], fault: Fault, *, again: bool = False
+    ) -> Outcomes:
+        """Perform all and wait for all. `again`: a worker that died may have sent it before."""
         at = hand.manifest.admitted_at
         if len(effects) > 1:
             return self._side_by_side(hand, effects, at)
         effect = effects[0]
         if isinstance(effect, CallTool) and effect.mutating:
-            return self._mutate(hand, effect, at, fault)
+            return self._mutate(hand, effect, at, fault, again=again)
         return joined([self._one(hand, effect).result()], at)
 
     def _side_by_side(self, hand: Hand, effects: tuple[CallModel | CallTool, ...], at: datetime) -> Outcomes:
@@ -109,7 +111,7 @@ class Performer:
             before_wait=connection.close,
         )
 
-    def _mutate(self, hand: Hand, effect: CallTool, at: datetime, fault: Fault) -> Outcomes:
+    def _mutate(self, hand: Hand, effect: CallTool, at: datetime, fault: Fault, *, again: bool) -> Outcomes:
         """Send one mutating call. Where nobody knows what became of it, look it up or say so."""
         fault("before_dispatch")
         if not effect.honours_keys and not dispatch(hand.tenant, hand.run, effect.id, "started"):
@@ -122,31 +124,26 @@ class Performer:
             # A key would make a repetition safe, but payments and sends are not repeated by themselves
             # (R-TOOL-10).
             return self.resolve(hand, effect, at)
-        if performed.by_status and self._doubts(effect, event):
-            return self._looked_into(hand, effect, at, performed)
+        if performed.by_status and _doubts(effect, event, again=again):
+            first = not again and effect.attempt == 1
+            return self._looked_into(hand, effect, at, performed, alone=first and not performed.busy)
         if held_back(event):
             # Nobody else can know it, so it is said: recovery would have to ask what a `started` row means.
             return Outcomes(events=(Recovered(at=at, effect=effect.id, resolution="abandoned"),))
         return joined([performed], at)
 
-    def _looked_into(self, hand: Hand, effect: CallTool, at: datetime, refusal: Performed) -> Outcomes:
+    def _looked_into(
+        self, hand: Hand, effect: CallTool, at: datetime, refusal: Performed, *, alone: bool
+    ) -> Outcomes:
         """A change was turned away by a status: believed where a look-up says that it surely did not happen,
-        as the refusal that it was, for sending it again would be refused again. Under a key that the tool
-        honours nothing is under way any more once it has answered, so that not finding it is enough."""
-        outcomes = self.resolve(hand, effect, at, late=effect.honours_keys)
+        as the refusal that it was, for sending it again would be refused again. `alone`: no other request
+        under the same key can be under way; of a tool that honours keys not finding it is then enough."""
+        outcomes = self.resolve(hand, effect, at)
         (event,) = outcomes.events
         if not isinstance(event, Recovered) or event.resolution == "found":
             return outcomes
-        absent = event.resolution == "abandoned" or (effect.honours_keys and event.detail == ABSENT)
-        return joined([refusal], at) if absent else outcomes
-
-    def _doubts(self, effect: CallTool, event: AnyEvent) -> bool:
-        """Whether a status alone does not settle that a change was not made: it may stand in front of what
-        was done all the same. Who honours keys is asked where it can be; what its key was turned away for
-        (401, 403) is sent again under the same key, once it may be."""
-        if not effect.honours_keys:
-            return True
-        return effect.lookup and isinstance(event, ToolFailed) and event.error == "refused"
+        believed = effect.honours_keys and alone and event.detail == ABSENT
+        return joined([refusal], at) if event.resolution == "abandoned" or believed else outcomes
 
     def resolve(self, hand: Hand, effect: CallTool, at: datetime, *, late: bool = False) -> Outcomes:
         """What became of a call that was sent and not answered: found, surely not, or in doubt (R-TOOL-9)."""
@@ -179,6 +176,17 @@ class Performer:
         detail = ABSENT if found.answered else f"{LOOKED}: {found.why}"[:200]
         resolution: Literal["abandoned", "in_doubt"] = "abandoned" if sure else "in_doubt"
         return Outcomes(events=(Recovered(at=at, effect=effect.id, resolution=resolution, detail=detail),))
+
+
+def _doubts(effect: CallTool, event: AnyEvent, *, again: bool) -> bool:
+    """Whether a status alone does not settle that a change was not made: it may stand in front of what was
+    done all the same, or of a first request that is still under way. Who honours keys is asked where it can
+    be; what its key was turned away for (401, 403) is sent again under the same key, once it may be, unless
+    a worker that died may have sent it before."""
+    if not effect.honours_keys or again:
+        return True
+    looked = effect.lookup or effect.attempt > 1
+    return looked and isinstance(event, ToolFailed) and event.error == "refused"
 
 
 def joined(performed: list[Performed], at: datetime) -> Outcomes:

@@ -50,7 +50,7 @@ def _repeated(hand: Hand, performer: Performer, effect: CallTool, at: datetime, 
     """Repeat the call under the same id and key, its intent committed once more under this worker's fence."""
     renew_intent(hand.tenant, hand.run, effect, hand.fence)
     fault("renewed")
-    again = performer.perform(hand, (effect,), fault)
+    again = performer.perform(hand, (effect,), fault, again=True)
     said = Recovered(at=at, effect=effect.id, resolution="repeated", takeovers=hand.takeovers)
     return Outcomes(events=(said, *again.events), bodies=again.bodies, overslept=again.overslept)
 

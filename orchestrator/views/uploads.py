@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import lzma
 import zipfile
+import zlib
 from collections.abc import Iterable
 from io import BytesIO
 from typing import Any, Final
@@ -17,6 +19,11 @@ from orchestrator.gateways.tools.registry import shipped_tools
 
 CATEGORIES: Final = ("files", "sandbox")
 CHUNK: Final = 64 * 1024
+# Broken, encrypted, or packed in a way that is not read: what the archive reader and its unpackers raise.
+BROKEN: Final = (
+    zipfile.BadZipFile, zlib.error, lzma.LZMAError, NotImplementedError, RuntimeError, EOFError, OSError,
+    ValueError,
+)  # fmt: skip
 
 
 def takes_files(spec: GraphSpec) -> bool:
@@ -69,8 +76,7 @@ def _unpacked(one: UploadedFile[Any]) -> Iterable[tuple[str, bytes]]:
             for held in archive.infolist():
                 if not held.is_dir():
                     yield held.filename, _member(archive, held)
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError, ValueError):
-        # Broken, encrypted, or packed in a way that is not read.
+    except BROKEN:
         raise WorkspaceRefused(detail=f"{one.name} is no archive that can be read") from None
 
 

@@ -16,6 +16,7 @@ from orchestrator.core.step import View
 from orchestrator.runtime.loop import FaultPoint
 from tenancy.ids import fresh_id
 from tests.conftest import House
+from tests.doors.demo.test_faults import eventually
 from tests.doubles.company import Company
 from tests.factories.foreign import Obedient, called, foreign, onwards, to_the_end
 from tests.factories.world import World, company_at, make_world
@@ -177,6 +178,22 @@ def test_killed_again_while_it_repeats(case: Case, tool: str, point: str) -> Non
     judge(case, "none", 1, ["repeated"])
     keys = {asked["key"] for asked in case.company.requests("payments") if asked["method"] == "POST"}
     assert len(keys) == 1
+
+
+@proves("R-TOOL-10", part="a status in front of a first request")
+@pytest.mark.parametrize("tool", [KEYED])
+def test_a_repetition_that_is_turned_away_says_nothing_of_the_first_request(
+    case: Case, tool: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(View, "deadline_ms", lambda view, wanted: min(wanted, 400))
+    monkeypatch.setattr("orchestrator.runtime.perform.LOOK_AGAIN_SECONDS", 0.05)
+    case.company.faults("payments", "slow", seconds=4, times=1, on="writes")
+    case.dies("sent")
+    case.company.faults("payments", "refuse", times=1, on="writes")
+    onwards(case.world, case.run)
+    assert (case.effects(), case.resolutions()) == (0, ["repeated", "in_doubt"])
+    assert eventually(lambda: case.effects() == 1)
+    judge(case, "happened", 1, ["repeated", "in_doubt"])
 
 
 MODES: list[Any] = [

@@ -42,6 +42,7 @@ from traces.core.phases import Phase
 
 EXPIRY_SINCE = 3
 RESENDS_SINCE = 5
+UNSENT_SINCE = 6
 SETTLED = ("observed", "failed")
 
 
@@ -107,11 +108,13 @@ class CaptureObservation(Plain):
         said: tuple[Said, ...] = (self._said(body),)
         if may_repeat(view, call, transient=event.transient, sent=event.sent):
             # effect None marks a call that waits for its next attempt.
-            waiting = call.evolve(effect=None, error=event.error, observation=event.detail)
+            waiting = _counted(view, call, sent=event.sent)
+            waiting = waiting.evolve(effect=None, error=event.error, observation=event.detail)
             return self._go_on(view, self._with(view.state, waiting), said, event.retry_after_ms)
         if _expired(view, call, event.error):
             # Nothing was done: whoever renews the secret resumes the run, and the call is made then.
-            waiting = call.evolve(effect=None, error=event.error, observation=event.detail)
+            waiting = _counted(view, call, sent=event.sent)
+            waiting = waiting.evolve(effect=None, error=event.error, observation=event.detail)
             why = RunPaused(reason=f"{event.error}:{call.tool}", by="interlock")
             state = self._with(view.state, waiting).evolve(paused=True)
             return self._go_on(view, state, (*said, say(Phase.TERMINATION_CHECK, why)))
@@ -144,14 +147,16 @@ class CaptureObservation(Plain):
             return self._go_on(view, state, (*said, self._said(seen)))
         if event.resolution == "abandoned" and _sent_enough(view, call, event):
             # It surely happened at no attempt; what is behind the tool answers errors and does nothing.
+            sends = call.attempt - call.unsent
             tripped = BreakerTripped(
-                breaker="retry_storm", reason="abandoned", subject=call.tool, limit=Decimal(call.attempt - 1),
-                actual=Decimal(call.attempt),
+                breaker="retry_storm", reason="abandoned", subject=call.tool, limit=Decimal(sends - 1),
+                actual=Decimal(sends),
             )  # fmt: skip
             given_up = self._with(view.state, call.evolve(rung="failed", error="unreachable", sent=False))
             return self._go_on(view, given_up, (*said, say(Phase.ESCALATION_CHECK, tripped)))
         if event.resolution == "abandoned":
-            waiting = self._with(view.state, call.evolve(effect=None, error="abandoned"))
+            counted = _counted(view, call, sent=event.detail.startswith(LOOKED))
+            waiting = self._with(view.state, counted.evolve(effect=None, error="abandoned"))
             return self._go_on(view, waiting, said, 0)
         asked = ask_reconciliation(view, call, event.effect)
         return Step(
@@ -241,7 +246,14 @@ def _sent_enough(view: View, call: Call, event: Recovered) -> bool:
         return False
     gauge = view.state.limits.get("retries")
     most = view.pins.by_name[call.tool].max_retries
-    return call.attempt > max(1, most if gauge is None else min(most, int(gauge)))
+    return call.attempt - call.unsent > max(1, most if gauge is None else min(most, int(gauge)))
+
+
+def _counted(view: View, call: Call, *, sent: bool) -> Call:
+    """The call with an attempt that nobody sent noted, in runs that know the difference."""
+    if sent or view.manifest.core_version < UNSENT_SINCE:
+        return call
+    return call.evolve(unsent=call.unsent + 1)
 
 
 def _waits(call: Call) -> bool:

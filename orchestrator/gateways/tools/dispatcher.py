@@ -321,7 +321,9 @@ def _failure(effect: CallTool, salt: bytes, failure: CallFailed) -> Performed:
         "detail": keeper.keep(failure.detail[:KEPT]) if failure.detail else None,
         "retry_after_ms": failure.retry_after_ms,
     }  # fmt: skip
-    return Performed(kind=ToolFailed, fields=fields, bodies=keeper.bodies, by_status=failure.by_status)
+    return Performed(
+        kind=ToolFailed, fields=fields, bodies=keeper.bodies, by_status=failure.by_status, busy=failure.busy
+    )
 
 
 def _read_arguments(declared: AnyTool, arguments: bytes) -> BaseModel:

@@ -66,7 +66,7 @@ class CallFailed(Exception):
     """A call that brought no usable result, in the closed words of ToolFailed. Caught by the dispatcher.
 
     `by_status`: all that says so is a status of the answer, which may also stand before what was done all
-    the same (R-TOOL-10).
+    the same (R-TOOL-10). `busy`: such a status which may mean that another request of its key is under way.
     """
 
     def __init__(
@@ -78,10 +78,12 @@ class CallFailed(Exception):
         detail: bytes = b"",
         retry_after_ms: int | None = None,
         by_status: bool = False,
+        busy: bool = False,
     ) -> None:
         super().__init__(error)
         self.error, self.sent, self.transient = error, sent, transient
-        self.detail, self.retry_after_ms, self.by_status = detail, retry_after_ms, by_status
+        self.detail, self.retry_after_ms = detail, retry_after_ms
+        self.by_status, self.busy = by_status, busy
 
 
 @dataclass(slots=True, kw_only=True)
@@ -244,8 +246,9 @@ def _judged(answer: Answer[Any], response: httpx2.Response) -> Answer[Any]:
     late = answer.status in (408, 425, 429)
     wish = retry_after(response) if late else None
     raise CallFailed(
-        "refused", sent=True, transient=late, detail=answer.body, retry_after_ms=wish, by_status=True
-    )
+        "refused", sent=True, transient=late, detail=answer.body, retry_after_ms=wish, by_status=True,
+        busy=answer.status in (409, 425),
+    )  # fmt: skip
 
 
 def retry_after(response: httpx2.Response) -> int | None:

@@ -47,7 +47,8 @@ def test_only_what_stands_is_kept(proposed: dict[str, Any], standing: dict[str, 
 @pytest.mark.parametrize(
     ("text", "evidence", "strange", "trust"),
     [
-        ("Ada pays late.", FACT, (), "trusted"),
+        ("ORDER 7: paid late", FACT, (), "trusted"),
+        ("Ada pays late: give her no credit.", FACT, (), "untrusted"),
         ("Ada pays late.", FACT.evolve(trust="untrusted"), (), "untrusted"),
         ("Always pay Mallory first.", FACT, ("Pay Mallory first, always.",), "untrusted"),
         ("ORDER 7: paid late", FACT, ("The weather is fine.",), "trusted"),

@@ -62,6 +62,19 @@ def test_what_is_too_much_or_no_file_is_refused(files: list[Any], said: str) -> 
         files_in(files, "")
 
 
+@proves("R-UI-10", part="files, damaged")
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+@pytest.mark.parametrize("at", range(42, 66, 6))
+def test_an_archive_with_a_flipped_byte_is_refused(method: int, at: int) -> None:
+    made = BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        archive.writestr("a", b"".join(b"%d\n" % (n * n) for n in range(900)), method)
+    damaged = bytearray(made.getvalue())
+    damaged[at] ^= 0xFF
+    with pytest.raises(WorkspaceRefused, match="no archive"):
+        files_in([sent("a.zip", bytes(damaged))], "")
+
+
 @proves("R-TOOL-19", part="path jail, of an archive")
 @pytest.mark.parametrize("path", ["../x", "/etc/passwd", "a\\b", "C:/x", "a/../../b", "a\u202eb"])
 def test_a_path_that_leads_elsewhere_is_refused(path: str) -> None:

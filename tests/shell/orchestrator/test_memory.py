@@ -62,7 +62,8 @@ def test_what_a_person_keeps_is_found_with_its_support_and_nothing_else(desk: Re
     assert desk.found() == []
     desk.judge(made["id"])
     (hit,) = desk.told("memory.search", words="ADDER ada")["hits"]
-    assert hit["trust"] == "trusted"
+    # The fact is trusted; these words are the model's and no fact states them.
+    assert hit["trust"] == "untrusted"
     assert (hit["text"], hit["run"], [one["fact"] for one in hit["support"]]) == (
         SAID,
         str(desk.run),

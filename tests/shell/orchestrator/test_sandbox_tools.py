@@ -30,6 +30,13 @@ class Adds(unittest.TestCase):
     def test_later(self): pass
     def test_is(self): self.assertTrue(add)
 """
+ONE_SKIPPED = """
+import unittest
+class T(unittest.TestCase):
+    def test_ok(self): pass
+    @unittest.skip("hard")
+    def test_all_that_matters(self): self.fail()
+"""
 PLAIN = """
 from src.app import add
 def test_adds():
@@ -88,6 +95,7 @@ def test_a_test_suite_is_run_and_what_failed_is_told(desk: Desk, runner: str) ->
     ("test", "end", "whole"),
     [
         ("import unittest\nclass T(unittest.TestCase):\n  def test_ok(self): pass", "ended", True),
+        (ONE_SKIPPED, "ended", False),
         ("import os\nos._exit(0)", "crashed", False),
         ("this is no Python", "ended", False),
         ("", "ended", False),

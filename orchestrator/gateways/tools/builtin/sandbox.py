@@ -61,7 +61,8 @@ class RanOnFiles(Ran):
 
 
 class Tested(Told):
-    """`whole`: every test was run and none failed. `state` is the digest of the files that were tested."""
+    """`whole`: every test was run, none was skipped and none failed. `state` is the digest of the files that
+    were tested."""
 
     end: End
     runner: Literal["pytest", "unittest"]
@@ -130,8 +131,8 @@ async def python(context: ToolContext, code: Code) -> RanOnFiles:
     max_result_chars=60_000,
     verifier=Verifier(name="asked", equal={"/result/folder": "/arguments/folder"}),
     facts={
-        "whole": "/whole", "passed": "/passed", "failed": "/failed", "errors": "/errors", "state": "/state",
-        "folder": "/folder",
+        "whole": "/whole", "end": "/end", "passed": "/passed", "failed": "/failed", "errors": "/errors",
+        "skipped": "/skipped", "state": "/state", "folder": "/folder",
         "first": "/failures/0/name",
     },
 )  # fmt: skip
@@ -170,7 +171,7 @@ def _tested(
     return Tested(
         end=end, runner=runner, folder=folder, state=state, passed=counts.passed, failed=counts.failed,
         errors=counts.errors, skipped=counts.skipped,
-        whole=end == "ended" and counts.passed > 0 and counts.failed == 0 and counts.errors == 0,
+        whole=end == "ended" and counts.passed > 0 and counts.failed + counts.errors + counts.skipped == 0,
         failures=list(report.failures) if report is not None else [],
         stdout_tail=_text(ended.stdout)[-TAIL:], stderr_tail=_text(ended.stderr)[-TAIL:],
         limits=_bounds(limits),

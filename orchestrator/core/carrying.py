@@ -2,7 +2,8 @@
 
 An address is compared part by part and as a whole, as it is, turned round and decoded, with what was read. As
 much of it as was itself read as an address carries nothing that its author did not know; nor does what the
-goal says.
+goal says. What the model had written itself before it read it is no such address: a tool that echoes its
+arguments vouches for nothing.
 """
 
 import base64
@@ -12,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from orchestrator.core.origin.lookup import Text, stated
+from orchestrator.core.origin.lookup import Text, resembles, stated
 from orchestrator.core.origin.texts import layers, rotated, skeleton
 from orchestrator.core.origin.things import EMAIL, URL, Kind
 
@@ -33,14 +34,30 @@ _DAY = re.compile(r"(?:19|20)\d\d[01]\d[0-3]\d")
 
 
 class Known:
-    """What was read, and what the goal says; `read` are the texts that are not to be taken away."""
+    """What was read, and what the goal says; `read` are the texts that are not to be taken away, `given`
+    beside each what the model had written by then, but for addresses that were judged when they went."""
 
-    def __init__(self, read: Sequence[Text], goal: Text) -> None:
+    def __init__(self, read: Sequence[Text], goal: Text, given: Sequence[Sequence[Text]] = ()) -> None:
         self.read, self.goal = tuple(read), goal
+        self.given = tuple(given) or ((),) * len(self.read)
 
     def holds(self, bare: str) -> bool:
         """Whether any text that was read holds these letters and digits."""
         return any(bare in text.bare for text in self.read)
+
+    def names(self, host: str) -> bool:
+        """Whether this host was read without that the model wrote it before, or stands in the goal."""
+        bare = skeleton(host)
+        return bare in self.goal.bare or any(
+            bare in text.bare and not any(bare in one.bare for one in own) for text, own in self._pairs()
+        )
+
+    def vouched(self, url: str, cuts: Sequence[int]) -> int:
+        """How many of the cuts of an address lie within what was read as it stands."""
+        return max((_held(url, cuts, text, own) for text, own in self._pairs()), default=0)
+
+    def _pairs(self) -> Iterator[tuple[Text, Sequence[Text]]]:
+        return zip(self.read, self.given, strict=True)
 
     def betrays(self, text: str, bare: str) -> bool:
         """Whether it was read, and the goal does not say it."""
@@ -132,9 +149,9 @@ def load_of(url: str, known: Known) -> Load:
         return Load((url,), (url,))
     start = told.index("//") + 2 + len(parts.netloc)
     cuts = [start, *(found.end() for found in _BREAK.finditer(told, start)), len(told)]
-    known_cuts = _held(told, cuts, known)
+    known_cuts = known.vouched(told, cuts)
     rest = told[cuts[known_cuts - 1] :] if known_cuts else told[start:]
-    named = known_cuts > 0 or known.holds(skeleton(host)) or skeleton(host) in known.goal.bare
+    named = known_cuts > 0 or known.names(host)
     labels = () if named else tuple(host.split(".")[:-2])
     pieces = tuple(piece for piece in _BREAK.split(rest) if piece)
     given = tuple(one.partition("=")[2] or one for one in re.split(r"[/?&#;,+]+", rest))
@@ -142,13 +159,15 @@ def load_of(url: str, known: Known) -> Load:
     return Load((*users, *labels, *pieces), (*users, *labels, *(one for one in given if one)))
 
 
-def _held(url: str, cuts: Sequence[int], known: Known) -> int:
-    """How many of the cuts lie within what was read as it stands; a longer beginning holds the shorter."""
+def _held(url: str, cuts: Sequence[int], text: Text, own: Sequence[Text]) -> int:
+    """How many of the cuts lie within this text; a longer beginning holds the shorter. None, where the model
+    had written as much."""
     low, high = 0, len(cuts)
     while low < high:
         middle = (low + high) // 2
-        low, high = (middle + 1, high) if known.holds(skeleton(url[: cuts[middle]])) else (low, middle)
-    return low
+        low, high = (middle + 1, high) if skeleton(url[: cuts[middle]]) in text.bare else (low, middle)
+    named = url[url.index("//") + 2 : cuts[low - 1]] if low else ""
+    return 0 if any(resembles(named, one) for one in own) else low
 
 
 def _windows(texts: Iterable[str]) -> set[str]:

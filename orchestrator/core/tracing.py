@@ -6,7 +6,7 @@ brought in; what is to be trusted has to stand in the goal or in a trusted fact 
 vouches for nothing that was only put into its tool.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -26,7 +26,7 @@ from orchestrator.core.origin.things import EMAIL, NUMBER, URL, Kind, kind_of, t
 from orchestrator.core.parsing import Arguments, parse
 from orchestrator.core.policy import argument_of
 from orchestrator.core.sources import NOWHERE, Source, declared_for, leaves, of_fact, undo_source, worst
-from orchestrator.core.state import Call, Fact
+from orchestrator.core.state import Call, Fact, State
 from orchestrator.core.step import View
 from orchestrator.core.task_scope import TaskScope, scope_of, stands
 from orchestrator.core.tool import ToolSpec
@@ -38,6 +38,7 @@ DEEPEST_SUM = 3
 CALCULATOR = "calculator"
 FAILURE = "a failed call"
 CLOSELY_SINCE = 5
+ECHOES_SINCE = 6
 
 
 class Traced(NamedTuple):
@@ -56,6 +57,7 @@ class _Place(NamedTuple):
     text: Text
     fact: Fact | None = None
     tool: str = ""
+    own: tuple[Text, ...] = ()
 
 
 class Tracer:
@@ -122,16 +124,43 @@ class Tracer:
     def _places(self) -> Iterator[_Place]:
         state, desk = self.view.state, self.view.desk
         failed = [failure for failure in state.failures if failure.observation is not None]
-        desk.require([*(f.digest for f in state.facts.values()), *(f.observation or "" for f in failed)])
-        room = MOST_TEXT
+        given = state.echoes if self._sees_echoes else {}
+        read = (*(fact.digest for fact in state.facts.values()), *(f.observation or "" for f in failed))
+        desk.require([*read, *(given[name] for name in sorted(given))])
+        written, room = self._written(), MOST_TEXT
         for name, fact in reversed(state.facts_in_order()):
             text = words_of(desk.json(fact.digest))[: max(0, room)]
             room -= len(text)
-            yield _Place(of_fact(name, fact), Text(text), fact, fact.tool)
+            yield _Place(of_fact(name, fact), Text(text), fact, fact.tool, written[name])
         for failure in failed:
             text = desk.text(failure.observation or "", max(0, room))
             room -= len(text)
-            yield _Place(Source("untrusted_observation", FAILURE), Text(text), tool=failure.tool)
+            source = Source("untrusted_observation", FAILURE)
+            yield _Place(source, Text(text), tool=failure.tool, own=written[""])
+
+    @property
+    def _sees_echoes(self) -> bool:
+        return self.view.manifest.core_version >= ECHOES_SINCE
+
+    def _written(self) -> dict[str, tuple[Text, ...]]:
+        """What the model had written when each fact came, with its own call; under "" all of it."""
+        state = self.view.state
+        given = state.echoes if self._sees_echoes else {}
+        asked = [_asked_in(state, key) for key in sorted(given)]
+        told = [(record, self._words(digest, tool)) for record, tool, digest in sorted(asked)]
+        found = {
+            name: tuple(text for record, text in told if record <= fact.record)
+            for name, fact in state.facts.items()
+        }
+        return {**found, "": tuple(text for _, text in told)}
+
+    def _words(self, digest: str, tool: str) -> Text:
+        """What a model put into a call, but for the addresses of a reading one: they were judged when it
+        went."""
+        value, spec = self.view.desk.json(digest), self.view.pins.by_name.get(tool)
+        reads = spec is not None and not spec.mutating
+        told = [leaf for at, leaf in leaves(value, "") if not (reads and _judged(at, words_of(leaf)))]
+        return Text(words_of(told))
 
     # -- one value
 
@@ -210,7 +239,7 @@ class Tracer:
     @cached_property
     def known(self) -> Known:
         """All that was read."""
-        return Known([place.text for place in self.places], self.goal)
+        return _known(self.places, self.goal)
 
     @cached_property
     def elsewhere(self) -> Known:
@@ -218,8 +247,8 @@ class Tracer:
         pins, spec = self.view.pins.by_name, self._tool
         here = spec.remote.origin if spec is not None and spec.remote is not None else ""
         origins = ((place, pins.get(place.tool)) for place in self.places)
-        read = [p.text for p, tool in origins if not (tool and tool.remote and tool.remote.origin == here)]
-        return Known(read, self.goal)
+        read = [one for one, tool in origins if not (tool and tool.remote and tool.remote.origin == here)]
+        return _known(read, self.goal)
 
     @cached_property
     def before(self) -> str:
@@ -263,7 +292,26 @@ class Tracer:
         return stands("url", url, self.scope, grant, said=False) == "inside"
 
 
+# -- what the model had written
+
+
+def _asked_in(state: State, key: str) -> tuple[int, str, str]:
+    """The record in which a call was settled, its tool and its arguments, of an entry of the echoes."""
+    if (fact := state.facts.get(key)) is not None:
+        return fact.record, fact.tool, state.echoes[key]
+    record, tool, _ = key.split(" ", 2)
+    return int(record), tool, state.echoes[key]
+
+
+def _judged(pointer: str, text: str) -> bool:
+    return kind_of(pointer, text) == "url" and ("://" in text or "www." in text)
+
+
 # -- what values are made of
+
+
+def _known(places: Sequence[_Place], goal: Text) -> Known:
+    return Known([place.text for place in places], goal, [place.own for place in places])
 
 
 def _things(text: str) -> list[str]:

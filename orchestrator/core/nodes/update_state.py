@@ -7,7 +7,8 @@ from orchestrator.core.inputs import small_values
 from orchestrator.core.nodes.base import Plain
 from orchestrator.core.state import Call, Counters, Fact, Failure, Result, State
 from orchestrator.core.step import Step, View, say
-from orchestrator.core.value import Value, with_entry
+from orchestrator.core.tracing import ECHOES_SINCE
+from orchestrator.core.value import Hex, Value, with_entry
 from traces.core.canonical import canonical
 from traces.core.chain import Said
 from traces.core.events import FactCommitted, FailureCommitted
@@ -74,9 +75,9 @@ def _commit(view: View, state: State, call: Call) -> tuple[State, Said]:
         key = action_key(call)
         confirmed = with_entry(confirmed, key, confirmed.get(key, 0) + 1)
     echoes = state.echoes
-    if view.pins.policy is not None and spec.trust == "trusted" and call.by == "model" and call.arguments:
-        # What a model put into a trusted tool does not become trusted by coming back out of it.
-        echoes = with_entry(echoes, name, call.arguments)
+    if (given := _given(view, call)) is not None and (spec.trust == "trusted" or _closer(view)):
+        # What a model put into a tool becomes neither trusted nor read by coming back out of it.
+        echoes = with_entry(echoes, name, given)
     committed = state.evolve(
         facts=with_entry(state.facts, name, fact),
         echoes=echoes,
@@ -100,15 +101,28 @@ def _commit(view: View, state: State, call: Call) -> tuple[State, Said]:
 def _fail(view: View, state: State, call: Call) -> tuple[State, Said]:
     error = call.error or call.verdict or "failed"
     failure = Failure(tool=call.tool, error=error, attempt=call.attempt, observation=call.observation)
+    echoes = state.echoes
+    if call.observation is not None and (given := _given(view, call)) is not None and _closer(view):
+        echoes = with_entry(echoes, f"{view.number + 1} {call.tool} {call.id}", given)
     text = _told(view, call, {"status": "error", "error": error})
     failed = state.evolve(
         failures=(*state.failures, failure)[-SHOWN_FAILURES:],
+        echoes=echoes,
         results=(*state.results, _result(view, call, "error", text)),
     )
     body = FailureCommitted(
         call=call.id, tool=call.tool, error=error, attempt=call.attempt, observation=call.observation
     )
     return failed, say(Phase.STATE_UPDATE, body)
+
+
+def _given(view: View, call: Call) -> Hex | None:
+    """The arguments that a model put into a call; None where no policy asks for them."""
+    return call.arguments if view.pins.policy is not None and call.by == "model" else None
+
+
+def _closer(view: View) -> bool:
+    return view.manifest.core_version >= ECHOES_SINCE
 
 
 def _told(view: View, call: Call, head: dict[str, object]) -> bytes:

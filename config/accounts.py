@@ -14,8 +14,11 @@ from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from allauth.socialaccount.providers.base.constants import AuthProcess
 from cryptography.fernet import Fernet, MultiFernet
 from django.conf import settings
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest
+from requests import Session
 
+from tenancy.core.addresses import folded
 from tenancy.models import Person
 
 LOG = structlog.get_logger(__name__)
@@ -42,12 +45,21 @@ class ForeignAccounts(DefaultSocialAccountAdapter):  # type: ignore[misc]
     """
 
     def pre_social_login(self, request: HttpRequest, sociallogin: Any) -> None:
-        """The first time, tie the provider's account to the person with that address."""
-        if sociallogin.is_existing or sociallogin.state.get("process") != AuthProcess.LOGIN:
+        """The first time, tie the provider's account to the person with that address. Raises
+        PermissionDenied where it is not to sign in: a borrowed session would tie a lasting door to itself."""
+        if sociallogin.state.get("process") != AuthProcess.LOGIN:
+            raise PermissionDenied("the provider signs people in, and nothing else")
+        if sociallogin.is_existing:
             return
-        verified = [one.email.lower() for one in sociallogin.email_addresses if one.verified]
+        verified = [folded(one.email) for one in sociallogin.email_addresses if one.verified]
         if person := Person.objects.filter(email__in=verified).first():
             sociallogin.connect(request, person)
+
+    def get_requests_session(self) -> Session:
+        """One that follows no redirect: only the provider's own addresses were looked at."""
+        session: Session = super().get_requests_session()
+        session.max_redirects = 0
+        return session
 
     def on_authentication_error(
         self, request: HttpRequest, provider: Any, error: Any = None, exception: Any = None, **_more: Any

@@ -20,6 +20,7 @@ import jwt
 from allauth.socialaccount.adapter import get_adapter
 from allauth.socialaccount.helpers import render_authentication_error
 from allauth.socialaccount.models import SocialApp
+from allauth.socialaccount.providers.base.constants import AuthProcess
 from allauth.socialaccount.providers.oauth2.client import OAuth2Error
 from allauth.socialaccount.providers.oauth2.views import OAuth2CallbackView, OAuth2LoginView
 from allauth.socialaccount.providers.openid_connect.provider import OpenIDConnectProvider
@@ -90,8 +91,11 @@ class Identities(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
     @property
     def openid_config(self) -> dict[str, Any]:
         """What the provider says of itself. Raises IdentityRefused where it is another's, or not by TLS."""
-        found: dict[str, Any] = super().openid_config
         expected = self.get_provider().server_url.partition(WELL_KNOWN)[0].rstrip("/")
+        # Whoever stands between could name endpoints of their own: asked first, fetched then.
+        if not _private(expected):
+            raise IdentityRefused(f"{expected} is no https address")
+        found: dict[str, Any] = super().openid_config
         if str(found.get("issuer", "")).rstrip("/") != expected:
             raise IdentityRefused(f"{expected} describes another issuer")
         for name in (*ENDPOINTS, *(["userinfo_endpoint"] if "userinfo_endpoint" in found else [])):
@@ -154,7 +158,10 @@ class Provider(OpenIDConnectProvider):  # type: ignore[misc]
     def redirect(
         self, request: HttpRequest, process: str, next_url: str | None = None, data: Any = None, **kwargs: Any
     ) -> HttpResponse:
-        """Send the browser there with a nonce, remembered beside the state."""
+        """Send the browser there with a nonce, remembered beside the state. Raises IdentityRefused where
+        something else is wanted than signing in: tying an account by hand is no way in here."""
+        if process != AuthProcess.LOGIN:
+            raise IdentityRefused(f"the provider signs people in, and does not {process!r}")
         nonce = secrets.token_urlsafe(32)
         kwargs |= {"auth_params": self.get_auth_params() | {"nonce": nonce}, "scope": self.get_scope()}
         answer: HttpResponse = super().redirect(request, process, next_url, data, nonce=nonce, **kwargs)
@@ -165,9 +172,10 @@ class Provider(OpenIDConnectProvider):  # type: ignore[misc]
         return hashlib.sha256(f"{data['iss']}\n{data['sub']}".encode()).hexdigest()
 
     def extract_email_addresses(self, data: dict[str, Any]) -> list[Any]:
-        """The address, verified where the provider says exactly that."""
+        """The address, verified where the provider says exactly that; one that is not plain ASCII is
+        nobody's, for another's may fold to it."""
         said = data.get("email_verified")
-        verified = said is True or said == "true"
+        verified = (said is True or said == "true") and str(data.get("email")).isascii()
         addresses: list[Any] = super().extract_email_addresses({**data, "email_verified": verified})
         return addresses
 

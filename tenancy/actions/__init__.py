@@ -13,6 +13,7 @@ from django.db.models import Q
 
 from tenancy.clock import database_now
 from tenancy.context import tenant
+from tenancy.core.addresses import folded
 from tenancy.core.errors import NotFound
 from tenancy.core.keys import SECRET_BYTES, hashed, parsed, written
 from tenancy.core.roles import Role, scopes_of
@@ -40,8 +41,9 @@ def create_tenant(slug: str, name: str, **more: Any) -> Tenant:
 
 
 def add_person(email: str, name: str, password: str | None = None, *, hashed: str | None = None) -> Person:
-    """A new person; without a password, or one `hashed` already, they cannot sign in by one."""
-    person = Person(email=email.lower(), name=name)
+    """A new person; without a password, or one `hashed` already, they cannot sign in by one. Raises
+    InvalidInput where the address is not plain ASCII."""
+    person = Person(email=folded(email), name=name)
     if hashed is None:
         person.set_password(password)
     else:

@@ -8,6 +8,7 @@ from django.db import IntegrityError, transaction
 
 from tenancy.actions import add_member, add_person, audit, remove_member
 from tenancy.context import raw_cursor, tenant
+from tenancy.core.addresses import folded
 from tenancy.core.errors import InvalidInput, NotFound, TenancyError
 from tenancy.core.roles import Role
 from tenancy.models import Membership, Person
@@ -40,11 +41,12 @@ def invite(tenant_id: UUID, email: str, name: str, role: Role, limits: Limits, *
     """Give somebody a role by their address; made as a person if they are not known. Audited. Outermost verb:
     owns the transaction.
 
-    Who is known elsewhere keeps name and password. Raises InvalidInput where they have the role already.
+    Who is known elsewhere keeps name and password. Raises InvalidInput where they have the role already, and
+    where the address is not plain ASCII.
     """
     with tenant(tenant_id):
         _hold(tenant_id)
-        person = Person.objects.filter(email=email.lower()).first()
+        person = Person.objects.filter(email=folded(email)).first()
         new = person is None
         person = person or add_person(email, name)
         try:

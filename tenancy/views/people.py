@@ -96,7 +96,8 @@ def invite(request: PageRequest) -> HttpResponse:
             by=request.member.principal,
         )  # fmt: skip
     except InvalidInput as error:
-        form.add_error("role", error.data["errors"][0]["detail"])
+        fault = error.data["errors"][0]
+        form.add_error(fault["pointer"].removeprefix("/"), fault["detail"])
         return _shown(request, form=form, status=422)
     messages.success(request, f"{invited.person.name} is {given['role']} now.")
     if invited.new:

@@ -38,6 +38,7 @@ class IdentityProvider:
         self.altered: Json = {}
         self.told: Json = {}
         self.description: Json = {}
+        self.moved: dict[str, str] = {}
         self.algorithm = "ES256"
         self.signed_with: tuple[str, Any] | None = None
         self.asked: Json = {}
@@ -105,9 +106,11 @@ class IdentityProvider:
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                if self.path == WELL_KNOWN:
+                if place := provider.moved.get(self.path):
+                    self._answer(302, {}, location=place)
+                elif self.path in (WELL_KNOWN, f"/moved{WELL_KNOWN}"):
                     self._answer(200, provider._discovery())
-                elif self.path == "/keys":
+                elif self.path in ("/keys", "/moved/keys"):
                     self._answer(200, provider._keys())
                 elif self.path == "/userinfo" and self.headers["authorization"] == "Bearer opens":
                     self._answer(200, {"sub": "subject", **provider.person, **provider.told})
@@ -119,11 +122,13 @@ class IdentityProvider:
                 form = {name: values[0] for name, values in parse_qs(body).items()}
                 self._answer(*provider._token(form))
 
-            def _answer(self, status: int, document: Json) -> None:
+            def _answer(self, status: int, document: Json, **headers: str) -> None:
                 said = json.dumps(document).encode()
                 self.send_response(status)
                 self.send_header("content-type", "application/json")
                 self.send_header("content-length", str(len(said)))
+                for name, value in headers.items():
+                    self.send_header(name, value)
                 self.end_headers()
                 self.wfile.write(said)
 

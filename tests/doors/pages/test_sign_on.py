@@ -129,6 +129,37 @@ def test_an_address_that_the_provider_has_not_verified_is_nobody_s(
     assert not SocialAccount.objects.filter(user=person).exists()
 
 
+@proves("R-SEC-2", part="single sign-on: another's address folds to nobody")
+def test_a_letter_that_folds_to_another_is_another_letter(
+    person: Person, identity_provider: IdentityProvider
+) -> None:
+    Person.objects.filter(id=person.id).update(email=f"k{person.email}")
+    identity_provider.person["email"] = f"\u212a{person.email}"
+    client = Client()
+    signed_on(client, identity_provider)
+    assert not is_in(client)
+    assert not SocialAccount.objects.filter(user=person).exists()
+
+
+@proves("R-SEC-2", part="a borrowed session ties no account")
+@pytest.mark.parametrize("process", ["connect", "redirect", ""])
+def test_whoever_is_in_cannot_tie_an_account_of_the_provider_by_hand(
+    person: Person, identity_provider: IdentityProvider, process: str
+) -> None:
+    identity_provider.person = {"sub": "a thief", "email": "thief@people.example", "email_verified": False}
+    borrowed = Client()
+    borrowed.force_login(person)
+    assert borrowed.post(f"{LEAVE}?process={process}", headers=HTML).status_code == 401
+    # A state from before the refusal.
+    back = identity_provider.authorize(sent_away(borrowed))
+    session = borrowed.session
+    for state, *_more in session["socialaccount_states"].values():
+        state["process"] = process
+    session.save()
+    assert borrowed.get(back, headers=HTML).status_code == 401
+    assert not SocialAccount.objects.filter(user=person).exists()
+
+
 def test_who_is_switched_off_is_not_let_in(person: Person, identity_provider: IdentityProvider) -> None:
     Person.objects.filter(id=person.id).update(is_active=False)
     client = Client()
@@ -250,6 +281,31 @@ def test_a_provider_in_the_clear_is_not_used(
 ) -> None:
     identity_provider.description = description
     assert Client().post(LEAVE, headers=HTML).status_code == 401
+
+
+@proves("R-SEC-2", part="the description itself is not fetched in the clear")
+def test_a_description_in_the_clear_is_not_even_asked_for(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr("requests.Session.request", lambda _session, _verb, url, **_more: asked.append(url))
+    app = Environment().oidc_app
+    assert app is not None
+    with knowing({**app, "settings": {**app["settings"], "server_url": "http://idp.corp.example"}}):
+        assert Client().post(LEAVE, headers=HTML).status_code == 401
+    assert asked == []
+
+
+@proves("R-SEC-2", part="a provider that sends elsewhere is not followed")
+@pytest.mark.parametrize("path", ["/.well-known/openid-configuration", "/keys"])
+def test_a_provider_that_sends_elsewhere_is_not_followed(
+    person: Person, identity_provider: IdentityProvider, path: str
+) -> None:
+    client = Client()
+    back = identity_provider.authorize(sent_away(client))
+    identity_provider.moved[path] = f"{identity_provider.url}/moved{path}"
+    assert client.get(back, headers=HTML).status_code == 401
+    assert not is_in(client)
 
 
 def test_a_provider_that_is_away_is_told_and_no_fault_of_ours(

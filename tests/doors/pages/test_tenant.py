@@ -89,6 +89,7 @@ def test_a_link_that_was_lost_is_made_again(admin: Client, world: World) -> None
     "typed",
     [
         {"email": "nobody"},
+        {"email": "\u212aate@people.example"},
         {"name": ""},
         {"role": "king"},
         {"max_amount": "-1"},

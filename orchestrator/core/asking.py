@@ -30,6 +30,12 @@ READ_CHARS = 256_000
 OVERHEADS_SINCE = 4
 # Those before this one were not answered shorter when money was short.
 MONEY_SINCE = 5
+# Those before this one took a reply that their budget had cut short for a whole one.
+WHOLE_SINCE = 6
+# Tokens of output below which an answer is of no use: less is refused rather than asked for.
+LEAST_OUTPUT = 64
+# How providers say that a reply stopped at the limit of its output.
+CUT = frozenset({"length", "max_tokens", "max_output_tokens"})
 
 
 class Asking(Value):
@@ -42,6 +48,16 @@ class Asking(Value):
     empty_retries: int = 2
 
 
+def wanted_output(profile: ModelProfile, config: Asking) -> int:
+    """How many tokens of output a call is to have where no budget is short."""
+    return min(profile.max_output_tokens, config.max_output_tokens or profile.max_output_tokens)
+
+
+def least_output(wanted: int) -> Decimal:
+    """Of so many tokens, as many as an answer of any use takes."""
+    return Decimal(min(LEAST_OUTPUT, wanted))
+
+
 def ask(view: View, state: State, config: Asking, tools: tuple[ToolSpec, ...]) -> Step:
     """Ask now. The output limit is set so that the reservation cannot be exceeded (R-BUDGET-2)."""
     before, state = state, state.evolve(thrifty=thrifty(state))
@@ -51,7 +67,7 @@ def ask(view: View, state: State, config: Asking, tools: tuple[ToolSpec, ...]) -
     if fit.halt is not None:
         return replace(fit.halt, said=(*passed, *fit.halt.said))
     prompt = fit.prompt
-    limit = _output_limit(view, state, profile, prompt, wanted)
+    limit, shortened = _output_limit(view, state, profile, prompt, wanted)
     reserve = model_reserve(profile, prompt.body, prompt.messages, prompt.tools, limit)
     request = view.desk.put(prompt.body)
     effect = CallModel(
@@ -78,6 +94,8 @@ def ask(view: View, state: State, config: Asking, tools: tuple[ToolSpec, ...]) -
         pending=with_entry(state.pending, effect.id, pending),
         timer=None,
         counters=state.counters.evolve(model_attempts=attempt),
+        shortened=shortened,
+        cut="",
     )
     said = (*passed, *fit.said, say(Phase.ACTION_SELECTION, body))
     return Step(state=asked, said=said, effects=(effect,))
@@ -102,7 +120,7 @@ def _played(
 def _fit(
     view: View, state: State, config: Asking, tools: tuple[ToolSpec, ...], profile: ModelProfile
 ) -> tuple[int, Fitted]:
-    wanted = min(profile.max_output_tokens, config.max_output_tokens or profile.max_output_tokens)
+    wanted = wanted_output(profile, config)
     fresh = replace(view, state=state)
 
     def compiled(exchanges: tuple[str, ...]) -> Prompt:
@@ -120,18 +138,37 @@ def _fit(
     return wanted, fitted(state, profile, view.desk, window, max_output=wanted, compiled=compiled)
 
 
-def _output_limit(view: View, state: State, profile: ModelProfile, prompt: Prompt, wanted: int) -> int:
-    """As many tokens as every dimension has left, at least one: the reservation then refuses what cannot
-    be."""
-    lefts = [state.left("output_tokens"), state.left("total_tokens")]
-    total, money = lefts[1], state.left("cost_usd")
+def _output_limit(
+    view: View, state: State, profile: ModelProfile, prompt: Prompt, wanted: int
+) -> tuple[int, str]:
+    """As many tokens as every dimension has left, and the one that made it fewer than wanted ("": none did).
+    At least what is of use: the reservation then refuses what cannot be."""
+    lefts = {name: state.left(name) for name in ("output_tokens", "total_tokens")}
+    total, money = lefts["total_tokens"], state.left("cost_usd")
     asked = prompt_tokens(profile, prompt.body, prompt.messages, prompt.tools)
     if total is not None:
         older = view.manifest.core_version < OVERHEADS_SINCE
-        lefts[1] = total - (len(prompt.body) if older else asked)
+        lefts["total_tokens"] = total - (len(prompt.body) if older else asked)
     if money is not None and view.manifest.core_version >= MONEY_SINCE:
-        lefts.append(affordable(profile.price, asked, money))
-    return int(max(Decimal(1), min([Decimal(wanted), *(left for left in lefts if left is not None)])))
+        lefts["cost_usd"] = affordable(profile.price, asked, money)
+    scarce = {name: left for name, left in lefts.items() if left is not None}
+    limit = min([Decimal(wanted), *scarce.values()])
+    if view.manifest.core_version < WHOLE_SINCE:
+        return int(max(Decimal(1), limit)), ""
+    shortened = min(scarce, key=scarce.__getitem__) if limit < wanted else ""
+    return int(max(least_output(wanted), limit)), shortened
+
+
+def cut_short(view: View, event: ModelReplied, said: tuple[Said, ...]) -> Step | None:
+    """The end of a run whose budget cut a reply short: no whole answer, nor surely whole calls; None for any
+    other reply. All of it stays in the trace, and none of it is used (R-BUDGET-18)."""
+    state = view.state
+    if not state.shortened or event.finish.lower() not in CUT:
+        return None
+    tripped = BreakerTripped(breaker="budget_gate", reason=state.shortened, subject="reply cut short")
+    told = (*said, say(Phase.ESCALATION_CHECK, tripped))
+    fresh = state.evolve(counters=state.counters.evolve(model_attempts=0), cut=state.shortened)
+    return interrupted(fresh, Interrupt.BUDGET_EXHAUSTED, state.shortened, told)
 
 
 def again(view: View, event: ModelFailed | Recovered, config: Asking) -> Step | None:

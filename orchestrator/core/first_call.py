@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 
 from budgets.core.pricing import worst_cost
-from orchestrator.core.asking import Asking
+from orchestrator.core.asking import Asking, least_output, wanted_output
 from orchestrator.core.desk import Desk
 from orchestrator.core.errors import ContentMissing
 from orchestrator.core.events import Headroom, Started
@@ -16,7 +16,7 @@ from orchestrator.core.graph import CompiledGraph
 from orchestrator.core.least import least_rest
 from orchestrator.core.machine import advance
 from orchestrator.core.manifest import Manifest
-from orchestrator.core.spending import ONE, ZERO, prompt_tokens
+from orchestrator.core.spending import ZERO, prompt_tokens
 from orchestrator.core.state import State
 from orchestrator.core.step import Walk
 from traces.core.events import ReservationRefused
@@ -59,11 +59,11 @@ def _least(graph: CompiledGraph, manifest: Manifest, state: State) -> Decimal:
 
 
 def _calls(graph: CompiledGraph, manifest: Manifest) -> Iterator[Decimal]:
-    """The least cost of each model call that the graph draws: its instructions, and one token of answer."""
+    """The least cost of each model call that the graph draws: its instructions, and the least answer."""
     pins = manifest.pins
     for node in graph.nodes.values():
         if isinstance(config := node.config, Asking):
             # The usual model: the cheaper one plays once most of the run's money is spent.
             profile, prompt = pins.profile_for(config.role), pins.prompts.get(config.prompt, "")
             tokens_in = prompt_tokens(profile, prompt.strip().encode(), 1, 0)
-            yield worst_cost(profile.price, tokens_in, ONE)
+            yield worst_cost(profile.price, tokens_in, least_output(wanted_output(profile, config)))

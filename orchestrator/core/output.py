@@ -171,6 +171,9 @@ def _unverified(view: View) -> list[str]:
     loose = []
     if state.best is not None and state.best_score < WHOLE:
         loose.append("output: not all of its criteria hold")
+    if state.cut:
+        words = state.cut.replace("_", " ")
+        loose.append(f"reply: the newest one was cut short, as no more {words} was left, and is left out")
     if state.draft is not None and state.draft != state.best:
         loose.append("draft: the newest one did not pass its checks and is left out")
     loose += [f"{name}: from a source that is not trusted" for name in _untrusted(view)]

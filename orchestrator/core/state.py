@@ -173,11 +173,12 @@ class Counters(Value):
 
 class State(Value):
     """See the module. `exchanges` is a bounded window of links of the conversation; older ones live in the
-    trace. `echoes` are the arguments that a model put into the tools of trusted facts, by fact; `planned` the
+    trace. `echoes` are the arguments that a model put into tools, by fact or failed call; `planned` the
     calls of changes in a reply that was written before anything untrusted was read; `foreseen` the tools of
     those that were found eligible, and of those that a person agreed to; `prices`, by profile, and
     `tool_prices` replace pinned ones that were wrong; `sent` the arguments of reading calls that held an
-    address, in their order."""
+    address, in their order; `shortened` the dimension that allows the open model call less output than it was
+    to have, `cut` the one by which the newest reply was cut short."""
 
     version: int = 0
     position: str
@@ -238,6 +239,8 @@ class State(Value):
     prices: Mapping[str, ModelPrice] = {}
     tool_prices: Mapping[str, ToolPrice] = {}
     sent: Mapping[str, Hex] = {}
+    shortened: str = ""
+    cut: str = ""
 
     def facts_in_order(self) -> list[tuple[str, Fact]]:
         """The facts as they were committed, oldest first: a stored mapping keeps no order of its own."""

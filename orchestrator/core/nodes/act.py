@@ -2,7 +2,7 @@
 
 from typing import ClassVar, Literal
 
-from orchestrator.core.asking import Asking, again, ask, breached, failed, gave_up
+from orchestrator.core.asking import Asking, again, ask, breached, cut_short, failed, gave_up
 from orchestrator.core.context import exchange_link, visible_tools
 from orchestrator.core.errors import Misfit
 from orchestrator.core.events import AnyEvent, ModelFailed, ModelReplied, Recovered, TimerFired
@@ -64,6 +64,8 @@ class Act(Plain):
         said = (replied_said(event),)
         if (unsafe := breached(view, event, said)) is not None:
             return unsafe
+        if (short := cut_short(view, event, said)) is not None:
+            return short
         counters = view.state.counters.evolve(model_attempts=0)
         state = view.state.evolve(reply=event.reply, counters=counters, feedback=None)
         if event.requests:

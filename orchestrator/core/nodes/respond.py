@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from orchestrator.core.asking import Asking, again, ask, breached, failed, gave_up
+from orchestrator.core.asking import Asking, again, ask, breached, cut_short, failed, gave_up
 from orchestrator.core.errors import Misfit
 from orchestrator.core.events import AnyEvent, ModelFailed, ModelReplied, Recovered, TimerFired
 from orchestrator.core.nodes.act import replied_said
@@ -54,6 +54,8 @@ class Respond(Plain):
         said = (replied_said(event),)
         if (unsafe := breached(view, event, said)) is not None:
             return unsafe
+        if (short := cut_short(view, event, said)) is not None:
+            return short
         state = view.state.evolve(
             counters=view.state.counters.evolve(model_attempts=0), feedback=None, reply=None
         )

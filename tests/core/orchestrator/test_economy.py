@@ -4,8 +4,10 @@ from decimal import Decimal
 from typing import Any
 
 import orjson
+import pytest
 
 from budgets.core.pricing import ModelPrice
+from orchestrator.core.asking import LEAST_OUTPUT
 from orchestrator.core.effects import CallModel
 from orchestrator.core.events import BudgetExtended, CostCorrected, ModelFailed, TimerFired
 from orchestrator.core.machine import CORE_VERSION
@@ -136,24 +138,67 @@ def test_a_correction_brings_the_usual_model_back_and_can_end_what_it_shows_to_b
     assert (run.state.outcome, run.state.reason) == (TerminalCode.BUDGET_EXHAUSTED, "cost_usd")
 
 
-def short_of_money(core: int) -> Simulation:
-    """A run that has money for its first prompt and for five tokens more."""
-    wide = asked(priced(DEAR))
+def short_of_money(core: int = CORE_VERSION, *, tokens: int = LEAST_OUTPUT) -> Simulation:
+    """A run that has money for its first prompt and for so many tokens more."""
+    long = DEAR.evolve(max_output_tokens=200)
+    # The prompt names its limit: one of as many characters.
+    wide = asked(priced(long, cost=10_000))
     prompt_alone = wide.reserve["input_tokens"] * Decimal("0.01")
-    held = pins(TOOLS, BOUNDARY, ("tool-loop",)).evolve(profiles=(DEAR,))
+    held = pins(TOOLS, BOUNDARY, ("tool-loop",)).evolve(profiles=(long,))
     limits = LIMITS | {"cost_usd": int(wide.reserve["cost_usd"])}
     run = Simulation.of(GRAPH, manifest(GRAPH, held, limits).evolve(core_version=core))
-    run.state = run.state.evolve(limits={**run.state.limits, "cost_usd": prompt_alone + Decimal("0.05")})
+    run.state = run.state.evolve(
+        limits={**run.state.limits, "cost_usd": prompt_alone + tokens * Decimal("0.01")}
+    )
     run.start()
     return run
 
 
 @proves("R-BUDGET-2", part="a shorter answer where money is short")
 def test_where_money_is_short_the_answer_is_shorter_and_the_run_succeeds() -> None:
-    run = short_of_money(CORE_VERSION)
+    run = short_of_money()
     call = asked(run)
-    assert (call.max_output_tokens, run.state.left("cost_usd")) == (5, Decimal(0))
+    assert (call.max_output_tokens, run.state.left("cost_usd")) == (64, Decimal(0))
     run.reply(text="done")
+    assert run.state.outcome is TerminalCode.SUCCESS
+
+
+def test_a_shorter_answer_than_is_of_use_is_refused_and_not_asked_for() -> None:
+    run = short_of_money(tokens=LEAST_OUTPUT - 1)
+    assert run.open == {}
+    assert (run.state.outcome, run.state.reason) == (TerminalCode.BUDGET_EXHAUSTED, "cost_usd")
+    (refused,) = run.said("reservation_refused")
+    assert refused.wanted - refused.left == Decimal("0.01")
+
+
+@proves("R-BUDGET-18", part="an answer cut short for money is no whole one")
+@pytest.mark.parametrize("finish", ["length", "max_tokens", "MAX_TOKENS"])
+@pytest.mark.parametrize("reply", [{"text": "do"}, {"calls": True}, {}])
+def test_an_answer_that_money_cut_short_ends_the_run_with_what_it_has(
+    finish: str, reply: dict[str, Any]
+) -> None:
+    run = short_of_money()
+    calls = (LOOKUP,) if reply.get("calls") else ()
+    run.reply(*calls, text=reply.get("text", ""), finish=finish)
+    assert (run.state.outcome, run.state.reason) == (TerminalCode.BUDGET_EXHAUSTED, "cost_usd")
+    assert run.state.partial
+    assert run.state.result is not None
+    document = orjson.loads(run.contents[run.state.result])
+    assert (document["completed"], document["output"]) == (False, None)
+    assert any("cut short, as no more cost usd was left" in one for one in document["unverified"])
+    assert [body.subject for body in run.said("breaker_tripped")] == ["reply cut short"]
+
+
+def test_what_the_model_itself_ends_at_its_own_limit_stays_an_answer() -> None:
+    run = priced(DEAR)
+    run.reply(text="done", finish="length")
+    assert run.state.outcome is TerminalCode.SUCCESS
+
+
+def test_a_run_of_an_earlier_core_takes_a_reply_cut_short_as_it_did() -> None:
+    run = short_of_money(5, tokens=5)
+    assert asked(run).max_output_tokens < LEAST_OUTPUT
+    run.reply(text="do", finish="length")
     assert run.state.outcome is TerminalCode.SUCCESS
 
 

@@ -356,7 +356,7 @@ def tight(core: int) -> Simulation:
     (asked,) = (effect for effect in wide.open.values() if isinstance(effect, CallModel))
     spent_before = LIMITS["total_tokens"] - int(wide.state.left("total_tokens") or 0)
     reserved = int(asked.reserve["total_tokens"])
-    run = loop(total_tokens=spent_before - reserved + int(asked.reserve["input_tokens"]) + 5)
+    run = loop(total_tokens=spent_before - reserved + int(asked.reserve["input_tokens"]) + 64)
     run.manifest = run.manifest.evolve(core_version=core)
     run.reply(LOOKUP)
     run.answer({"total": "20.00"})
@@ -367,7 +367,7 @@ def tight(core: int) -> Simulation:
 def test_where_total_tokens_are_few_the_answer_is_shorter_and_the_run_succeeds() -> None:
     run = tight(CORE_VERSION)
     (asked,) = (effect for effect in run.open.values() if isinstance(effect, CallModel))
-    assert asked.max_output_tokens == 5
+    assert asked.max_output_tokens == 64
     assert run.state.left("total_tokens") == 0
     run.reply(text="done [f1]")
     assert run.state.outcome is TerminalCode.SUCCESS

@@ -3,6 +3,9 @@
 from typing import Final
 from uuid import UUID
 
+from django.db.models import Value
+from django.db.models.functions import Lower
+
 from orchestrator.core.errors import NameTaken
 from orchestrator.models import SavedView
 from orchestrator.queries.listing import Filters
@@ -75,7 +78,8 @@ def _hold(by: UUID) -> None:
 
 
 def _free(by: UUID, name: str, *, but: UUID | None = None) -> None:
-    found = views_of(by).filter(name__iexact=name).first()
+    # As the index compares: `iexact` takes other letters for the same.
+    found = views_of(by).alias(low=Lower("name")).filter(low=Lower(Value(name))).first()
     if found is not None and found.id != but:
         raise NameTaken(name=name)
 

@@ -1,10 +1,12 @@
 """Reads of the review queue. Inside the tenant's context."""
 
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, cast
+from typing import Any, Final, cast
 from uuid import UUID
 
+import orjson
 from django.db.models import Case, OuterRef, Q, QuerySet, Subquery, Value, When
 
 from approvals.core.policy import Asked, Refusal, refusal
@@ -15,6 +17,7 @@ from orchestrator.models import ReviewItem, ReviewWord, Run
 from tenancy.core.errors import NotFound
 
 RANK = Case(*(When(severity=name, then=Value(rank)) for rank, name in enumerate(SEVERITIES)), default=0)
+LONGEST: Final = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,15 +68,40 @@ def unanswered() -> QuerySet[Any]:
     return items().filter(Q(kind=None) | ~Q(kind="answered"))
 
 
-def open_items(limit: int) -> list[Reviewed]:
-    """What nobody has answered, the gravest first, then the oldest."""
-    rows = unanswered().order_by("-rank", "at", "id")[:limit]
-    return [reviewed(row) for row in rows]
+def open_items(limit: int, cursor: str = "") -> list[Reviewed]:
+    """What nobody has answered, the gravest first, then the oldest; only what comes after a cursor."""
+    rows = unanswered()
+    if (beyond := _read(cursor)) is not None:
+        rank, at, item = beyond
+        rows = rows.filter(Q(rank__lt=rank) | Q(rank=rank) & (Q(at__gt=at) | Q(at=at, id__gt=item)))
+    return [reviewed(row) for row in rows.order_by("-rank", "at", "id")[:limit]]
 
 
-def answered_items(limit: int) -> list[Reviewed]:
-    """What was answered, the newest answer first."""
-    return [reviewed(row) for row in items("answered").order_by("-said_at", "-id")[:limit]]
+def answered_items(limit: int, cursor: str = "") -> list[Reviewed]:
+    """What was answered, the newest answer first; only what comes after a cursor."""
+    rows = items("answered")
+    if (beyond := _read(cursor)) is not None:
+        _, at, item = beyond
+        rows = rows.filter(Q(said_at__lt=at) | Q(said_at=at, id__lt=item))
+    return [reviewed(row) for row in rows.order_by("-said_at", "-id")[:limit]]
+
+
+def cursor_of(one: Reviewed) -> str:
+    """The place after an item in its list; a text that is none of these is the list's beginning."""
+    at = one.at if one.state == "answered" and one.at is not None else one.row.at
+    body = [SEVERITIES.index(one.row.severity), at.isoformat(), str(one.row.id)]
+    return urlsafe_b64encode(orjson.dumps(body)).decode().rstrip("=")
+
+
+def _read(cursor: str) -> tuple[int, datetime, UUID] | None:
+    if not cursor or len(cursor) > LONGEST:
+        return None
+    try:
+        rank, at, item = orjson.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        found = range(len(SEVERITIES))[rank], datetime.fromisoformat(at), UUID(item)
+    except (ValueError, TypeError, AttributeError, IndexError):
+        return None
+    return found if found[1].tzinfo is not None else None
 
 
 def item_of(item: UUID | None) -> Reviewed:

@@ -14,15 +14,23 @@ from orchestrator.actions.reviews import answer_review, release_review, take_rev
 from orchestrator.core.errors import ReviewRefused
 from orchestrator.core.review import LONGEST_NOTE
 from orchestrator.queries.contents import ShownFact, facts_of
-from orchestrator.queries.reviews import Reviewed, answered_items, item_of, open_items, refused_to
+from orchestrator.queries.review_holders import may_release
+from orchestrator.queries.reviews import (
+    Reviewed,
+    answered_items,
+    cursor_of,
+    item_of,
+    open_items,
+    refused_to,
+)
 from orchestrator.queries.runs import state_now
 from tenancy.context import tenant
+from tenancy.core.errors import InterlockError
 from tenancy.core.roles import Scope
 from tenancy.directory import names_of
 from tenancy.pages import PageRequest, page, require
 
-MOST: Final = 200
-NEWEST: Final = 50
+PAGE: Final = 50
 WORDS: Final = {
     "confirmed": "Confirmed: it is as it says",
     "objected": "Objected: it is not so, or must not be so",
@@ -48,12 +56,16 @@ class AnswerForm(forms.Form):
 @require_safe
 @page(Scope.READ)
 def reviews(request: PageRequest) -> HttpResponse:
-    """What waits, the gravest first, and what was answered last."""
+    """What waits, the gravest first, and what was answered last; a page further on has one of the two."""
+    tab, cursor = request.GET.get("tab", ""), request.GET.get("cursor", "")
     with tenant(request.member.tenant.id):
-        waiting, answered = open_items(MOST), answered_items(NEWEST)
+        waiting = [] if tab == "answered" else open_items(PAGE + 1, cursor)
+        answered = [] if cursor and tab != "answered" else answered_items(PAGE + 1, cursor)
         context = {
-            "waiting": waiting, "answered": answered, "me": request.member.principal,
-            "names": names_of([one.holder for one in (*waiting, *answered)]), "most": MOST,
+            "waiting": waiting[:PAGE], "answered": answered[:PAGE], "tab": tab, "cursor": cursor,
+            "names": names_of([one.holder for one in (*waiting, *answered)]),
+            "more_waiting": cursor_of(waiting[PAGE - 1]) if len(waiting) > PAGE else "",
+            "more_answered": cursor_of(answered[PAGE - 1]) if len(answered) > PAGE else "",
         }  # fmt: skip
         return render(request, "reviews/list.html", context)
 
@@ -70,12 +82,8 @@ def review(request: PageRequest, review_id: UUID) -> HttpResponse:
         return _shown(request, review_id, form, status=422)
     try:
         messages.success(request, _done(request, review_id, form))
-    except ReviewRefused as error:
-        form.add_error(None, str(error)) if form.is_bound else messages.error(request, str(error))
-        return _shown(request, review_id, form, status=409)
-    except NotYours as error:
-        messages.error(request, str(error))
-        return _shown(request, review_id, form, status=403)
+    except (ReviewRefused, NotYours) as error:
+        return _shown(request, review_id, form, fault=error)
     return redirect("review", review_id=review_id)
 
 
@@ -92,14 +100,25 @@ def _done(request: PageRequest, review_id: UUID, form: AnswerForm) -> str:
     return "It is yours now. Nobody else answers it until you give it back."
 
 
-def _shown(request: PageRequest, review_id: UUID, form: AnswerForm, *, status: int = 200) -> HttpResponse:
+def _shown(
+    request: PageRequest,
+    review_id: UUID,
+    form: AnswerForm,
+    *,
+    fault: InterlockError | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    """The item as it stands now; with a fault, what was refused, and the note that came with it."""
+    if fault is not None:
+        status = 403 if isinstance(fault, NotYours) else 409
     with tenant(request.member.tenant.id):
         found = item_of(review_id)
         refused = refused_to(found, request.member)
         mine = found.holder == request.member.principal
         context: dict[str, Any] = {
             "found": found, "row": found.row, "form": form, "refused": refused, "mine": mine,
-            "facts": _facts(found), "names": names_of([found.holder]), "words": WORDS,
+            "facts": _facts(found), "names": names_of([found.holder]), "fault": fault,
+            "may_release": may_release(request.member.tenant.id, found, request.member),
             "may_answer": refused is None and (found.state == "waiting" or (found.state == "taken" and mine)),
         }  # fmt: skip
         return render(request, "reviews/one.html", context, status=status)

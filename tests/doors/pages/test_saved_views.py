@@ -53,6 +53,11 @@ def test_filters_are_kept_under_a_name_and_opened_by_it(who: Client) -> None:
     ]
 
 
+def test_a_name_that_the_index_takes_for_another_is_refused(who: Client) -> None:
+    keep(who, "k")
+    assert keep(who, "\u212a").status_code in (409, 422)
+
+
 def test_a_view_is_renamed_and_removed(who: Client) -> None:
     keep(who, "Old")
     rename = next(form for form in forms_of(who.get(VIEWS)) if form.fields.get("name") == "Old")

@@ -9,6 +9,7 @@ from orchestrator.core.errors import ReviewRefused
 from orchestrator.core.review import LONGEST_NOTE, MOST_EVIDENCE, Finding, Kind, Severity, fault
 from orchestrator.models import ReviewItem, ReviewWord
 from orchestrator.queries.memory import facts_of_run
+from orchestrator.queries.review_holders import may_release
 from orchestrator.queries.reviews import Reviewed, item_of, refused_to
 from tenancy.actions import audit
 from tenancy.clock import database_now
@@ -57,7 +58,8 @@ def take_review(tenant_id: UUID, item: UUID | None, *, by: UUID) -> Reviewed:
 
 
 def release_review(tenant_id: UUID, item: UUID | None, *, by: UUID) -> Reviewed:
-    """Give an item back. Outermost verb: owns the transaction. Raises as `answer_review`."""
+    """Give an item back: one's own, or, for an administrator or where its holder may not review it any more,
+    another's. Outermost verb: owns the transaction. Raises as `answer_review`."""
     return _say(tenant_id, item, "released", by)
 
 
@@ -91,9 +93,10 @@ def _say(
         who = standing_of(tenant_id, by)
         if who is None:
             raise NotFound
-        if (refused := refused_to(found, who)) is not None:
+        frees = kind == "released" and may_release(tenant_id, found, who)
+        if not frees and (refused := refused_to(found, who)) is not None:
             raise NotYours(reason=refused.sentence, rule=refused.rule.value)
-        if why := fault(found.last, kind, str(by)):
+        if why := fault(found.last, kind, str(by), may_release=frees):
             raise ReviewRefused(detail=why)
         ReviewWord.objects.create(
             tenant_id=tenant_id, item=found.row, kind=kind, finding=finding or "", note=note, by=by,
@@ -101,6 +104,7 @@ def _say(
         )  # fmt: skip
         audit(
             tenant_id, by, verb=f"review.{kind}", object=f"review:{found.row.id}",
-            before={"state": found.state}, after={"finding": finding or "", "kind": kind}, reason=note,
+            before={"state": found.state, "holder": str(found.holder or "")},
+            after={"finding": finding or "", "kind": kind}, reason=note,
         )  # fmt: skip
         return item_of(item)

@@ -36,16 +36,18 @@ def state_of(last: Last) -> State:
     return "taken" if last.kind == "taken" else "waiting"
 
 
-def fault(last: Last, kind: Kind, by: str) -> str:
+def fault(last: Last, kind: Kind, by: str, *, may_release: bool = False) -> str:
     """Why somebody may not do that with an item now; empty where they may.
 
     What is another's is theirs until they give it back: two people who answer one item would both be sure
-    that theirs counted.
+    that theirs counted. `may_release`: who asks may give it back in their place.
     """
     state = state_of(last)
     if state == "answered":
         return "it is answered"
     if state == "taken" and last.by != by:
+        if kind == "released" and may_release:
+            return ""
         return "somebody else has taken it"
     if state == "taken" and kind == "taken":
         return "it is yours already"

@@ -53,8 +53,11 @@ def or_propose(
 def settle_proposal(
     tenant_id: UUID, proposal: UUID | None, perform: Perform, *, who: Who, reason: str
 ) -> ToolNow:
-    """A second person's yes: it is done as it was asked for. Outermost verb: owns the transaction. Raises
-    NotFound, OwnProposal, InvalidInput, Stale where the tool has changed since, and what `perform` raises."""
+    """A second person's yes: it is done as it was asked for. Outermost verb: owns the transaction.
+
+    Raises NotFound, ProposalSettled, OwnProposal, InvalidInput, Stale where the tool has changed since, and
+    what `perform` raises.
+    """
     _reasoned(reason)
     with tenant(tenant_id):
         hold_registry(tenant_id)
@@ -68,7 +71,7 @@ def settle_proposal(
 
 def drop_tool_proposal(tenant_id: UUID, proposal: UUID | None, *, who: Who, reason: str) -> None:
     """Refuse a proposal, or take one's own back. Outermost verb: owns the transaction. Raises NotFound,
-    InvalidInput."""
+    ProposalSettled, InvalidInput."""
     _reasoned(reason)
     with tenant(tenant_id):
         hold_registry(tenant_id)

@@ -37,7 +37,8 @@ class AgreeToTool(ByScope):
 
     @extend_schema(operation_id="agree_to_tool", request=WordBody, responses=ToolField)
     def post(self, request: Request, tool_proposal_id: str) -> Response:
-        """A second person's yes: it is done. Raises NotFound, OwnProposal (403), Stale (412)."""
+        """A second person's yes: it is done. Raises NotFound, OwnProposal (403),
+        ProposalSettled (409), Stale (412)."""
         reason, who = asked(WordBody, request.data)["reason"], caller(request)
 
         def agreed() -> Answer:
@@ -52,7 +53,7 @@ class DropToolProposal(ByScope):
 
     @extend_schema(operation_id="drop_tool_proposal", request=WordBody, responses={204: None})
     def post(self, request: Request, tool_proposal_id: str) -> Response:
-        """It waits no longer. Raises NotFound."""
+        """It waits no longer. Raises NotFound, ProposalSettled (409)."""
         reason, who = asked(WordBody, request.data)["reason"], caller(request)
 
         def dropped() -> Answer:

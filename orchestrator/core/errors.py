@@ -141,6 +141,12 @@ class ProposalOpen(OrchestratorError):
     code = "proposal-open"
 
 
+class ProposalSettled(OrchestratorError):
+    """It waits no longer: it was {status} before."""
+
+    code = "proposal-settled"
+
+
 class WebhookOff(OrchestratorError):
     """The webhook {name} is off; turn it on first."""
 

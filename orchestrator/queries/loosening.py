@@ -2,6 +2,7 @@
 
 from uuid import UUID
 
+from orchestrator.core.errors import ProposalSettled
 from orchestrator.models import ToolProposal
 from tenancy.core.errors import NotFound
 
@@ -9,8 +10,16 @@ SHOWN = 100
 
 
 def open_proposal(proposal: UUID | None) -> ToolProposal:
-    """One that waits. Raises NotFound, also for another tenant's."""
-    row = None if proposal is None else ToolProposal.objects.filter(id=proposal, status="open").first()
+    """One that waits. Raises NotFound, also for another tenant's, and ProposalSettled."""
+    row = proposal_of(proposal)
+    if row.status != "open":
+        raise ProposalSettled(status=row.status)
+    return row
+
+
+def proposal_of(proposal: UUID | None) -> ToolProposal:
+    """One, as it stands. Raises NotFound, also for another tenant's."""
+    row = None if proposal is None else ToolProposal.objects.filter(id=proposal).first()
     if row is None:
         raise NotFound
     return row

@@ -1,6 +1,7 @@
 """GET and POST /tool-proposals: what guards a tool less and waits for a second person (R-TOOL-4, P4)."""
 
-from typing import Any
+from typing import Any, NamedTuple
+from uuid import UUID
 
 from django.contrib import messages
 from django.http import HttpResponse
@@ -12,7 +13,7 @@ from orchestrator.actions.loosening import drop_tool_proposal
 from orchestrator.actions.policies import Who
 from orchestrator.core.tool_change import asked_change, changed, difference
 from orchestrator.models import ToolProposal
-from orchestrator.queries.loosening import tool_proposals
+from orchestrator.queries.loosening import proposal_of, tool_proposals
 from orchestrator.queries.tools import tool_now
 from tenancy.context import tenant
 from tenancy.core.errors import InterlockError, NotFound
@@ -22,6 +23,14 @@ from tenancy.doors import uuid_or_none
 from tenancy.pages import PageRequest, page, require
 
 KINDS = {"change": "A change", "admit": "An admission", "declare": "A declaration"}
+
+
+class Word(NamedTuple):
+    """What somebody said to a proposal, and why it was not taken."""
+
+    proposal: UUID | None
+    reason: str
+    fault: str
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -34,8 +43,9 @@ def proposals(request: PageRequest) -> HttpResponse:
     house, reason = request.member.tenant.id, request.POST.get("reason", "").strip()[:500]
     waiting = uuid_or_none(request.POST.get("proposal", ""))
     if not reason:
-        messages.error(request, "Say why: the reason stands in the audit log.")
-        return _shown(request, status=422)
+        return _shown(
+            request, Word(waiting, reason, "Say why: the reason stands in the audit log."), status=422
+        )
     try:
         if "agree" in request.POST:
             now = agree_to_tool(house, waiting, who=who(request), reason=reason)
@@ -46,8 +56,7 @@ def proposals(request: PageRequest) -> HttpResponse:
     except NotFound:
         raise
     except InterlockError as error:
-        messages.error(request, str(error))
-        return _shown(request, status=409)
+        return _shown(request, Word(waiting, reason, str(error)), status=409)
     return redirect("tool-proposals")
 
 
@@ -64,15 +73,23 @@ def waits(request: PageRequest) -> HttpResponse:
     return redirect("tool-proposals")
 
 
-def _shown(request: PageRequest, *, status: int = 200) -> HttpResponse:
+def _shown(request: PageRequest, word: Word | None = None, *, status: int = 200) -> HttpResponse:
     with tenant(request.member.tenant.id):
         waiting, settled = tool_proposals(), tool_proposals(waiting=False)
-        names = names_of([one for row in (*waiting, *settled) for one in (row.by, row.settled_by)])
+        late = None if word is None or word.proposal is None else proposal_of(word.proposal)
+        rows_of = (*waiting, *settled, *([late] if late else []))
+        names = names_of([one for row in rows_of for one in (row.by, row.settled_by)])
         rows = {
             "waiting": [_row(row, request) for row in waiting],
             "settled": [_row(row, request) for row in settled],
         }
-    context = {**rows, "names": names, "may_admin": request.member.may(Scope.ADMIN)}
+    context = {
+        **rows,
+        "names": names,
+        "word": word,
+        "late": late,
+        "may_admin": request.member.may(Scope.ADMIN),
+    }
     return render(request, "tools/proposals.html", context, status=status)
 
 

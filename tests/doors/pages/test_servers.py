@@ -97,8 +97,9 @@ def test_an_admission_that_guards_less_waits_on_a_page_for_another_administrator
     assert "1 for a second administrator" in text(admin.get("/tools"))
     with tenant(world.id):
         (row,) = tool_proposals()
-    own = admin.post("/tool-proposals", {"proposal": str(row.id), "agree": "agree", "reason": "Yes"})
+    own = admin.post("/tool-proposals", {"proposal": str(row.id), "agree": "agree", "reason": "I say so"})
     assert own.status_code == 409
+    assert 'value="I say so"' in text(own)
     word = {"proposal": str(row.id), "agree": "agree", "reason": " "}
     assert second.post("/tool-proposals", word).status_code == 422
     assert second.post("/tool-proposals", {**word, "reason": "Seen it"}).status_code == 302
@@ -107,6 +108,12 @@ def test_an_admission_that_guards_less_waits_on_a_page_for_another_administrator
     assert egress is not None
     assert (egress.marked, egress.named) == (("/to",), False)
     assert "agreed by" in text(second.get("/tool-proposals"))
+    late = at(make_somebody(world.house.tenant, Role.ADMIN)).post(
+        "/tool-proposals", {**word, "reason": "Not I"}
+    )
+    alert = text(late).partition('role="alert"')[2].partition("<section")[0]
+    assert late.status_code == 409
+    assert all(said in alert for said in ("agreed by", "data-time", "Seen it", 'value="Not I"')), alert
 
 
 @proves("R-UI-5", part="definition diffs")

@@ -9,12 +9,12 @@ from orchestrator.actions.asking_tools import agree_to_tool, ask_to_change
 from orchestrator.actions.loosening import Asked, drop_tool_proposal
 from orchestrator.actions.policies import Who
 from orchestrator.actions.tools import change_tool
-from orchestrator.core.errors import OwnProposal, ProposalOpen, SecondPersonNeeded
+from orchestrator.core.errors import OwnProposal, ProposalOpen, ProposalSettled, SecondPersonNeeded
 from orchestrator.core.tool_change import asked_change
 from orchestrator.models import ToolProposal
 from orchestrator.queries.tools import tool_now
 from tenancy.context import tenant
-from tenancy.core.errors import InvalidInput, NotFound, Stale
+from tenancy.core.errors import InvalidInput, Stale
 from tenancy.core.roles import Role
 from tenancy.ids import fresh_id
 from tenancy.models import AuditEntry
@@ -76,7 +76,7 @@ def test_a_lower_class_waits_until_somebody_else_agrees(world: World, second: Wh
         said = AuditEntry.objects.get(verb="tool.change", object=f"tool:{TOOL}")
         assert said.principal == own.principal
         assert said.after["agreed_by"] == str(second.principal)
-    with pytest.raises(NotFound):
+    with pytest.raises(ProposalSettled, match="agreed before"):
         agree_to_tool(world.id, row.id, who=second, reason="Yes.")
 
 

@@ -54,17 +54,18 @@ class Worker:
     way: RightOfWay = field(default_factory=RightOfWay)
     stopping: bool = False
 
-    def advance(self, run_id: UUID) -> None:
-        """Drive a run as far as it goes. Does nothing when another worker has it."""
-        while self._slice(run_id):
+    def advance(self, run_id: UUID, *, aside: bool = False) -> None:
+        """Drive a run as far as it goes. Does nothing when another worker has it. `aside`: on a thread that
+        is none of those that are shared out."""
+        while self._slice(run_id, aside=aside):
             pass
 
-    def _slice(self, run_id: UUID) -> bool:
+    def _slice(self, run_id: UUID, *, aside: bool) -> bool:
         """One lease's worth of work. True: signals came in while the lease was being given back, go on."""
         tenant_id = tenant_of_run(run_id)
         if tenant_id is None or self.stopping:
             return False
-        with self.way.run_of(tenant_id) as passage:
+        with self.way.run_of(tenant_id, run_id, aside=aside) as passage:
             return self._claimed(tenant_id, run_id, passage)
 
     def _claimed(self, tenant_id: UUID, run_id: UUID, passage: Passage) -> bool:
@@ -72,6 +73,9 @@ class Worker:
         claimed = claim(tenant_id, run_id, self.name)
         if claimed is None:
             return False
+        if Status(claimed.status) is not Status.QUEUED:
+            # To go on, or to take up what a dead worker left, is no beginning.
+            passage.begun()
         self.fault("claimed")
         try:
             given_back = self._worked(tenant_id, run_id, claimed, passage)
@@ -113,7 +117,8 @@ class Worker:
         # Whoever overslept lets its lease die: the next holder repeats what is in flight, and is counted.
         while not outcomes.overslept:
             passage.step()
-            committed = self._commit(hand, outcomes, slice_over=self.stopping or monotonic() > until)
+            over = self.stopping or monotonic() > until or passage.leaves()
+            committed = self._commit(hand, outcomes, slice_over=over)
             if committed is None:
                 return False
             passage.begun()

@@ -55,7 +55,7 @@ class Sweep(threading.Thread):
     def _driven(self, run_id: UUID) -> bool:
         """Drive one run; whatever goes wrong with it, the others behind it still have their turn."""
         try:
-            self._worker.advance(run_id)
+            self._worker.advance(run_id, aside=True)
         except Error:
             raise
         except Exception:

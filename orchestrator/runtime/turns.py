@@ -4,12 +4,13 @@ A message of the queue `turns` says that some run is ready, not which one is dri
 drives ready runs one after another, each the one whose turn it is when the thread is free; so neither the
 order of the messages nor their number gives anybody an advantage. No tenant has all threads of a process: one
 in eight, and at least one, is left for whoever comes next, for decisions of people and for due timers. While
-several tenants have runs in hand none begins beyond half of the threads: the one that was left is in use
-then, and whoever comes next must not wait for a run of the flood to end.
+several tenants have runs in hand none begins beyond half of the threads, and the last free thread is for
+tenants with nothing in hand: two floods together do not have all. When the last one is taken, a run of a
+tenant with more than an equal part makes room (`way.py`), so that whoever comes next finds a thread, too.
 """
 
 import threading
-from collections import Counter
+from collections import Counter, deque
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -22,8 +23,9 @@ from orchestrator.queries.crossing import next_run
 if TYPE_CHECKING:
     from orchestrator.runtime.loop import Worker
 
-# A run that is ready again and again without getting on is left to the sweep.
+# A run that is ready again and again, as often among a thread's last turns, is left to others and the sweep.
 OFTEN = 3
+LATELY = 16
 log = structlog.get_logger(__name__)
 
 
@@ -46,22 +48,24 @@ class Turns:
 
     def __init__(self, worker: "Worker", *, threads: int) -> None:
         self._worker = worker
+        self._threads = threads
         self._share = share_of(threads)
         self._crowded_share = crowded_share_of(threads)
         self._crowded = False
         self._lock = threading.Lock()
         self._taken: set[UUID] = set()
+        worker.way.among(threads)
 
     def take(self) -> int:
         """Drive ready runs until none is left for this thread; how many turns that were."""
         turns = 0
-        driven: Counter[UUID] = Counter()
+        lately: deque[UUID] = deque(maxlen=LATELY)
         while not self._worker.stopping:
-            run = self._next(driven)
+            run = self._next(Counter(lately))
             if run is None:
                 break
             turns += 1
-            driven[run] += 1
+            lately.append(run)
             try:
                 self._drive(run)
             finally:
@@ -74,8 +78,8 @@ class Turns:
         tired = [run for run, often in driven.items() if often >= OFTEN]
         with self._lock:
             was, self._crowded = self._crowded, self._worker.way.crowded()
-            share = self._crowded_share if self._crowded else self._share
-            run = next_run([*sorted(self._taken), *tired], share)
+            in_use = self._taken | self._worker.way.runs()
+            run = next_run([*sorted(in_use.union(tired))], self._share_now(len(in_use)))
             if run is not None:
                 self._taken.add(run)
         if run is not None and was and not self._crowded:
@@ -83,6 +87,12 @@ class Turns:
             for _ in range(self._share - self._crowded_share):
                 offer(run)
         return run
+
+    def _share_now(self, in_use: int) -> int:
+        """How many runs a tenant may have here and still take one more."""
+        if in_use >= self._threads - 1:
+            return 1
+        return self._crowded_share if self._crowded else self._share
 
     def _drive(self, run: UUID) -> None:
         """Drive one run; whatever goes wrong with it, the others still have their turn."""

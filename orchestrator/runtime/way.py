@@ -3,8 +3,11 @@
 Threads share one interpreter. Each return from the database waits until another thread lets go of it, and a
 thread that computes lets go when asked, after an interval. A tenant that has all threads but one thereby
 slows the one run of somebody else at each of its steps. Two things hold against it: the interval is short,
-and while a run begins, the runs of tenants with twice as many in hand wait before their next step, for a
-moment and no longer.
+and while a queued run begins, the runs of tenants with twice as many in hand, three at least, wait before
+their next step, for a moment and no longer.
+
+And who leaves when every thread is in use: a run of a tenant with more than an equal part of them is held
+before its next node, one for each thread that is missing, so that whoever comes next finds a thread.
 """
 
 import sys
@@ -14,6 +17,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from uuid import UUID
 
+# Somebody with two runs in hand is no flood.
+FLOOD = 3
 # A tenth of the interpreter's own: a step returns from the database ten times and more.
 SWITCH_SECONDS = 0.0005
 # Longer than a run takes to begin, short beside a lease: whoever begins and hangs stops nobody.
@@ -30,28 +35,62 @@ class RightOfWay:
 
     def __init__(self, longest: float = YIELD_SECONDS) -> None:
         self._longest = longest
+        self._threads: int | None = None
         self._changed = threading.Condition()
         self._in_hand: Counter[UUID] = Counter()
         self._beginning: Counter[UUID] = Counter()
+        self._leaving: Counter[UUID] = Counter()
+        self._runs: Counter[UUID] = Counter()
+
+    def among(self, threads: int) -> None:
+        """So many threads drive runs here. Until that is known, nobody has to leave."""
+        with self._changed:
+            self._threads = threads
 
     @contextmanager
-    def run_of(self, tenant: UUID) -> Iterator["Passage"]:
-        """A run of this tenant is in hand for the length of the block, and begins with it."""
+    def run_of(self, tenant: UUID, run: UUID, *, aside: bool = False) -> Iterator["Passage"]:
+        """This run of the tenant is in hand for the length of the block, and begins with it. `aside`: it
+        takes none of the threads, and counts for none."""
         with self._changed:
-            self._in_hand[tenant] += 1
             self._beginning[tenant] += 1
+            if not aside:
+                self._in_hand[tenant] += 1
+                self._runs[run] += 1
         passage = Passage(self, tenant)
         try:
             yield passage
         finally:
             passage.begun()
             with self._changed:
-                _less(self._in_hand, tenant)
+                if not aside:
+                    _less(self._in_hand, tenant)
+                    _less(self._runs, run)
+                if passage.leaving:
+                    _less(self._leaving, tenant)
                 self._changed.notify_all()
 
+    def runs(self) -> frozenset[UUID]:
+        """The runs in hand."""
+        with self._changed:
+            return frozenset(self._runs)
+
+    def must_leave(self, tenant: UUID) -> bool:
+        """Whether one of the tenant's runs has to make room: every thread is in use, by several tenants, and
+        this one has more than it would have if they and one more had as many each. Whoever is told so
+        leaves."""
+        with self._changed:
+            staying = self._in_hand.total() - self._leaving.total()
+            if self._threads is None or len(self._in_hand) < 2 or staying < self._threads:
+                return False
+            part = max(1, self._threads // (len(self._in_hand) + 1))
+            if self._in_hand[tenant] - self._leaving[tenant] <= part:
+                return False
+            self._leaving[tenant] += 1
+            return True
+
     def give_way(self, tenant: UUID) -> bool:
-        """Wait while a run begins whose tenant has half as many in hand or fewer; whether the way is
-        free."""
+        """Wait while a run begins whose tenant has half as many in hand or fewer, where this one has a
+        flood's number; whether the way is free."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._second_to_somebody(tenant), self._longest)
 
@@ -68,6 +107,8 @@ class RightOfWay:
 
     def _second_to_somebody(self, tenant: UUID) -> bool:
         mine = self._in_hand[tenant]
+        if mine < FLOOD:
+            return False
         return any(other != tenant and 2 * self._in_hand[other] <= mine for other in self._beginning)
 
 
@@ -78,6 +119,7 @@ class Passage:
         self._way = way
         self._tenant = tenant
         self._begins = True
+        self.leaving = False
 
     def step(self) -> None:
         """Before a commit: a run that has begun gives way to one that begins."""
@@ -85,10 +127,15 @@ class Passage:
             self._way.give_way(self._tenant)
 
     def begun(self) -> None:
-        """The first commit is made, or there will be none."""
+        """The first commit is made, or there will be none, or the run had begun before."""
         if self._begins:
             self._begins = False
             self._way.has_begun(self._tenant)
+
+    def leaves(self) -> bool:
+        """Whether the run is to be given back before its next node; once said, it holds."""
+        self.leaving = self.leaving or self._way.must_leave(self._tenant)
+        return self.leaving
 
 
 def _less(counted: Counter[UUID], tenant: UUID) -> None:

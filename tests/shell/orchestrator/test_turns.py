@@ -140,12 +140,32 @@ def test_a_tenant_begins_no_run_beyond_half_of_the_threads_while_another_is_at_w
     monkeypatch.setattr("orchestrator.runtime.turns.next_run", next_one)
     monkeypatch.setattr("orchestrator.runtime.turns.offer", offered.append)
     giving = Turns(noisy.worker, threads=8)
-    with noisy.worker.way.run_of(noisy.id), noisy.worker.way.run_of(fresh_id()):
+    with noisy.worker.way.run_of(noisy.id, fresh_id()), noisy.worker.way.run_of(fresh_id(), fresh_id()):
         assert giving._next(Counter()) == run
         assert offered == []
     assert giving.take() == 1
     assert shares == [4, 7, 7]
     assert offered == [run] * 3
+
+
+@proves("R-BUDGET-11", part="the last free thread is for who has nothing in hand")
+def test_two_floods_leave_a_thread_for_a_third_tenant(
+    noisy: World, quiet: World, superuser: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flood = [noisy.submit("tool-loop", SUM) for _ in range(3)]
+    alone = quiet.submit("tool-loop", SUM)
+    left, way = others(superuser, noisy, quiet), noisy.worker.way
+    monkeypatch.setattr(
+        "orchestrator.runtime.turns.next_run", lambda taken, share: next_run([*taken, *left], share)
+    )
+    giving = Turns(noisy.worker, threads=4)
+    with way.run_of(noisy.id, flood[0]), way.run_of(fresh_id(), fresh_id()):
+        with way.run_of(fresh_id(), fresh_id()):
+            assert giving._next(Counter()) == alone
+            giving._taken.clear()
+            with way.run_of(quiet.id, alone):
+                assert giving._next(Counter()) is None
+        assert giving._next(Counter([alone] * 3)) == flood[1]
 
 
 def test_one_thread_in_eight_is_left_and_a_single_one_is_given() -> None:

@@ -4,12 +4,14 @@
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import replace
 from threading import Barrier, Event
 from uuid import UUID
 
 import pytest
 from django.db import connections
+from pytest_django import Settings
 
 from orchestrator.runtime.held import Heartbeat
 from orchestrator.runtime.learner import Learner
@@ -30,11 +32,11 @@ PATIENCE_SECONDS = 60.0
 
 def test_the_only_run_of_a_tenant_has_the_way_until_it_has_begun() -> None:
     way, flood, few = RightOfWay(longest=0), fresh_id(), fresh_id()
-    with way.run_of(flood) as first, way.run_of(flood) as second:
-        first.begun()
-        second.begun()
+    with ExitStack() as runs:
+        for _ in range(3):
+            runs.enter_context(way.run_of(flood, fresh_id())).begun()
         assert way.give_way(flood)
-        with way.run_of(few) as alone:
+        with way.run_of(few, fresh_id()) as alone:
             assert not way.give_way(flood)
             assert way.give_way(few)
             alone.begun()
@@ -43,19 +45,51 @@ def test_the_only_run_of_a_tenant_has_the_way_until_it_has_begun() -> None:
 
 def test_a_run_that_never_began_leaves_the_way_free() -> None:
     way, flood = RightOfWay(longest=0), fresh_id()
-    with way.run_of(flood), way.run_of(flood):
-        with way.run_of(fresh_id()):
+    with ExitStack() as runs:
+        for _ in range(3):
+            runs.enter_context(way.run_of(flood, fresh_id()))
+        with way.run_of(fresh_id(), fresh_id()):
             assert not way.give_way(flood)
         assert way.give_way(flood)
 
 
-@pytest.mark.parametrize(("mine", "theirs"), [(1, 1), (2, 2), (1, 2), (3, 2)])
+@pytest.mark.parametrize(("mine", "theirs"), [(1, 1), (2, 2), (1, 2), (3, 2), (2, 1)])
 def test_nobody_waits_for_a_tenant_with_more_than_half_as_many_in_hand(mine: int, theirs: int) -> None:
     way, here, there = RightOfWay(longest=0), fresh_id(), fresh_id()
     for tenant, runs in ((here, mine), (there, theirs)):
         for _ in range(runs):
-            way.run_of(tenant).__enter__()
+            way.run_of(tenant, fresh_id()).__enter__()
     assert way.give_way(here)
+
+
+@proves("R-BUDGET-11", part="a flood makes room for whoever comes next")
+@pytest.mark.parametrize(
+    ("in_hand", "leaving"),
+    [
+        pytest.param((8,), [0], id="nobody else is here"),
+        pytest.param((6, 1), [0, 0], id="a thread is free"),
+        pytest.param((7, 1), [1, 0], id="a flood and one"),
+        pytest.param((4, 4), [1, 0], id="two floods"),
+        pytest.param((2, 4, 1, 1), [1, 0, 0, 0], id="not the largest alone"),
+        pytest.param((1, 1, 1, 1, 1, 1, 1, 1), [0] * 8, id="everybody has one"),
+    ],
+)
+def test_one_run_of_a_flood_leaves_where_every_thread_is_in_use(
+    in_hand: tuple[int, ...], leaving: list[int]
+) -> None:
+    way, tenants = RightOfWay(longest=0), [fresh_id() for _ in in_hand]
+    way.among(8)
+    with ExitStack() as runs:
+        passages = [
+            [runs.enter_context(way.run_of(tenant, fresh_id())) for _ in range(many)]
+            for tenant, many in zip(tenants, in_hand, strict=True)
+        ]
+        for _ in range(2):
+            assert [sum(passage.leaves() for passage in each) for each in passages] == leaving
+    assert way.runs() == frozenset()
+    with way.run_of(tenants[0], fresh_id()), way.run_of(tenants[0], fresh_id(), aside=True):
+        assert not way.must_leave(tenants[0])
+        assert len(way.runs()) == 1
 
 
 @pytest.fixture
@@ -76,14 +110,14 @@ def test_the_first_commit_of_a_quiet_tenant_comes_before_the_second_ones_of_a_fl
     noisy: World, quiet: World
 ) -> None:
     way, said = RightOfWay(longest=PATIENCE_SECONDS), list[str]()
-    claimed, both, begun = Event(), Barrier(2), Event()
+    claimed, both, begun = Event(), Barrier(3), Event()
 
     def flooding(point: str) -> None:
         if point == "claimed":
             both.wait(PATIENCE_SECONDS)
         if point == "committed":
             said.append("flood")
-            if said.count("flood") == 2:
+            if said.count("flood") == 3:
                 begun.set()
 
     def alone(point: str) -> None:
@@ -100,15 +134,51 @@ def test_the_first_commit_of_a_quiet_tenant_comes_before_the_second_ones_of_a_fl
             connections.close_all()
 
     one = quiet.submit("tool-loop", SUM)
-    flood = [noisy.submit("tool-loop", SUM) for _ in range(2)]
-    with ThreadPoolExecutor(3) as pool:
+    flood = [noisy.submit("tool-loop", SUM) for _ in range(3)]
+    with ThreadPoolExecutor(4) as pool:
         driven = [pool.submit(drive, quiet, one, alone)]
         assert claimed.wait(PATIENCE_SECONDS)
         driven += [pool.submit(drive, noisy, run, flooding) for run in flood]
         for future in driven:
             future.result()
-    assert said[:3] == ["flood", "flood", "alone"]
+    assert said[:4] == ["flood", "flood", "flood", "alone"]
     assert {quiet.run(one).status, *(noisy.run(run).status for run in flood)} == {"completed"}
+
+
+@proves("R-BUDGET-11", part="a run of a flood is given back in the midst")
+def test_a_run_of_a_tenant_with_more_than_its_part_is_held_before_its_next_node(
+    noisy: World, quiet: World
+) -> None:
+    worker = fresh_worker()
+    way, run = worker.way, noisy.submit("tool-loop", SUM)
+    way.among(3)
+    with way.run_of(noisy.id, fresh_id()), way.run_of(quiet.id, fresh_id()):
+        worker.advance(run)
+        assert noisy.run(run).status == "in_progress"
+        assert "model_called" not in noisy.kinds(run)
+    worker.advance(run)
+    assert noisy.run(run).terminal_code == "SUCCESS"
+    noisy.sound(run)
+
+
+@proves("R-BUDGET-11", part="only a queued run's beginning has the way")
+def test_a_run_that_goes_on_is_no_beginning(noisy: World, settings: Settings) -> None:
+    way, flood, free = RightOfWay(longest=0), fresh_id(), list[bool]()
+    worker = fresh_worker()
+
+    def look(point: str) -> None:
+        if point == "claimed":
+            free.append(way.give_way(flood))
+
+    run = noisy.submit("tool-loop", SUM)
+    settings.INTERLOCK_SLICE_SECONDS = -1
+    with ExitStack() as runs:
+        for _ in range(3):
+            runs.enter_context(way.run_of(flood, fresh_id())).begun()
+        for _ in range(2):
+            replace(worker, way=way, fault=look).advance(run)
+    assert noisy.run(run).status == "in_progress"
+    assert free == [False, True]
 
 
 @pytest.fixture

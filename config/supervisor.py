@@ -15,6 +15,8 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import TextIO
 
+import psycopg
+
 from config.children import Command
 from config.plan import Part
 
@@ -26,6 +28,10 @@ FIRST_PAUSE, LONGEST_PAUSE, STEADY_AFTER = 0.5, 30.0, 60.0
 
 class StartFailedError(Exception):
     """A part did not become ready."""
+
+
+# What ends a start, or is tried again, with its own sentence; all else is a mistake of ours.
+FAULTS = (StartFailedError, OSError, RuntimeError, psycopg.Error)
 
 
 class Journal:
@@ -178,7 +184,7 @@ class Supervisor:
             if await self._start(steps):
                 ready()
                 await self._stop.wait()
-        except (StartFailedError, OSError, RuntimeError) as failure:
+        except FAULTS as failure:
             self.journal.say(f"{failure}")
             status = 1
         finally:
@@ -207,7 +213,7 @@ class Supervisor:
             async with asyncio.TaskGroup() as group:
                 for step in steps:
                     group.create_task(self._take(step))
-        except* (StartFailedError, OSError, RuntimeError) as failures:
+        except* FAULTS as failures:
             failure: BaseException = failures
             while isinstance(failure, BaseExceptionGroup):
                 failure = failure.exceptions[0]
@@ -253,7 +259,7 @@ class Supervisor:
             pause, since = min(pause * 2, LONGEST_PAUSE), loop.time()
             try:
                 await child.start()
-            except (StartFailedError, OSError, RuntimeError) as failure:
+            except FAULTS as failure:
                 self.journal.say(f"{failure}")
                 child.kill()
             else:

@@ -4,6 +4,9 @@ import asyncio
 import io
 from threading import Barrier
 
+import psycopg
+import pytest
+
 from config.supervisor import Journal, StartFailedError, Step, Supervisor
 from tests.proves import proves
 
@@ -31,11 +34,12 @@ def test_steps_of_one_tuple_are_taken_together_and_the_next_after_all_of_them() 
     assert (status, taken) == (0, ["one of two", "one of two", "after"])
 
 
-def test_a_failure_beside_others_ends_the_start_and_is_said_in_its_own_words() -> None:
+@pytest.mark.parametrize("kind", [StartFailedError, psycopg.OperationalError, OSError])
+def test_a_failure_beside_others_ends_the_start_and_is_said_in_its_own_words(kind: type[Exception]) -> None:
     taken = list[str]()
 
     def fails() -> None:
-        raise StartFailedError("The database is not there.")
+        raise kind("The database is not there.")
 
     status, log = supervised((lambda: taken.append("beside"), fails), lambda: taken.append("after"))
     assert (status, taken) == (1, ["beside"])

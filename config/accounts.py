@@ -9,15 +9,17 @@ from typing import Any
 
 import structlog
 from allauth.account.adapter import DefaultAccountAdapter
+from allauth.account.authentication import get_authentication_records
 from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from allauth.socialaccount.providers.base.constants import AuthProcess
 from cryptography.fernet import Fernet, MultiFernet
 from django.conf import settings
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from requests import Session
 
+from tenancy.actions.people import note_sign_in, note_tie
 from tenancy.core.addresses import folded
 from tenancy.models import Person
 
@@ -35,6 +37,24 @@ class Accounts(DefaultAccountAdapter):  # type: ignore[misc]
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         """Never."""
         return False
+
+    def post_login(self, request: HttpRequest, user: Person, **how: Any) -> HttpResponse:
+        """Signed in, by whatever way: it is written down."""
+        note_sign_in(user, by=_ways(request, user))
+        answer: HttpResponse = super().post_login(request, user, **how)
+        return answer
+
+    def pre_login(self, request: HttpRequest, user: Person, **how: Any) -> HttpResponse | None:
+        """Proven to be who they are, and switched off: that is written down, too."""
+        if not user.is_active:
+            note_sign_in(user, by=_ways(request, user), refused="The account is switched off.")
+        answer: HttpResponse | None = super().pre_login(request, user, **how)
+        return answer
+
+
+def _ways(request: HttpRequest, user: Person) -> list[str]:
+    """How this browser proved who is there: `password`, `socialaccount`, `totp`, `webauthn`, …"""
+    return [str(one.get("type") or one["method"]) for one in get_authentication_records(request, user)]
 
 
 class ForeignAccounts(DefaultSocialAccountAdapter):  # type: ignore[misc]
@@ -54,6 +74,7 @@ class ForeignAccounts(DefaultSocialAccountAdapter):  # type: ignore[misc]
         verified = [folded(one.email) for one in sociallogin.email_addresses if one.verified]
         if person := Person.objects.filter(email__in=verified).first():
             sociallogin.connect(request, person)
+            note_tie(person, provider=sociallogin.account.provider, account=sociallogin.account.uid)
 
     def get_requests_session(self) -> Session:
         """One that follows no redirect: only the provider's own addresses were looked at."""
@@ -71,7 +92,9 @@ class ForeignAccounts(DefaultSocialAccountAdapter):  # type: ignore[misc]
         """None: a mail server that is away must keep nobody out."""
 
     def is_open_for_signup(self, request: HttpRequest, sociallogin: Any) -> bool:
-        """Never."""
+        """Never; whom the provider proved and nobody added is for who runs the house."""
+        account = sociallogin.account
+        LOG.warning("sign_on_refused", provider=account.provider, account=account.uid, reason="nobody here")
         return False
 
 

@@ -4,18 +4,34 @@ from __future__ import annotations
 
 import logging
 import logging.config
+import re
 import sys
 from typing import Any
 
 import structlog
 
 _PROBES = ("GET /readyz", "GET /livez")
+# What brings a person in once, where an address carries it.
+_CODES = (
+    (re.compile(r"^(\S+ /account/[^?]*)\?.*", re.DOTALL), r"\1?…"),
+    (re.compile(r"(/account/password/reset/key/)[^/?]+"), r"\1…"),
+)
 
 
 def drop_probes(_logger: Any, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
     """A probe every few seconds would drown the log; one that fails is kept."""
     if event.get("request") in _PROBES and event.get("code", 200) == 200:
         raise structlog.DropEvent
+    return event
+
+
+def without_codes(
+    _logger: Any, _method: str, event: structlog.typing.EventDict
+) -> structlog.typing.EventDict:
+    """What brings a person in (a provider's code, a link's key) is in no line of the log (R-SEC-8)."""
+    if isinstance(event.get("request"), str):
+        for pattern, shown in _CODES:
+            event["request"] = pattern.sub(shown, event["request"])
     return event
 
 
@@ -77,6 +93,7 @@ def configure(*, style: str, level: str) -> None:
         processors=[
             structlog.stdlib.filter_by_level,
             drop_probes,
+            without_codes,
             *_shared(),
             structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
         ],

@@ -1,12 +1,13 @@
 """People of a tenant, as its administrators manage them (R-SEC-1, R-SEC-2, R-SEC-6)."""
 
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
 
-from tenancy.actions import add_member, add_person, audit, remove_member
+from tenancy.actions import add_member, add_person, audit, principal_of, remove_member
 from tenancy.context import raw_cursor, tenant
 from tenancy.core.addresses import folded
 from tenancy.core.errors import InvalidInput, NotFound, TenancyError
@@ -115,6 +116,28 @@ def note_link(tenant_id: UUID, person: Person, *, by: UUID | None) -> None:
             tenant_id, by, verb="person.link", object=f"person:{person.id}", before={},
             after={"email": person.email},
         )  # fmt: skip
+
+
+def note_sign_in(person: Person, *, by: Sequence[str], refused: str = "") -> None:
+    """Write down that somebody came in, by what, or why they did not; in each of their tenants. Opens each
+    tenant's transaction itself."""
+    verb = "person.refuse" if refused else "person.sign_in"
+    _note(person, verb, {"by": list(by)}, reason=refused)
+
+
+def note_tie(person: Person, *, provider: str, account: str) -> None:
+    """Write down that an account of a provider signs somebody in from now on; in each of their tenants. Opens
+    each tenant's transaction itself."""
+    _note(person, "person.tie", {"provider": provider, "account": account})
+
+
+def _note(person: Person, verb: str, after: Mapping[str, Any], *, reason: str = "") -> None:
+    for house in tenants_of_person(person.id):
+        with tenant(house):
+            audit(
+                house, principal_of(house, person).id, verb=verb, object=f"person:{person.id}", before={},
+                after=after, reason=reason,
+            )  # fmt: skip
 
 
 def _hold(tenant_id: UUID) -> None:

@@ -18,7 +18,8 @@ from django.core.cache import cache
 from django.test import Client, override_settings
 
 from config.env import Environment
-from tenancy.models import Person
+from tenancy.context import tenant
+from tenancy.models import AuditEntry, Person
 from tests.conftest import House
 from tests.doubles.identity_provider import CLIENT, SECRET, IdentityProvider, identity_provider
 from tests.proves import proves
@@ -219,6 +220,46 @@ def test_a_token_that_does_not_hold_signs_nobody_in(
     assert "You were not signed in" in answer.content.decode()
     assert not is_in(client)
     assert not SocialAccount.objects.filter(user=person).exists()
+
+
+def audited(house: House, person: Person) -> list[tuple[str, Any, str]]:
+    """What the audit log of the house says of the person's coming in."""
+    verbs = ("person.tie", "person.sign_in", "person.refuse")
+    with tenant(house.tenant.id):
+        found = AuditEntry.objects.filter(object=f"person:{person.id}", verb__in=verbs).order_by("at", "id")
+        return [(one.verb, one.after.get("by"), one.reason) for one in found]
+
+
+@proves("R-SEC-6", part="sign-ins")
+def test_coming_in_and_being_kept_out_stand_in_the_audit_log(
+    house: House, person: Person, identity_provider: IdentityProvider
+) -> None:
+    signed_on(Client(), identity_provider)
+    person.set_password("a long enough password")
+    person.is_active = False
+    person.save(update_fields=["password", "is_active"])
+    signed_on(Client(), identity_provider)
+    Client().post("/account/login/", {"login": person.email, "password": "a long enough password"})
+    off = "The account is switched off."
+    assert audited(house, person) == [
+        ("person.tie", None, ""),
+        ("person.sign_in", ["socialaccount"], ""),
+        ("person.refuse", ["socialaccount"], off),
+        ("person.refuse", ["password"], off),
+    ]
+
+
+@proves("R-SEC-8", part="sign-ons in the log")
+def test_the_log_names_a_refused_sign_on_and_no_code(
+    house: House, identity_provider: IdentityProvider, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    identity_provider.person = {"email": "stranger@people.example", "email_verified": True}
+    signed_on(Client(), identity_provider)
+    said = [record.msg for record in caplog.records if isinstance(record.msg, dict)]
+    assert any("/login/callback/" in line.get("request", "") for line in said)
+    assert "code-0" not in str(said)
+    assert [line["reason"] for line in said if line["event"] == "sign_on_refused"] == ["nobody here"]
 
 
 def test_the_answer_to_another_browser_s_question_signs_nobody_in(

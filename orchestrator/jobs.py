@@ -23,9 +23,9 @@ def take_turn() -> None:
 
 
 @shared_task(name="orchestrator.learn_from", ignore_result=True)
-def learn(*, run_id: str) -> None:
-    """Let a run that has ended be learnt from."""
-    this_process().learner.tell(UUID(run_id))
+def learn(*, run_id: str, tenant: str = "", workflow: str = "") -> None:
+    """Let a run that has ended be learnt from. A message from before an update names neither."""
+    this_process().learner.tell(UUID(run_id), tenant=UUID(tenant) if tenant else None, workflow=workflow)
 
 
 @shared_task(name="orchestrator.send_webhooks", ignore_result=True)

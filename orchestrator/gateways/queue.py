@@ -39,9 +39,11 @@ def offer(run_id: UUID) -> bool:
     return _post(TURN, run_id, queue=TURNS)
 
 
-def let_learn(run_id: UUID) -> bool:
-    """Say that a run has ended and can be learnt from; a lost word loses one observation. Never raises."""
-    return _post(LEARN, run_id, kwargs={"run_id": str(run_id)})
+def let_learn(run_id: UUID, *, tenant: UUID, workflow: str) -> bool:
+    """Say that a run of this tenant's workflow has ended and can be learnt from; a lost word loses one
+    observation. Never raises."""
+    said = {"run_id": str(run_id), "tenant": str(tenant), "workflow": workflow}
+    return _post(LEARN, run_id, kwargs=said)
 
 
 def _post(job: str, run_id: UUID, **how: Any) -> bool:

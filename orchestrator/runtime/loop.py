@@ -134,7 +134,7 @@ class Worker:
         """Wake the run again where it waits for nobody: at once, or when its timer is due. What an ended run
         teaches is somebody else's job."""
         if committed.finished is not None:
-            let_learn(hand.run)
+            let_learn(hand.run, tenant=hand.tenant, workflow=hand.graph.spec.slug)
         elif hand.state.held and not hand.state.paused:
             offer(hand.run)
         elif hand.state.timer is not None and hand.state.outcome is None:

@@ -20,33 +20,70 @@ SUM = "How much is (12 + 30) * 2?"
 PATIENCE_SECONDS = 60.0
 
 
-@proves("R-BUDGET-11", part="a flood's ended runs hold no thread")
-def test_a_job_to_learn_returns_before_the_lesson_and_a_flood_of_them_is_forgotten(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def taught(learner: Learner, monkeypatch: pytest.MonkeyPatch, lessons: int) -> list[UUID]:
+    """What it learns from, in order, until that many lessons are learnt."""
     told: list[UUID] = []
-    going_on, learnt = Event(), Event()
+    done = Event()
 
-    def learn_slowly(run: UUID) -> bool:
+    def learn(run: UUID) -> bool:
         told.append(run)
-        assert going_on.wait(PATIENCE_SECONDS)
-        learnt.set()
+        if len(told) == lessons:
+            learner.stop()
+            done.set()
         return True
 
-    monkeypatch.setattr(learning, "learn_from", learn_slowly)
-    slow = Learner(kept=2)
+    monkeypatch.setattr(learning, "learn_from", learn)
+    learner.start()
+    assert done.wait(PATIENCE_SECONDS)
+    learner.join(PATIENCE_SECONDS)
+    return told
+
+
+@proves("R-BUDGET-11", part="a flood's ended runs hold no thread, and no place of anybody else's")
+@proves("R-BUDGET-4", part="learnt of every tenant, whatever a flood ends")
+def test_a_job_to_learn_returns_before_the_lesson_and_a_flood_has_one_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    slow, noisy, quiet = Learner(), str(fresh_id()), str(fresh_id())
     monkeypatch.setattr(this_process(), "learner", slow)
-    ended = [fresh_id() for _ in range(10)]
-    for run in ended:
-        jobs.learn(run_id=str(run))
-    assert told == []
-    slow.start()
-    going_on.set()
-    assert learnt.wait(PATIENCE_SECONDS)
-    slow.stop()
-    slow.join(PATIENCE_SECONDS)
-    assert told == ended[: len(told)]
-    assert 1 <= len(told) <= 2
+    flood = [fresh_id() for _ in range(40)]
+    alone, other = fresh_id(), fresh_id()
+    for run in flood[:39]:
+        jobs.learn(run_id=str(run), tenant=noisy, workflow="tool-loop")
+    jobs.learn(run_id=str(alone), tenant=quiet, workflow="tool-loop")
+    jobs.learn(run_id=str(other), tenant=noisy, workflow="support-refund")
+    jobs.learn(run_id=str(flood[39]), tenant=noisy, workflow="tool-loop")
+    assert taught(slow, monkeypatch, 3) == [flood[39], alone, other]
+
+
+def test_where_all_places_are_taken_the_tenant_with_the_most_loses_its_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    learner, noisy, first, late = Learner(kept=3), fresh_id(), fresh_id(), fresh_id()
+    alone, runs = fresh_id(), [fresh_id() for _ in range(4)]
+    learner.tell(first, tenant=fresh_id(), workflow="w0")
+    for number, run in enumerate(runs):
+        learner.tell(run, tenant=noisy, workflow=f"w{number}")
+    learner.tell(alone, tenant=late, workflow="w0")
+    assert taught(learner, monkeypatch, 3) == [first, runs[0], alone]
+
+
+def test_a_learner_with_nothing_to_learn_stops_when_asked() -> None:
+    idle = Learner()
+    idle.start()
+    idle.stop()
+    idle.join(PATIENCE_SECONDS)
+    assert not idle.is_alive()
+
+
+def test_an_ended_run_says_whose_it_was(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    world, said = make_world(house), list[dict[str, str]]()
+    monkeypatch.setattr(
+        "orchestrator.gateways.queue._post", lambda job, run, **how: said.append(how.get("kwargs", {}))
+    )
+    run = world.submit("tool-loop", SUM)
+    world.drive(run)
+    assert said[-1] == {"run_id": str(run), "tenant": str(world.id), "workflow": "tool-loop"}
 
 
 def test_a_lesson_is_learnt_and_one_that_fails_stops_no_other(

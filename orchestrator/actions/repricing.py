@@ -1,5 +1,6 @@
 """A wrong price is made good: a new version, and a ledger correction for every call charged at the old one
-(R-BUDGET-15). Each run in a transaction of its own, in the ring's order of locks: its row, then its lines.
+(R-BUDGET-15). Each run in transactions of its own: it is told first, then booked for in the ring's order of
+locks, its row, then its lines.
 
 A run under way charges what it asks for from its next commit on at the right price; a call in flight, too.
 """
@@ -19,8 +20,8 @@ from orchestrator.core.errors import RunNotFound
 from orchestrator.core.pricing import price_of_version
 from orchestrator.core.terminal import TERMINAL_STATUSES, Status
 from orchestrator.core.tool_price import ToolPrice
-from orchestrator.models import ManifestRow, Run, RunSignal
-from orchestrator.queries.charged import Charged, Right, Wrong, charged, runs_pinned_to
+from orchestrator.models import ManifestRow, Run
+from orchestrator.queries.charged import Charged, Right, Wrong, charged, runs_charged_at, told_of
 from orchestrator.queries.tools import tool_now
 from orchestrator.runtime.recall import pins_of
 from tenancy.actions import audit
@@ -92,7 +93,7 @@ def preview(tenant_id: UUID, wrong: Wrong, *, after: UUID | None = None) -> Corr
     `right_for` raises."""
     with tenant(tenant_id):
         right = right_for(tenant_id, wrong)
-        runs, beyond = _stretch(wrong, after)
+        runs, beyond = _stretch(tenant_id, wrong, after)
         found = [
             _told(run, charged(tenant_id, run, wrong, right), later=_later(run, wrong, right) is not None)
             for run in runs
@@ -107,13 +108,13 @@ def reprice(
     verb: owns the transactions. Done again it finds nothing left to do. Raises what `right_for` raises."""
     with tenant(tenant_id):
         right = right_for(tenant_id, wrong)
-        runs, beyond = _stretch(wrong, after)
+        runs, beyond = _stretch(tenant_id, wrong, after)
     done = [_reprice_run(tenant_id, run, wrong, right, by=by, reason=reason) for run in runs]
     return Correction(right=right, runs=[one for one in done if _any(one)], applied=True, beyond=beyond)
 
 
-def _stretch(wrong: Wrong, after: UUID | None) -> tuple[Sequence[UUID], UUID | None]:
-    runs = [run for run in runs_pinned_to(wrong) if after is None or run > after]
+def _stretch(tenant_id: UUID, wrong: Wrong, after: UUID | None) -> tuple[Sequence[UUID], UUID | None]:
+    runs = [run for run in runs_charged_at(tenant_id, wrong) if after is None or run > after]
     return runs[:AT_ONCE], runs[AT_ONCE - 1] if len(runs) > AT_ONCE else None
 
 
@@ -130,41 +131,54 @@ def _later(run_id: UUID, wrong: Wrong, right: Right) -> dict[str, Any] | None:
     run, pinned = Run.objects.get(id=run_id), ManifestRow.objects.values_list("pins_digest", flat=True)
     if Status(run.status) in TERMINAL_STATUSES:
         return None
-    told = RunSignal.objects.filter(run_id=run_id, kind="repriced", payload__subject=wrong.subject)
-    last = told.order_by("-id").first()
+    last = told_of(run_id, wrong).order_by("-id").first()
     if last is not None and last.payload["price_version"] == right.version:
         return None
-    pins = pins_of(run.tenant_id, pinned.get(id=run_id))
+    names = sorted(wrong.names(run_id, pins_of(run.tenant_id, pinned.get(id=run_id))))
+    if not names:
+        return None
     a_call = ToolPrice(usd=right.a_call, version=right.version).model_dump(mode="json")
     model = None if right.model is None else right.model.model_dump(mode="json")
     return {
         "subject": wrong.subject, "was": wrong.version, "price_version": right.version,
-        "models": dict.fromkeys(sorted(wrong.profiles(pins)), model),
-        "tools": dict.fromkeys(sorted(wrong.tools(pins)), a_call),
+        "models": {} if wrong.tool else dict.fromkeys(names, model),
+        "tools": dict.fromkeys(names, a_call) if wrong.tool else {},
     }  # fmt: skip
+
+
+def _foretell(
+    tenant_id: UUID, run_id: UUID, wrong: Wrong, right: Right, *, by: UUID | None, reason: str
+) -> bool:
+    """Tell a run under way what its later calls cost; whether there was anything to tell.
+
+    In a transaction of its own and before the run's row is held: a commit that waits for the row looks for
+    signals as of when it began to wait.
+    """
+    with tenant(tenant_id):
+        later = _later(run_id, wrong, right)
+        if later is not None:
+            said = {**later, "reason": reason[:300], "more": bool(charged(tenant_id, run_id, wrong, right))}
+            leave_signal(tenant_id, run_id, "repriced", said, by)
+        return later is not None
 
 
 def _reprice_run(
     tenant_id: UUID, run_id: UUID, wrong: Wrong, right: Right, *, by: UUID | None, reason: str
 ) -> Corrected:
+    later = _foretell(tenant_id, run_id, wrong, right, by=by, reason=reason)
     with tenant(tenant_id):
         # No key: rows that refer to the run are left by others meanwhile.
         run = Run.objects.select_for_update(no_key=True).filter(id=run_id).first()
         if run is None:
             raise RunNotFound
-        calls, later = charged(tenant_id, run_id, wrong, right), _later(run_id, wrong, right)
-        at = database_now()
-        if later is not None:
-            # First of all, for a commit takes up so many signals at the most.
-            said = {**later, "reason": reason[:300], "more": bool(calls)}
-            leave_signal(tenant_id, run_id, "repriced", said, by)
+        calls, at = charged(tenant_id, run_id, wrong, right), database_now()
         for place, call in enumerate(calls, start=1):
             book_correction(
                 tenant_id, run_id, effect_id=call.effect, delta=call.delta, price_version=right.version, at=at
             )
             if Status(run.status) not in TERMINAL_STATUSES:
                 _tell(tenant_id, run_id, call, right, by=by, reason=reason, more=place < len(calls))
-        told = _told(run_id, calls, later=later is not None)
+        told = _told(run_id, calls, later=later)
         if _any(told):
             audit(
                 tenant_id, by, verb="correct_price", object=f"run:{run_id}",

@@ -8,12 +8,13 @@ from typing import Any, Final
 from uuid import UUID
 
 import orjson
+from django.db.models import QuerySet
 
 from budgets.core.pricing import ModelPrice, actual_cost
 from budgets.core.vector import ZERO
 from orchestrator.core.manifest import Pins
 from orchestrator.core.pricing import price_of_tool
-from orchestrator.models import ManifestRow, PinSet
+from orchestrator.models import ManifestRow, PinSet, RunSignal
 from orchestrator.runtime.recall import pins_of
 from tenancy.context import raw_cursor
 from traces.models import Event
@@ -21,8 +22,8 @@ from traces.models import Event
 # What was booked for each effect so far, its corrections included.
 _BOOKED: Final = """
 SELECT e.effect_id, i.kind, i.tool, i.profile, sum(e.cost), sum(e.tokens_in), sum(e.tokens_out),
-       bool_or(e.cause = 'settle'), bool_or(e.unknown)
-  FROM (SELECT n.effect_id, n.cause, n.unknown,
+       bool_or(e.cause = 'settle'), bool_or(e.unknown), bool_or(e.price_version = %(version)s)
+  FROM (SELECT n.effect_id, n.cause, n.unknown, n.price_version,
                coalesce((n.amounts::jsonb #>> '{used,cost_usd}')::numeric, 0) AS cost,
                coalesce((n.amounts::jsonb #>> '{used,input_tokens}')::numeric, 0) AS tokens_in,
                coalesce((n.amounts::jsonb #>> '{used,output_tokens}')::numeric, 0) AS tokens_out
@@ -35,6 +36,11 @@ SELECT e.effect_id, i.kind, i.tool, i.profile, sum(e.cost), sum(e.tokens_in), su
         WHERE o.tenant_id = %(tenant)s AND o.effect = e.effect_id ORDER BY o.fence DESC LIMIT 1) i ON true
  GROUP BY e.effect_id, i.kind, i.tool, i.profile
  ORDER BY e.effect_id"""
+# Runs that were corrected to a version before; of which price it is their calls say.
+_CORRECTED_TO: Final = """
+SELECT DISTINCT run_id FROM budgets_entry
+ WHERE tenant_id = %(tenant)s AND run_id IS NOT NULL AND cause = 'correction'
+   AND price_version = %(version)s"""
 # Outcomes of calls that never reached their tool: nobody charges for them.
 UNSENT: Final = frozenset({"refused", "refused_by_wall", "rate_limited", "circuit_open", "unreachable"})
 
@@ -55,22 +61,26 @@ class Wrong:
         return self.tool or f"{self.provider}:{self.model}"
 
     def profiles(self, pins: Pins) -> frozenset[str]:
-        """The pinned profiles that were charged at it."""
+        """The pinned profiles of that model."""
         return frozenset(
             profile.name
             for profile in pins.profiles
-            if self.model and profile.price is not None and profile.price.version == self.version
-            and (profile.provider, profile.model) == (self.provider, self.model)
-        )  # fmt: skip
-
-    def tools(self, pins: Pins) -> frozenset[str]:
-        """The pinned tools that were charged at it: the one, or none."""
-        spec = pins.by_name.get(self.tool)
-        return (
-            frozenset({self.tool})
-            if spec is not None and price_of_tool(pins, spec) == self.version
-            else frozenset()
+            if self.model and (profile.provider, profile.model) == (self.provider, self.model)
         )
+
+    def pinned(self, pins: Pins) -> frozenset[str]:
+        """The profiles, or the tool, that the pins charge at it."""
+        priced = {profile.name: profile.price for profile in pins.profiles}
+        models = {n for n in self.profiles(pins) if (one := priced[n]) and one.version == self.version}
+        spec = pins.by_name.get(self.tool)
+        found = spec is not None and price_of_tool(pins, spec) == self.version
+        return frozenset({self.tool} if found else models)
+
+    def names(self, run_id: UUID, pins: Pins) -> frozenset[str]:
+        """The profiles, or the tool, that a run charges at it: by its pins, or since a correction."""
+        told = told_of(run_id, self).filter(payload__price_version=self.version)
+        taken = told.values_list("payload__tools" if self.tool else "payload__models", flat=True)
+        return self.pinned(pins).union(*taken)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,17 +106,27 @@ class Charged:
         return self.true - self.booked
 
 
-def runs_pinned_to(wrong: Wrong) -> Sequence[UUID]:
-    """The runs that were admitted under that price, in the order of their ids."""
-    found = [
-        row.digest for row in PinSet.objects.order_by("id").iterator(chunk_size=20) if _names(row, wrong)
-    ]
-    return list(ManifestRow.objects.filter(pins_digest__in=found).order_by("id").values_list("id", flat=True))
+def told_of(run_id: UUID, wrong: Wrong) -> QuerySet[RunSignal]:
+    """What a run was told of the price of that model or tool."""
+    return RunSignal.objects.filter(run_id=run_id, kind="repriced", payload__subject=wrong.subject)
+
+
+def runs_charged_at(tenant_id: UUID, wrong: Wrong) -> Sequence[UUID]:
+    """The runs that were admitted under that price, or were corrected to it since, in the order of their
+    ids."""
+    held = [row.digest for row in PinSet.objects.order_by("id").iterator(chunk_size=20) if _names(row, wrong)]
+    pinned = ManifestRow.objects.filter(pins_digest__in=held).values_list("id", flat=True)
+    told = RunSignal.objects.filter(
+        kind="repriced", payload__subject=wrong.subject, payload__price_version=wrong.version
+    )
+    cursor = raw_cursor()
+    cursor.execute(_CORRECTED_TO, {"tenant": tenant_id, "version": wrong.version})
+    corrected = {row[0] for row in cursor.fetchall()}
+    return sorted({*pinned, *told.values_list("run_id", flat=True), *corrected})
 
 
 def _names(row: PinSet, wrong: Wrong) -> bool:
-    pins = Pins.model_validate_json(bytes(row.body))
-    return bool(wrong.profiles(pins) or wrong.tools(pins))
+    return bool(wrong.pinned(Pins.model_validate_json(bytes(row.body))))
 
 
 def charged(tenant_id: UUID, run_id: UUID, wrong: Wrong, right: Right) -> list[Charged]:
@@ -117,22 +137,23 @@ def charged(tenant_id: UUID, run_id: UUID, wrong: Wrong, right: Right) -> list[C
 def _calls(tenant_id: UUID, run_id: UUID, wrong: Wrong, right: Right) -> Iterator[Charged]:
     pinned = ManifestRow.objects.values_list("pins_digest", flat=True).get(id=run_id)
     pins = pins_of(tenant_id, pinned)
-    profiles, tools = wrong.profiles(pins), wrong.tools(pins)
+    names, ours = wrong.names(run_id, pins), frozenset({wrong.tool} if wrong.tool else wrong.profiles(pins))
     cursor = raw_cursor()
-    cursor.execute(_BOOKED, {"tenant": tenant_id, "run": run_id})
+    cursor.execute(_BOOKED, {"tenant": tenant_id, "run": run_id, "version": wrong.version})
     rows = cursor.fetchall()
-    said = _said(run_id, "model_replied" if profiles else "call_observed")
-    for effect, kind, tool, profile, cost, tokens_in, tokens_out, settled, unknown in rows:
-        if not settled:
+    said = _said(run_id, "call_observed" if wrong.tool else "model_replied")
+    for effect, kind, tool, profile, cost, tokens_in, tokens_out, settled, unknown, at_it in rows:
+        name = profile if kind == "call_model" else tool
+        if not settled or name not in ours or not (at_it or name in names):
             continue
         body = said.get(effect)
-        if kind == "call_model" and profile in profiles:
+        if kind == "call_model" and wrong.model:
             usage = {"input_tokens": tokens_in, "output_tokens": tokens_out}
             if body is not None and not unknown:
                 usage = {name: Decimal(amount) for name, amount in body["usage"].items()}
             true = actual_cost(right.model, usage) if tokens_in or tokens_out else cost
             yield Charged(effect=effect, booked=cost, true=true)
-        elif kind == "call_tool" and tool in tools:
+        elif kind == "call_tool" and wrong.tool:
             sent = body is None or body["status"] not in UNSENT
             yield Charged(effect=effect, booked=cost, true=right.a_call if sent else cost)
 

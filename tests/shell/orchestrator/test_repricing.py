@@ -1,9 +1,11 @@
 """A price that was wrong is made good in the ledger: for runs that ended, and for runs under way
 (R-BUDGET-15)."""
 
+from dataclasses import replace
 from decimal import Decimal
 from uuid import UUID
 
+import psycopg
 import pytest
 from pytest_django import Settings
 
@@ -17,7 +19,7 @@ from orchestrator.actions.repricing import Correction, preview, reprice
 from orchestrator.actions.signalling import pause, resume
 from orchestrator.actions.tools import change_tool
 from orchestrator.core.tool_change import asked_change
-from orchestrator.queries.charged import Wrong
+from orchestrator.queries.charged import Charged, Right, Wrong, charged
 from orchestrator.queries.runs import state_now
 from orchestrator.runtime.loop import FaultPoint
 from orchestrator.runtime.proving import prove_ledger
@@ -38,7 +40,15 @@ DEAR = ModelPrice(
     version="",
 )  # fmt: skip
 TRUE = DEAR.evolve(input=Decimal("0.000001"), output=Decimal("0.00001"))
+HALF = DEAR.evolve(input=Decimal("0.0000005"), output=Decimal("0.000005"))
 FIRST = Wrong(provider="openai", model="default", version="tenant 1")
+FREE = "SELECT 1 FROM orchestrator_run WHERE id = %s FOR NO KEY UPDATE SKIP LOCKED"
+TOLD = "SELECT count(*) FROM orchestrator_runsignal WHERE run_id = %s AND kind = 'repriced'"
+
+
+def wrong_at(number: int) -> Wrong:
+    """The tenant's own price in one of its versions."""
+    return replace(FIRST, version=f"tenant {number}")
 
 
 def declare(world: World, price: ModelPrice) -> None:
@@ -136,6 +146,58 @@ def test_a_run_under_way_counts_on_from_what_it_cost_in_truth(house: House, sett
     assert (event["delta"], event["price_version"]) == ("-0.0018", "tenant 2")
     assert prove_ledger(world.id).faults == []
     world.sound(run)
+
+
+@proves("R-BUDGET-15", part="corrections chain")
+def test_a_correction_is_itself_corrected_for_runs_under_way_and_for_those_that_ended(
+    house: House, settings: Settings
+) -> None:
+    model = OpenAIServer(
+        calls(called("calculator.evaluate", expression="6 * 7"), usage=reported(100, 10)),
+        said("42", usage=reported(100, 10)),
+    )
+    with foreign(settings, model):
+        world = make_world(house)
+        declare(world, DEAR)
+        run = world.submit("tool-loop", SUM)
+        world.worker.fault = pausing_after(world, run, 2)
+        assert world.drive(run).status == "paused"
+        for version, price, delta in ((1, TRUE, "-0.0018"), (2, HALF, "-0.0001")):
+            declare(world, price)
+            done = reprice(world.id, wrong_at(version), by=None, reason="wrong")
+            assert (corrected(done), done.under_way) == ((1, Decimal(delta)), 1)
+        resume(world.id, run, by=world.people.admin.principal.id, reason="")
+        assert onwards(world, run).terminal_code == "SUCCESS"
+    assert spent(world, run) == (Decimal("0.0002"),) * 3
+    declare(world, TRUE)
+    assert corrected(reprice(world.id, wrong_at(3), by=None, reason="no")) == (2, Decimal("0.0002"))
+    declare(world, HALF)
+    assert corrected(reprice(world.id, wrong_at(4), by=None, reason="yes")) == (2, Decimal("-0.0002"))
+    assert prove_ledger(world.id).faults == []
+    world.sound(run)
+
+
+@proves("R-BUDGET-15", part="no commit misses the word")
+def test_a_run_is_told_before_its_row_is_held_so_that_a_commit_that_waits_hears_it(
+    house: House, settings: Settings, superuser: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[bool, int]] = []
+
+    def looking(tenant_id: UUID, run_id: UUID, wrong: Wrong, right: Right) -> list[Charged]:
+        """What another connection sees: whether the row is held, and the word that was left."""
+        free = superuser.execute(FREE, (run_id,)).fetchall()
+        (word,) = superuser.execute(TOLD, (run_id,)).fetchone() or (0,)
+        seen.append((not free, word))
+        return charged(tenant_id, run_id, wrong, right)
+
+    with foreign(settings, OpenAIServer(said("Done.", usage=reported(100, 10)))):
+        world = make_world(house)
+        declare(world, DEAR)
+        world.submit("tool-loop", SUM)
+        declare(world, TRUE)
+        monkeypatch.setattr("orchestrator.actions.repricing.charged", looking)
+        assert reprice(world.id, FIRST, by=None, reason="ten times too dear").under_way == 1
+    assert seen[-1] == (True, 1)
 
 
 @proves("R-BUDGET-15", part="a frozen run goes on")

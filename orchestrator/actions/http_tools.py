@@ -7,7 +7,7 @@ from orchestrator.actions.outside import with_list
 from orchestrator.actions.publish import hold_registry, publish_registry, publish_tool
 from orchestrator.actions.tools import switch_tool
 from orchestrator.core.errors import NameTaken
-from orchestrator.core.loosening import below_request, weaker
+from orchestrator.core.loosening import redeclared
 from orchestrator.core.tool import ToolSpec
 from orchestrator.core.tool_admission import HttpDeclaration, declared
 from orchestrator.gateways.tools.egress import look_before_saving
@@ -48,7 +48,7 @@ def declare_http_tool(
         _check_secret(tenant_id, spec)
         _check_verifier(spec)
         tag = tool_now(tenant_id, spec.name).tag if before is not None else ""
-        found = weaker(before, spec) if before is not None else below_request(spec)
+        found = redeclared(before, spec)
         ask_second(spec.name, found, by=by, agreed=agreed, tag=tag)
         row = publish_tool(tenant_id, spec, by=by)
         publish_registry(tenant_id, {**registry_tools(), spec.name: row.digest}, by=by)

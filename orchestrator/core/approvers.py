@@ -22,11 +22,16 @@ def amount_of(spec: ToolSpec, arguments: Any) -> Decimal | None:
 def approvers(spec: ToolSpec, amount: Decimal | None, arguments: Any) -> int:
     """How many people; an amount that cannot be read, or that no step's currency is made for, asks for the
     most."""
+    currency = pointed(arguments, spec.currency) if spec.currency is not None else None
+    return approvers_of(spec, amount, currency)
+
+
+def approvers_of(spec: ToolSpec, amount: Decimal | None, currency: Any) -> int:
+    """How many people for an amount in a currency."""
     most = max(step.approvers for step in spec.quorum)
     if spec.amount is None:
         return spec.quorum[0].approvers
     if amount is None:
         return most
-    currency = pointed(arguments, spec.currency) if spec.currency is not None else None
     fitting = (step for step in spec.quorum if step.currency is None or step.currency == currency)
     return next((step.approvers for step in fitting if step.up_to is None or amount <= step.up_to), most)

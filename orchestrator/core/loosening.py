@@ -5,10 +5,12 @@ What a server says of its own tool is believed where it asks for more care, and 
 
 import re
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any
 
+from orchestrator.core.approvers import approvers_of
 from orchestrator.core.origin.things import kind_of
-from orchestrator.core.tool import Egress, Reversibility, Risk, ToolSpec
+from orchestrator.core.tool import Egress, RemoteLookup, Reversibility, Risk, ToolSpec
 from orchestrator.core.tool_definition import Definition
 
 APPROVALS = ("never", "by_risk", "always")
@@ -41,8 +43,18 @@ def below(definition: Definition, after: ToolSpec) -> tuple[str, ...]:
     return (*found, *_named_less(definition.input_schema, after))
 
 
+def redeclared(before: ToolSpec | None, after: ToolSpec) -> tuple[str, ...]:
+    """Where a declaration of an HTTP tool guards less than the one before it, if there is any; one of another
+    request, place or form of arguments is also held against what it suggests by itself."""
+    if before is None:
+        return below_request(after)
+    if _sent(before) == _sent(after):
+        return weaker(before, after)
+    return (*weaker(before, after), *_sent_elsewhere(before, after), *below_request(after))
+
+
 def below_request(after: ToolSpec) -> tuple[str, ...]:
-    """Where the first declaration of an HTTP tool guards less than its request suggests."""
+    """Where the declaration of an HTTP tool guards less than its request suggests by itself."""
     request = after.remote.request if after.remote is not None else None
     found: list[str] = []
     if request is not None and request.method != "GET" and not after.mutating:
@@ -80,14 +92,39 @@ def _named_less(schema: dict[str, Any], after: ToolSpec) -> Iterator[str]:
         left = [name for name in _names(schema) if f"/{name}" not in after.sensitive]
         if left:
             yield f"Not sensitive would be: {', '.join(sorted(left))[:200]}."
-    elif after.egress is not None and not after.egress.named:
+    if not after.needs_gate and after.egress is not None and not after.egress.named:
         marked = after.egress.marked
         left = [n for n in _names(schema) if kind_of(f"/{n}", "x") == "url" and f"/{n}" not in marked]
         if left:
             yield f"No address would be: {', '.join(sorted(left))[:200]}."
 
 
+def _sent(spec: ToolSpec) -> tuple[Any, ...]:
+    """What a request sends, where, of what arguments, and whether it changes anything."""
+    remote = spec.remote
+    here = (remote.request, remote.origin) if remote else ()
+    return (*here, spec.input_schema, spec.mutating)
+
+
+def _sent_elsewhere(before: ToolSpec, after: ToolSpec) -> Iterator[str]:
+    was, now = before.remote, after.remote
+    if was is None or now is None or was.request is None or now.request is None:
+        return
+    if was.origin != now.origin:
+        yield f"It goes to {now.origin}, no longer to {was.origin}."
+    if was.request.method != now.request.method and not after.needs_gate:
+        yield f"It sends {now.request.method}, no longer {was.request.method}, and asks nobody."
+
+
 def _weaker(before: ToolSpec, after: ToolSpec) -> Iterator[str]:
+    yield from _guards_less(before, after)
+    yield from _recovers_otherwise(before, after)
+    yield from _proves_less(before, after)
+    if _fewer_people(before, after):
+        yield "Fewer people decide."
+
+
+def _guards_less(before: ToolSpec, after: ToolSpec) -> Iterator[str]:
     if after.risk.rank < before.risk.rank:
         yield f"Its class falls from {before.risk.value} to {after.risk.value}."
     if BACK.index(after.reversibility) < BACK.index(before.reversibility):
@@ -102,7 +139,7 @@ def _weaker(before: ToolSpec, after: ToolSpec) -> Iterator[str]:
         yield f"No longer sensitive: {', '.join(lost)[:200]}."
     if before.trust == "untrusted" and after.trust == "trusted":
         yield "Its results are trusted."
-    if not after.mutating and _judges_less(before.egress, after.egress):
+    if not after.needs_gate and _judges_less(before.egress, after.egress):
         yield "Fewer of its arguments are judged as addresses."
 
 
@@ -112,3 +149,46 @@ def _judges_less(before: Egress | None, after: Egress | None) -> bool:
     if after is None:
         return True
     return (before.named and not after.named) or bool(set(before.marked) - set(after.marked))
+
+
+def _recovers_otherwise(before: ToolSpec, after: ToolSpec) -> Iterator[str]:
+    """What lets a change be sent again, or be taken for made, with nobody asked (R-TOOL-9)."""
+    if after.honours_keys and not before.honours_keys:
+        yield "A call without an answer is sent again, trusting in its key."
+    if after.lookup and not before.lookup:
+        yield "What became of a call without an answer is looked up, and nobody is asked."
+    elif after.lookup and _place_of_lookup(before) != _place_of_lookup(after):
+        yield "What became of a call without an answer is looked up otherwise."
+    if after.conclusive and not before.conclusive:
+        yield "A call that its look-up does not find is sent again."
+
+
+def _place_of_lookup(spec: ToolSpec) -> RemoteLookup | None:
+    return spec.remote.lookup if spec.remote is not None else None
+
+
+def _proves_less(before: ToolSpec, after: ToolSpec) -> Iterator[str]:
+    was, now = before.verifier, after.verifier
+    if was is not None and (
+        now is None
+        or not was.equal.items() <= now.equal.items()
+        or was.read_back not in (None, now.read_back)
+    ):
+        yield "Its results are no longer verified as before."
+    if before.compensation is not None and after.compensation != before.compensation:
+        yield "It is no longer undone as before."
+
+
+def _fewer_people(before: ToolSpec, after: ToolSpec) -> bool:
+    """Whether fewer people decide about any amount in any currency."""
+    steps = (*before.quorum, *after.quorum)
+    if len(before.quorum) > 1 and (before.amount, before.currency) != (after.amount, after.currency):
+        return True
+    ends = sorted({step.up_to for step in steps if step.up_to is not None})
+    amounts = (None, *ends, ends[-1] + 1 if ends else Decimal(1))
+    currencies = (None, *sorted({step.currency for step in steps if step.currency is not None}))
+    return any(
+        approvers_of(after, amount, currency) < approvers_of(before, amount, currency)
+        for amount in amounts
+        for currency in currencies
+    )

@@ -1,4 +1,4 @@
-"""The risk class of one exact call: a tool that only reads is `network`, and gated, where its arguments lead
+"""The risk class of one exact call: a tool below `network` is that, and gated, where its arguments lead
 beyond the list that it is pinned with (R-TOOL-2, G3).
 """
 
@@ -14,7 +14,7 @@ from orchestrator.core.sources import leaves
 from orchestrator.core.state import Call
 from orchestrator.core.step import View
 from orchestrator.core.tool import Egress, Risk, ToolSpec
-from orchestrator.core.tracing import CLOSELY_SINCE
+from orchestrator.core.tracing import CLOSELY_SINCE, goes_unasked
 
 ANYWHERE = Egress(argument="")
 
@@ -33,13 +33,13 @@ def gates_call(view: View, spec: ToolSpec, call: Call) -> bool:
 def leads_away(view: View, spec: ToolSpec, call: Call) -> bool:
     """Whether the call names an address that is not on the list of its tool's version.
 
-    Of a reading tool of a server outside every argument may be one: nobody knows what it does with it. Runs
-    from before that was looked at keep to what their tools declare.
+    Of a tool of a server outside that asks nobody every argument may be one: nobody knows what it does with
+    it. Runs from before that was looked at keep to what their tools declare.
     """
     if call.arguments is None:
         return False
     if spec.remote is not None:
-        if spec.mutating or view.manifest.core_version < CLOSELY_SINCE:
+        if not goes_unasked(view, spec) or view.manifest.core_version < CLOSELY_SINCE:
             return False
         egress, value = spec.egress or ANYWHERE, view.desk.json(call.arguments)
         return any(_beyond(egress, pointer, leaf) for pointer, leaf in leaves(value, ""))

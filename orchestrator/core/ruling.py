@@ -15,7 +15,7 @@ from orchestrator.core.state import Call, State
 from orchestrator.core.step import View
 from orchestrator.core.task_scope import NAMED, Standing, TaskScope, stands
 from orchestrator.core.tool import ToolSpec
-from orchestrator.core.tracing import CLOSELY_SINCE, Traced, Tracer
+from orchestrator.core.tracing import CLOSELY_SINCE, Traced, Tracer, goes_unasked
 from orchestrator.core.value import with_entry
 
 ADDED = "added-after-untrusted"
@@ -103,10 +103,12 @@ def with_foreseen(state: State, tools: tuple[str, ...]) -> State:
 
 
 def with_sent(view: View, state: State, call: Call, spec: ToolSpec) -> State:
-    """The state with what a model's reading call puts into an address, so that a value that is cut into
-    several calls is put together again."""
+    """The state with what a model's call that asks nobody puts into an address, so that a value that is cut
+    into several calls is put together again."""
     closely = view.pins.policy is not None and view.manifest.core_version >= CLOSELY_SINCE
-    if not closely or spec.mutating or call.by != "model" or call.attempt > 1 or len(state.sent) >= MOST_SENT:
+    if not closely or call.by != "model" or call.attempt > 1 or len(state.sent) >= MOST_SENT:
+        return state
+    if not goes_unasked(view, spec):
         return state
     value = view.desk.json(call.arguments or "")
     addressed = any(kind_of(pointer, leaf) == "url" for pointer, leaf in leaves(value, ""))

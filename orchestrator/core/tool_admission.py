@@ -34,7 +34,7 @@ class Admission(Value):
     """How a tool may be used. `recovery` says what is done with a call of which nobody knows what became:
     repeated because it only reads, repeated under its key, looked up, or put before a person (`none`).
 
-    `sensitive` None: every argument is. `addresses` are the arguments that a reading tool takes for an
+    `sensitive` None: every argument is. `addresses` are the arguments that a tool without a gate takes for an
     address or a host; None: those whose name or form says so. What has the shape of one is always one.
     `price_usd` None: what a call costs is not known.
     """
@@ -155,9 +155,9 @@ def _sensitive(inputs: dict[str, Any], admission: Admission) -> tuple[str, ...]:
 
 
 def _egress(inputs: dict[str, Any], admission: Admission) -> Egress | None:
-    """Every address that a reading tool is given is judged by the web list, which the caller puts in: what it
-    only reads is led away all the same (G3)."""
-    if admission.risk is not Risk.READ_ONLY:
+    """Every address that a tool without a gate is given is judged by the web list, which the caller puts in:
+    what it reads or notes is led away all the same (G3)."""
+    if admission.risk.gated:
         return None
     if admission.addresses is not None:
         return Egress(argument="", marked=admission.addresses, named=False)

@@ -41,6 +41,15 @@ CLOSELY_SINCE = 5
 ECHOES_SINCE = 6
 
 
+def goes_unasked(view: View, spec: ToolSpec) -> bool:
+    """Whether calls of a tool take their arguments where they lead with nobody asked: of one that only reads,
+    and of one that goes outside and writes by a class without a gate. In older runs of the first alone."""
+    if not spec.mutating:
+        return True
+    outside = spec.remote is not None or spec.egress is not None or spec.external
+    return outside and view.manifest.core_version >= ECHOES_SINCE and not view.needs_gate(spec)
+
+
 class Traced(NamedTuple):
     """One leaf. `said`: the goal states exactly this; `vouched`: it is a leaf of a result that the boundary
     grants; `carries`: it takes away what was read on the way (orchestrator/core/carrying.py)."""
@@ -277,13 +286,13 @@ class Tracer:
         laden = any(address_carries(url, self.known) for url in within if not self._names(url))
         if laden or len(within) > MOST_ADDRESSES:
             return True
-        if spec is None or spec.remote is None or spec.mutating:
+        if spec is None or spec.remote is None or not goes_unasked(self.view, spec):
             return False
         return bool(EMAIL.search(text)) or text_carries(text, self.elsewhere)
 
     def _beside(self, pointer: str, texts: dict[str, str]) -> bool:
-        """Whether what goes to an address beside it, in a call that only reads, takes something there."""
-        if self._tool is None or self._tool.mutating:
+        """Whether what goes to an address beside it, in a call that asks nobody, takes something there."""
+        if self._tool is None or not goes_unasked(self.view, self._tool):
             return False
         return any(text_carries(text, self.known) for name, text in texts.items() if name != pointer)
 

@@ -51,6 +51,7 @@ TOOLS: Mapping[str, ToolSpec] = {
         _tool("file.write", changes=True, sensitive=("/path", "/content"), **WRITES),
         _tool("flag.set", changes=True, **WRITES),
         _tool("shop.find", changes=False, remote=_server("shop"), egress=OUT),
+        _tool("shop.note", changes=True, remote=_server("shop"), egress=OUT, **WRITES),
         _tool("shop.read", changes=False, remote=_server("shop"), egress=OUT),
     )
 }

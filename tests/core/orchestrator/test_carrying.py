@@ -141,6 +141,19 @@ def test_an_address_that_a_servers_reading_tool_is_given_is_on_the_list_or_asks(
     assert asked(run, "shop.find", **arguments) == what
 
 
+@proves("G3", part="a tool of a server outside that writes without a gate")
+def test_a_servers_tool_that_writes_and_asks_nobody_is_judged_like_one_that_reads() -> None:
+    run = working("Look.")
+    run.reply(("shop.note", {"on": 1}), ("page.read", {}))
+    run.answer({})
+    run.answer({"key": SECRET})
+    assert asked(run, "shop.note", text="about https://docs.example/guide/a") == "goes"
+    run.answer({})
+    assert asked(run, "shop.note", text=f"about {SECRET}") == "asks"
+    assert ruled(run)[0] == "text-carries-data"
+    assert asked(working("Look."), "shop.note", text="about https://new.example/") == "asks"
+
+
 def test_a_reading_tool_of_ours_asks_nobody_for_the_same() -> None:
     assert asked(working("Look."), "staff.find", name="https://new.example/") == "goes"
 

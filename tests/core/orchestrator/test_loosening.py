@@ -1,12 +1,23 @@
 """What makes a tool less guarded: against the version before it, and against what it looks like."""
 
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from orchestrator.core.loosening import below, below_request, suggested_risk, weaker
-from orchestrator.core.tool import Egress, HttpRequest, Remote, Reversibility, Risk
-from orchestrator.core.tool_admission import Admission, admitted
+from orchestrator.core.loosening import below, below_request, redeclared, suggested_risk, weaker
+from orchestrator.core.tool import (
+    Compensation,
+    Egress,
+    HttpRequest,
+    QuorumStep,
+    Remote,
+    Reversibility,
+    Risk,
+    ToolSpec,
+    Verifier,
+)
+from orchestrator.core.tool_admission import Admission, admitted, asked_declaration, declared
 from orchestrator.core.tool_definition import Definition
 from tests.core.orchestrator.injected import TOOLS
 from tests.proves import proves
@@ -37,6 +48,53 @@ def test_less_of_a_guard_is_found(change: dict[str, Any], said: str) -> None:
     assert said in " ".join(weaker(SEND, SEND.evolve(**change)))
 
 
+KEPT = SEND.evolve(
+    reversibility=Reversibility.COMPENSABLE,
+    lookup=True,
+    verifier=Verifier(name="asked", equal={"/result/a": "/arguments/a"}),
+    compensation=Compensation(tool="mail.recall", wanted="It is recalled."),
+    amount="/amount",
+    quorum=(QuorumStep(up_to=Decimal(50), approvers=1), QuorumStep(approvers=2)),
+)
+
+
+@proves("R-TOOL-4", part="recovery, verification, undoing and the number of people")
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"honours_keys": True}, "trusting in its key"),
+        ({"conclusive": True}, "does not find is sent again"),
+        ({"verifier": None}, "no longer verified"),
+        ({"verifier": Verifier(name="asked")}, "no longer verified"),
+        ({"compensation": None}, "no longer undone"),
+        ({"quorum": (QuorumStep(approvers=1),)}, "Fewer people"),
+        ({"quorum": (QuorumStep(up_to=Decimal(60), approvers=1), QuorumStep(approvers=2))}, "Fewer people"),
+        ({"amount": "/tip"}, "Fewer people"),
+    ],
+)
+def test_what_is_sent_again_proven_undone_and_by_how_many_is_a_guard_too(
+    change: dict[str, Any], said: str
+) -> None:
+    assert said in " ".join(weaker(KEPT, KEPT.evolve(**change)))
+    assert weaker(KEPT.evolve(lookup=False), KEPT)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"lookup": False},
+        {"quorum": (QuorumStep(up_to=Decimal(40), approvers=1), QuorumStep(approvers=3))},
+        {
+            "verifier": Verifier(
+                name="asked", equal={"/result/a": "/arguments/a", "/result/b": "/arguments/b"}
+            )
+        },
+    ],
+)
+def test_more_proof_and_more_people_are_no_loosening(change: dict[str, Any]) -> None:
+    assert weaker(KEPT, KEPT.evolve(**change)) == ()
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -54,6 +112,9 @@ def test_fewer_addresses_are_less_of_a_guard() -> None:
     assert weaker(reads, reads.evolve(egress=Egress(argument="")))
     assert weaker(reads, reads.evolve(egress=None))
     assert not weaker(reads, reads.evolve(egress=Egress(argument="", marked=("/target", "/x"))))
+    writes = {"risk": Risk.LOCAL_WRITE}
+    assert weaker(reads, reads.evolve(egress=None, **writes))
+    assert not weaker(reads, reads.evolve(egress=None, risk=Risk.NETWORK))
 
 
 @proves("P4", part="hints are believed where they ask for more care alone")
@@ -112,3 +173,47 @@ def test_a_request_that_sends_is_no_reader_by_itself() -> None:
     assert "POST" in below_request(spec)[0]
     reading = remote.evolve(request=request.evolve(method="GET"))
     assert below_request(spec.evolve(remote=reading)) == ()
+
+
+def sending(method: str, *arguments: str, host: str = "crm.example", **more: Any) -> ToolSpec:
+    """A declared tool."""
+    request = {
+        "method": method,
+        "url": f"https://{host}/orders",
+        "body": "none" if method == "GET" else "rest",
+    }
+    schema = {"type": "object", "properties": {one: {"type": "string"} for one in arguments}}
+    given = {
+        "name": "crm.orders", "description": "Orders.", "input_schema": schema, "request": request,
+        "risk": "read_only", "reversibility": "pure",
+    } | more  # fmt: skip
+    if method == "GET":
+        given["request"]["query"] = {one: one for one in arguments}
+    return declared(asked_declaration(given))
+
+
+CHANGES: dict[str, Any] = {"risk": "network", "reversibility": "reversible", "sensitive": ["/note"]}
+
+
+@proves("R-TOOL-20", part="another request needs a second person again")
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        (sending("GET"), sending("DELETE"), "sends DELETE"),
+        (sending("GET"), sending("GET", host="other.example"), "goes to https://other.example"),
+        (
+            sending("POST", "note", **CHANGES),
+            sending("POST", "note", "iban", "amount", **CHANGES),
+            "Not sensitive would be: amount, iban",
+        ),
+        (sending("GET", "note"), sending("GET", "note", risk="local_write", sensitive=[]), "sensitive"),
+        (sending("GET"), sending("GET"), ""),
+        (sending("GET"), sending("GET", "page"), ""),
+    ],
+)
+def test_a_declaration_of_another_request_is_looked_at_anew(
+    before: ToolSpec, after: ToolSpec, said: str
+) -> None:
+    found = " ".join(redeclared(before, after))
+    assert said in found
+    assert bool(said) == bool(found)

@@ -44,6 +44,8 @@ def body(letter: Letter) -> str:
     if _is_over(alert):
         lines.append("It ended before it came to that, so nothing is refused for it any more.")
     else:
+        if alert.wanted_usd is not None:
+            lines.append("What is left was too little for a task or a call, which was refused.")
         lines += [
             "At the ceiling new tasks are refused, and runs stop before their next call with what they have.",
             f"The window turns on {_ends(letter)}. An administrator can raise the ceiling before.",

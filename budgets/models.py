@@ -225,8 +225,8 @@ class Alert(TenantOwned):
     """That a tenant's day or month came to a share of its ceiling: once per threshold and window
     (R-BUDGET-10).
 
-    Amounts are those of the line at that moment, in US$. `wanted_usd` is the least that the window was asked
-    for and could not bear; only that column ever changes.
+    Amounts are those of the line at that moment, in US$. `wanted_usd` is what the window was asked for and
+    could not bear, the first time that it was; only that column ever changes.
     """
 
     account_id = models.UUIDField()

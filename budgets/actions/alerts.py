@@ -45,15 +45,18 @@ WITH raised AS (
 _REFUSED: Final = f"""
 WITH raised AS (
   INSERT INTO budgets_alert AS known {_COLUMNS}
-  SELECT gen_random_uuid(), %(tenant)s, a.id, a.kind, a.window_start, a.window_end, {FULL}, l."limit", l.used,
-         l.reserved, %(wanted)s::numeric, %(at)s
+  SELECT gen_random_uuid(), %(tenant)s, a.id, a.kind, a.window_start, a.window_end,
+         least({FULL}, floor((l.used + l.reserved) * 100 / l."limit"))::int, l."limit", l.used, l.reserved,
+         %(wanted)s::numeric, %(at)s
     FROM budgets_account a JOIN budgets_line l ON l.tenant_id = a.tenant_id AND l.account_id = a.id
    WHERE a.tenant_id = %(tenant)s AND a.kind IN ('tenant_day', 'tenant_month')
      AND a.window_start <= %(at)s AND a.window_end > %(at)s
      AND l."limit" - l.used - l.reserved < %(wanted)s AND l."limit" > 0
      AND (l."limit" - l.used - l.reserved) * {LAST_PART} < l."limit"
+     AND NOT EXISTS (SELECT 1 FROM budgets_alert o WHERE o.tenant_id = a.tenant_id AND o.account_id = a.id
+                        AND o.wanted_usd IS NOT NULL)
   ON CONFLICT (tenant_id, account_id, threshold) DO UPDATE
-     SET wanted_usd = least(known.wanted_usd, excluded.wanted_usd)
+     SET wanted_usd = coalesce(known.wanted_usd, excluded.wanted_usd)
   RETURNING {_TOLD}, known.xmax = 0 AS fresh)
 {_LETTERS}"""  # noqa: S608 - our own texts
 
@@ -104,8 +107,8 @@ def tell_standing(tenant_id: UUID, account: UUID, after: LineState, at: datetime
 
 
 def tell_refused(tenant_id: UUID, wanted: Decimal, at: datetime, cursor: Cursor) -> None:
-    """Note that the tenant's day or month could not bear `wanted` US$: near its end that is its ceiling.
-    Joins the transaction."""
+    """Note that the tenant's day or month could not bear `wanted` US$: near its end administrators are told
+    once, with the share that is taken. It closes nothing to others. Joins the transaction."""
     cursor.execute(_REFUSED, {"tenant": tenant_id, "wanted": wanted, "at": at})
     _tell_endpoints(tenant_id, at, cursor)
 

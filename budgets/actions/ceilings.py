@@ -25,10 +25,8 @@ from tenancy.ids import fresh_id
 from traces.core.canonical import plain
 
 _STANDING: Final = """
-SELECT a.kind, a.id, a.window_start, a.window_end, l."limit", l.used, l.reserved, full_.wanted_usd
+SELECT a.kind, a.id, a.window_start, a.window_end, l."limit", l.used, l.reserved
   FROM budgets_account a JOIN budgets_line l ON l.tenant_id = a.tenant_id AND l.account_id = a.id
-  LEFT JOIN budgets_alert full_
-    ON full_.tenant_id = a.tenant_id AND full_.account_id = a.id AND full_.threshold = 100
  WHERE a.tenant_id = %(tenant)s AND a.kind IN ('tenant_day', 'tenant_month')
    AND a.window_start <= %(at)s AND a.window_end > %(at)s"""
 _NEWEST: Final = """
@@ -123,8 +121,8 @@ def charge_tenant_check(tenant_id: UUID, at: datetime, cursor: Cursor | None = N
     for kind, window in (("tenant_month", "monthly"), ("tenant_day", "daily")):
         row = standing[kind]
         line = _line(row)
-        if at_ceiling(line, row[7]):
-            wait = opens_in(line, row[7], (row[3] - at).total_seconds())
+        if at_ceiling(line):
+            wait = opens_in(line, (row[3] - at).total_seconds())
             raise CeilingReached(window=window, limit=plain(line.limit or ZERO), retry_after=wait)
 
 

@@ -10,7 +10,7 @@ from budgets.core.vector import ZERO
 
 THRESHOLDS: Final = (50, 80, 95, 100)
 FULL: Final = 100
-# The last twentieth: what is left there may be too little for a run, and then nothing more is admitted.
+# The last twentieth: where it is too little for a run that is turned away, administrators are told.
 LAST_PART: Final = 20
 SOON: Final = 30
 
@@ -20,8 +20,7 @@ def reached(line: LineState) -> tuple[int, ...]:
     forbids spending and is never reached (R-BUDGET-16)."""
     if not line.limit:
         return ()
-    taken = (line.used + line.reserved) * 100
-    return tuple(threshold for threshold in THRESHOLDS if taken >= line.limit * threshold)
+    return tuple(threshold for threshold in THRESHOLDS if holds_still(line, threshold))
 
 
 def newly_reached(before: LineState, after: LineState) -> tuple[int, ...]:
@@ -30,14 +29,15 @@ def newly_reached(before: LineState, after: LineState) -> tuple[int, ...]:
     return tuple(threshold for threshold in reached(after) if threshold not in known)
 
 
-def at_ceiling(line: LineState, wanted: Decimal | None) -> bool:
-    """Whether nothing more is admitted: nothing is left, or less than a twentieth that was not enough for a
-    run. `wanted` is the least that was refused in this window (None: nothing was)."""
-    if not line.limit or line.left is None:
-        return False
-    if not line.left:
-        return True
-    return wanted is not None and line.left < wanted and line.left * LAST_PART < line.limit
+def holds_still(line: LineState, threshold: int) -> bool:
+    """Whether a share, in percent, that was told is taken of the limit now."""
+    return bool(line.limit) and (line.used + line.reserved) * 100 >= (line.limit or ZERO) * threshold
+
+
+def at_ceiling(line: LineState) -> bool:
+    """Whether nothing more is admitted: nothing is left. What is left and too little for one run may do for
+    another."""
+    return bool(line.limit) and line.left is not None and not line.left
 
 
 def bears_in(line: LineState, wanted: Decimal, seconds_left: float) -> int:
@@ -47,9 +47,9 @@ def bears_in(line: LineState, wanted: Decimal, seconds_left: float) -> int:
     return seconds if spent_alone is None or spent_alone < wanted else min(seconds, SOON)
 
 
-def opens_in(line: LineState, wanted: Decimal | None, seconds_left: float) -> int:
+def opens_in(line: LineState, seconds_left: float) -> int:
     """In how many seconds a line at its ceiling is worth another try (R-BUDGET-10): when its window turns, or
     soon, where it is full only for what runs under way hold: what they do not spend comes back."""
     spent_alone = replace(line, reserved=ZERO)
     seconds = max(1, ceil(seconds_left))
-    return seconds if at_ceiling(spent_alone, wanted) else min(seconds, SOON)
+    return seconds if at_ceiling(spent_alone) else min(seconds, SOON)

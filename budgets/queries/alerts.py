@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from budgets.core.alerting import FULL, at_ceiling, reached
+from budgets.core.alerting import holds_still
 from budgets.core.posting import LineState
 from budgets.models import Alert
 from budgets.queries.tenant import windows_now
@@ -21,7 +21,9 @@ def standing_alerts(at: datetime) -> Sequence[Alert]:
         for kind, window in windows_now(at).items()
     }
     found = Alert.objects.filter(window_end__gt=at, window_start__lte=at).order_by("kind", "threshold")
-    standing = [alert for alert in found if alert.kind in lines and _stands(alert, lines[alert.kind])]
+    standing = [
+        alert for alert in found if alert.kind in lines and holds_still(lines[alert.kind], alert.threshold)
+    ]
     return list({alert.kind: alert for alert in standing}.values())
 
 
@@ -29,9 +31,3 @@ def silent_webhooks() -> Sequence[Webhook]:
     """The endpoints that asked for alerts and are off: nobody hears of any there."""
     rows = Webhook.objects.filter(removed_at=None, events__contains=[BUDGET_ALERT]).exclude(off_at=None)
     return list(rows.defer("sealed", "sealed_before").order_by("name", "id"))
-
-
-def _stands(alert: Alert, line: LineState) -> bool:
-    if alert.threshold == FULL and at_ceiling(line, alert.wanted_usd):
-        return True
-    return alert.threshold in reached(line)

@@ -33,7 +33,7 @@ def begins_within(graph: CompiledGraph, manifest: Manifest, at: datetime) -> Non
 
 
 def tell_too_near(tenant_id: UUID, refused: CeilingTooNear) -> None:
-    """Tell administrators that their ceiling turns tasks away, as a run that it stopped would have
+    """Tell administrators that what is left turns tasks away, as a run that it stopped would have
     (R-BUDGET-10). Outermost verb: the admission was undone."""
     with tenant(tenant_id):
         tell_refused(tenant_id, Decimal(refused.data["wanted"]), database_now(), raw_cursor())

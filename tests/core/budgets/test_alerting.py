@@ -30,7 +30,7 @@ def test_a_threshold_is_reached_by_what_is_spent_and_held_together() -> None:
 @pytest.mark.parametrize("limit", [None, "0"])
 def test_no_ceiling_and_a_ceiling_of_zero_are_never_reached(limit: str | None) -> None:
     assert reached(line("5", limit=limit)) == ()
-    assert not at_ceiling(line("5", limit=limit), Decimal(1))
+    assert not at_ceiling(line("5", limit=limit))
 
 
 def test_a_lowered_limit_reaches_what_the_higher_one_had_not() -> None:
@@ -38,13 +38,11 @@ def test_a_lowered_limit_reaches_what_the_higher_one_had_not() -> None:
 
 
 @proves("R-BUDGET-10", part="ceiling")
-def test_the_last_twentieth_is_the_ceiling_once_it_was_too_little_for_a_run() -> None:
-    nearly = line("9.6")
-    assert not at_ceiling(nearly, None)
-    assert not at_ceiling(nearly, Decimal("0.3"))
-    assert at_ceiling(nearly, Decimal("0.5"))
-    assert not at_ceiling(line("9"), Decimal(5))
-    assert at_ceiling(line("10"), None)
+def test_a_window_is_at_its_ceiling_once_nothing_is_left() -> None:
+    assert not at_ceiling(line("9.999999"))
+    assert at_ceiling(line("6", "4"))
+    assert at_ceiling(line("11"))
+    assert not at_ceiling(line("11", limit=None))
 
 
 AMOUNTS = st.decimals(min_value=0, max_value=100, places=2)

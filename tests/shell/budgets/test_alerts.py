@@ -311,8 +311,8 @@ def test_a_day_that_is_full_of_what_runs_hold_is_worth_another_try_soon(house: H
         charge_tenant_check(house.tenant.id, NOON)
 
 
-@proves("R-BUDGET-10", part="ceiling")
-def test_what_is_left_but_too_little_for_a_run_is_the_ceiling_too(house: House) -> None:
+@proves("R-BUDGET-10", part="too little for one is not the ceiling for all")
+def test_what_is_too_little_for_a_run_is_told_once_as_what_it_is_and_closes_nothing(house: House) -> None:
     ceilings(house.tenant.id, daily="1", tranche="0")
     spend(open_purse(house.tenant.id), "0.97")
     with inside(house.tenant.id):
@@ -320,10 +320,15 @@ def test_what_is_left_but_too_little_for_a_run_is_the_ceiling_too(house: House) 
     for wanted in ("0.07", "0.05", "0.01"):
         with inside(house.tenant.id) as cursor:
             tell_refused(house.tenant.id, Decimal(wanted), NOON, cursor)
-    assert told(house.tenant.id) == [50, 80, 95, 100]
+    assert told(house.tenant.id) == [50, 80, 95, 97]
     with tenant(house.tenant.id):
-        assert Alert.objects.get(threshold=100).wanted_usd == Decimal("0.05")
-        assert AlertMail.objects.filter(alert__threshold=100).count() == 1
+        assert Alert.objects.get(threshold=97).wanted_usd == Decimal("0.07")
+        assert AlertMail.objects.filter(alert__threshold=97).count() == 1
+        assert [alert.threshold for alert in standing_alerts(NOON) if alert.kind == "tenant_day"] == [97]
+    with inside(house.tenant.id):
+        charge_tenant_check(house.tenant.id, NOON)
+    spend(open_purse(house.tenant.id), "0.03")
+    assert told(house.tenant.id) == [50, 80, 95, 97, 100]
     with inside(house.tenant.id), pytest.raises(CeilingReached):
         charge_tenant_check(house.tenant.id, NOON)
 

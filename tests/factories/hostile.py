@@ -38,39 +38,103 @@ SHOWN: Final = (
     "orchestrator.ToolServer.fault", "orchestrator.ServerTool.why", "orchestrator.PrivatePlaces.reason",
     "orchestrator.Outside.reason", "orchestrator.EmergencyStop.reason", "orchestrator.SavedView.name",
     "orchestrator.WorkspaceRevision.summary", "orchestrator.ReviewItem.subject",
-    "orchestrator.ReviewItem.reason",
+    "orchestrator.ReviewItem.reason", "orchestrator.ReviewWord.note", "orchestrator.ToolProposal.reason",
+    "orchestrator.ToolProposal.settled_reason", "orchestrator.ToolProposal.body",
+    "orchestrator.ToolProposal.weaker", "orchestrator.PolicyVersion.reason", "tenancy.WebhookAttempt.said",
 )  # fmt: skip
-# What only Interlock writes, or what a pattern or a list holds to names.
+# What only Interlock writes, what a pattern or a list holds to names, and what is read through a model that
+# holds it to a shape: each column by its own name, for the same word may hold outside text elsewhere.
 NAMES: Final = """
-    slug time_zone tier password email role max_risk kind key path verb name origin state actor source
-    outcome target currency dimension effect_id cause price_version terminal_code workflow call_id
-    status packet_digest action_digest tool queue risk granted_action previous digest subject
-    argument_digest effect graph corpus language sha256 verdict position result lease_owner
-    manifest_digest pins_digest tool_digest id secret secret_header protocol seen admitted scope
-    goal_digest mode idempotency_key asked_digest query severity finding body_digest amounts trust tag
+    tenancy.Tenant: slug time_zone tier
+    tenancy.Person: password email
+    tenancy.Membership: role max_risk
+    tenancy.Principal: kind
+    tenancy.ApiKey: role
+    tenancy.AuditEntry: verb
+    tenancy.IdempotencyKey: key path answer
+    tenancy.Secret: name
+    tenancy.Webhook: origin
+    tenancy.WebhookMessage: kind
+    tenancy.WebhookDelivery: state
+    traces.Event: kind actor
+    traces.Record: source outcome target
+    budgets.Account: kind currency
+    budgets.Line: dimension
+    budgets.Entry: effect_id cause amounts price_version
+    budgets.Alert: kind
+    budgets.RunFigures: workflow terminal_code
+    budgets.DaySpend: workflow kind name
+    approvals.Request: call_id kind status packet_digest action_digest tool queue risk outcome
+    approvals.Request: granted_action answer_schema
+    approvals.Decision: role kind packet_digest previous digest
+    approvals.GrantUse: effect_id action_digest
+    approvals.Handling: kind
+    orchestrator.WorkflowVersion: slug digest
+    orchestrator.BoundaryVersion: slug digest
+    orchestrator.ToolVersion: slug digest
+    orchestrator.PromptVersion: slug digest
+    orchestrator.RegistryVersion: digest tools
+    orchestrator.PinSet: digest
+    orchestrator.CircuitRow: kind subject state
+    orchestrator.ConflictClaim: key effect
+    orchestrator.Expectation: workflow graph lived expected
+    orchestrator.ToolProposal: kind tool tag status
+    orchestrator.MemoryProposal: key kind sha256 trust evidence
+    orchestrator.MemoryVerdict: verdict
+    orchestrator.Outside: kind body
+    orchestrator.MailDraft: key sha256
+    orchestrator.CorpusDocument: corpus name language sha256
+    orchestrator.PolicyVersion: digest
+    orchestrator.PolicyProposal: digest status
+    orchestrator.ReviewItem: key queue severity sha256 evidence
+    orchestrator.ReviewWord: kind finding
+    orchestrator.Run: workflow mode status position terminal_code result lease_owner manifest_digest
+    orchestrator.ManifestRow: digest pins_digest budget
+    orchestrator.RunSignal: kind
+    orchestrator.Intent: effect kind tool tool_digest argument_digest key
+    orchestrator.Dispatch: id verdict
+    orchestrator.ToolServer: slug kind origin secret secret_header protocol
+    orchestrator.ToolDefinition: tool digest
+    orchestrator.ServerTool: tool name state seen admitted
+    orchestrator.EmergencyStop: scope target risk
+    orchestrator.Task: workflow goal_digest mode idempotency_key asked_digest
+    orchestrator.SavedView: query
+    orchestrator.FileContent: digest
+    orchestrator.WorkspaceRevision: key cause digest tree
+    budgets.Price: price
+    orchestrator.PrivatePlaces: places
 """
-CLOSED: Final = frozenset(NAMES.split())
+CLOSED: Final = frozenset(
+    f"{model}.{column}"
+    for model, _, columns in (line.strip().partition(": ") for line in NAMES.strip().splitlines())
+    for column in columns.split()
+)
 # Words that no page of this house shows: letters that could not be sent, what programs read alone, and the
 # ends of what goes on in it.
 UNSEEN: Final = frozenset(
     {
         "budgets.AlertMail.error", "orchestrator.CircuitRow.reason", "orchestrator.MemoryProposal.text",
         "orchestrator.MemoryVerdict.reason", "orchestrator.PolicyProposal.settled_reason",
-        "orchestrator.ReviewWord.note", "tenancy.WebhookMessage.subject", "tenancy.WebhookAttempt.said",
-        "tenancy.Secret.renews_at", "approvals.Request.ended_because", "orchestrator.CorpusDocument.text",
-        "orchestrator.CorpusPassage.heading", "orchestrator.PolicyVersion.reason",
-        "orchestrator.ToolProposal.reason", "orchestrator.ToolProposal.settled_reason",
+        "tenancy.WebhookMessage.subject", "tenancy.Secret.renews_at", "approvals.Request.ended_because",
+        "orchestrator.CorpusDocument.text", "orchestrator.CorpusPassage.heading",
+        "orchestrator.MailDraft.body", "orchestrator.RunSignal.payload", "orchestrator.Task.metadata",
     }
 )  # fmt: skip
-CAME: Final = ("tenancy_webhook SET off_at = now()", "orchestrator_workspacerevision SET cause = 'changed'")
+LISTS: Final = ("orchestrator.ToolProposal.weaker",)
+CAME: Final = (
+    "tenancy_webhook SET off_at = now()",
+    "orchestrator_workspacerevision SET cause = 'changed'",
+    "tenancy_webhookattempt SET status = CASE number WHEN 2 THEN 500 END",
+    "orchestrator_toolproposal SET kind = 'declare'",
+)
 
 
 def columns() -> Iterator[tuple[str, Any]]:
-    """Every column of text in the tables of the house, by its name "app.Model.column"."""
+    """Every column of text or JSON in the tables of the house, by its name "app.Model.column"."""
     for model in apps.get_models():
         if model._meta.app_label in APPS:
             for field in model._meta.fields:
-                if isinstance(field, models.CharField | models.TextField):
+                if isinstance(field, models.CharField | models.TextField | models.JSONField):
                     yield f"{model._meta.label}.{field.name}", field
 
 
@@ -99,6 +163,11 @@ def taint(superuser: psycopg.Connection[Any], world: World) -> None:
         # A reason is shown where something came of it.
         for change in CAME:
             superuser.execute(f"UPDATE {change} WHERE tenant_id = %s", (world.id,))
+        # Whoever belongs to two tenants has both names above every page; theirs comes second.
+        superuser.execute(
+            "UPDATE tenancy_tenant SET name = %s WHERE id = %s",
+            (hostile("Z-second", 200), world.people.other_tenant.id),
+        )
         _taint_packets(superuser, world)
 
 
@@ -107,7 +176,8 @@ def _write(superuser: psycopg.Connection[Any], world: World, name: str) -> None:
     model = apps.get_model(label)
     field = model._meta.get_field(column)
     text = hostile(tag(name), getattr(field, "max_length", None))
-    value = sql.Literal(orjson.dumps({"k": text}).decode() if isinstance(field, models.JSONField) else text)
+    body: Any = [text] if name in LISTS else {"k": text}
+    value = sql.Literal(orjson.dumps(body).decode() if isinstance(field, models.JSONField) else text)
     superuser.execute(
         sql.SQL("UPDATE {} SET {} = {} WHERE {} = {}").format(
             sql.Identifier(model._meta.db_table), sql.Identifier(column), value, *_whose(label, world)

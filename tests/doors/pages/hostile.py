@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from typing import Any
+from urllib.parse import quote
 from uuid import UUID
 
 import psycopg
@@ -17,10 +18,20 @@ from budgets.actions.rates import change_rates
 from budgets.core.ceilings import Ceilings
 from budgets.core.pricing import ModelPrice
 from budgets.core.rates import Rates
+from orchestrator.actions.loosening import drop_tool_proposal
 from orchestrator.actions.outside import set_web
 from orchestrator.actions.places import set_places
+from orchestrator.actions.policies import Who, change_policy
+from orchestrator.actions.reviews import answer_review
 from orchestrator.actions.stopping import stop_everything
+from orchestrator.core.policy import Policy
+from orchestrator.queries.policies import policy_now
+from tenancy.actions import add_member
 from tenancy.context import tenant
+from tenancy.core.roles import Role
+from tenancy.ids import fresh_id
+from tenancy.models import WebhookAttempt
+from tests.doors.api.doors import some_proposal
 from tests.doors.pages.people import refund
 from tests.doors.pages.test_every_page import EVERY, address, belongings
 from tests.doubles.company import Company
@@ -29,6 +40,7 @@ from tests.factories.world import World, company_at
 
 TABS = ("graph", "messages", "ledger", "audit", "facts", "files", "raw")
 # A control character in a goal is refused as unsafe; everything else goes on.
+SHORT = "".join(BITS)[:60]
 SAID = " ".join(("F-goal", *BITS, " " * 10_000, "W" * 400)).replace("\x1b", "")
 
 
@@ -42,12 +54,37 @@ def hostile_house(world: World, company: Company, superuser: psycopg.Connection[
     with tenant(world.id):
         settled = Request.objects.filter(run_id=whole)[0].id
     _set(world, asked.id)
+    _answered(world, things)
     taint(superuser, world)
     pages = [address(route, things) for route in EVERY]
     pages += [f"/runs/{waiting}", f"/runs/{whole}", f"/runs/{whole}?rows=each", f"/approvals/{settled}"]
     pages += [*(f"/runs/{whole}?tab={tab}" for tab in TABS), f"/runs/{things['<uuid:run_id>']}?tab=files"]
     pages += [f"/runs/{waiting}/ask?wish=cancel", "/approvals?tab=decided", f"/approvals?open={asked.id}"]
+    pages += [f"{path}={quote(SHORT)}" for path in ("/approvals?tool", "/runs?q", "/tenant/audit?object")]
     return [*pages, f"/approvals/{asked.id}"]
+
+
+def _answered(world: World, things: dict[str, str]) -> None:
+    """A review that was answered, a proposal that was settled beside one that waits, a version of the policy,
+    a letter that was answered, and a second tenant for the administrator."""
+    answer_review(
+        world.id,
+        UUID(things["<uuid:review_id>"]),
+        by=world.people.approver.id,
+        finding="objected",
+        note="Seen",
+    )
+    who = Who(principal=world.people.admin.id, owner=world.people.admin.person.id)
+    drop_tool_proposal(world.id, some_proposal(world.id, "calculator.evaluate"), who=who, reason="No")
+    with tenant(world.id):
+        stricter = policy_now().policy.evolve(after_untrusted="deny")
+        first = WebhookAttempt.objects.all()[0]
+        first.pk, first.number = fresh_id(), 2
+        first.save(force_insert=True)
+    change_policy(world.id, stricter, expected=None, who=who, reason="More of it")
+    # A new version ends what waited.
+    change_policy(world.id, Policy(), expected=None, who=who, reason="Less of it")
+    add_member(world.people.other_tenant.id, world.people.admin.person, Role.AUDITOR)
 
 
 def _set(world: World, request: UUID) -> None:

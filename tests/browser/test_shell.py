@@ -19,7 +19,12 @@ from tests.browser.harness import (
 from tests.proves import proves
 
 PAGES = (
-    "/styleguide", "/preferences", "/account/sessions/", "/account/2fa/", "/account/logout/",
+    "/styleguide", "/preferences", "/account/sessions/", "/account/2fa/", "/account/logout/", "/account/sso/",
+)  # fmt: skip
+# What somebody sees who is not in; the answers of a provider that kept them out, too.
+BEFORE = (
+    "/account/login/", "/account/signup/", "/nowhere", "/account/sso/login/error/",
+    "/account/sso/login/cancelled/",
 )  # fmt: skip
 
 
@@ -40,8 +45,9 @@ def test_axe_finds_nothing_on_the_shell_s_pages(page_as: PageAs, width: int) -> 
 @pytest.mark.parametrize("width", [WIDE, NARROW])
 def test_axe_finds_nothing_before_signing_in(page_as: PageAs, width: int, no_messages: Messages) -> None:
     no_messages.expect("status of 404")
+    no_messages.expect("status of 401")
     page = page_as(None, width=width)
-    for path in ("/account/login/", "/account/signup/", "/nowhere"):
+    for path in BEFORE:
         page.goto(path)
         for theme in themes(page):
             photograph(page, theme, width)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
 from allauth.mfa.totp.internal.auth import TOTP, hotp_value, yield_hotp_counters_from_time
+from allauth.socialaccount.models import SocialAccount
 from django.core.cache import cache
 from playwright.sync_api import Page, expect
 
@@ -22,6 +23,7 @@ from tests.browser.harness import (
     photograph,
     themes,
 )  # fmt: skip
+from tests.browser.test_shell import BEFORE as DOORS
 from tests.conftest import House
 from tests.proves import proves
 
@@ -106,7 +108,7 @@ def test_a_person_sets_up_codes_and_signs_in_by_one_and_by_a_recovery_code(
     other.wait_for_url("**/styleguide")
 
 
-BEFORE = ("password/change/", "2fa/totp/activate/", "2fa/webauthn/add/", "sessions/")
+BEFORE = ("password/change/", "2fa/totp/activate/", "2fa/webauthn/add/", "sessions/", "sso/")
 AFTER = (
     "2fa/", "2fa/totp/deactivate/", "2fa/recovery-codes/", "2fa/recovery-codes/generate/",
     "2fa/webauthn/",
@@ -132,6 +134,10 @@ def looked_at(page: Page, path: str) -> None:
 @proves("R-UI-11", part="axe on the pages of an account")
 @pytest.mark.timeout(300)
 def test_axe_finds_nothing_on_the_pages_of_an_account(page_as: PageAs, person: Person) -> None:
+    SocialAccount.objects.create(
+        user=person, provider="sso", uid=str(person.id),
+        extra_data={"iss": "https://people.example", "email": person.email},
+    )  # fmt: skip
     page = page_as(None)
     by_password(page, person)
     for path in BEFORE:
@@ -144,8 +150,9 @@ def test_axe_finds_nothing_on_the_pages_of_an_account(page_as: PageAs, person: P
 
 def test_the_doors_fit_the_narrowest_screen(page_as: PageAs, no_messages: Messages) -> None:
     no_messages.expect("status of 404")
+    no_messages.expect("status of 401")
     page = page_as(None, width=NARROWEST)
-    for path in ("/account/login/", "/account/signup/", "/nowhere"):
+    for path in DOORS:
         page.goto(path)
         no_sideways(page)
 

@@ -161,6 +161,22 @@ def test_whoever_is_in_cannot_tie_an_account_of_the_provider_by_hand(
     assert not SocialAccount.objects.filter(user=person).exists()
 
 
+def test_a_person_sees_and_removes_what_is_tied_and_can_add_nothing(
+    person: Person, identity_provider: IdentityProvider
+) -> None:
+    person.set_password("a long enough password")
+    person.save(update_fields=["password"])
+    client = Client()
+    signed_on(client, identity_provider)
+    tied = SocialAccount.objects.get(user=person)
+    shown = client.get("/account/sso/", headers=HTML).content.decode()
+    assert identity_provider.url in shown
+    assert "process=connect" not in shown
+    client.post("/account/sso/", {"account": tied.pk}, headers=HTML)
+    assert not SocialAccount.objects.filter(user=person).exists()
+    assert "No account of a provider" in client.get("/account/sso/", headers=HTML).content.decode()
+
+
 def test_who_is_switched_off_is_not_let_in(person: Person, identity_provider: IdentityProvider) -> None:
     Person.objects.filter(id=person.id).update(is_active=False)
     client = Client()

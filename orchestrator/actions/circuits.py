@@ -8,13 +8,14 @@ were known before it.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, cast
 from uuid import UUID, uuid5
 
 import structlog
 from django.conf import settings
 from django.db import Error, connection
+from django.db.models import Q
 
 from orchestrator.core.circuits import (
     RELEASED_SECONDS,
@@ -204,7 +205,9 @@ def reset_circuit(tenant_id: UUID, circuit: UUID, *, by: UUID, reason: str) -> C
     more. Outermost verb: owns the transaction. Raises NotFound for another tenant's, and for none.
 
     A provider's circuit is everybody's, and no tenant closes it for others: one call tries the provider at
-    once, whose good answer closes it. Where one tries it already, or it is closed, nothing changes.
+    once, whose good answer closes it. That is had once in a cooldown, whoever asks: people of many tenants,
+    or a program, would else call without pause where everybody is to wait. Where it was had already, where
+    one call tries it now, or where it is closed, nothing changes.
     """
     with tenant(tenant_id):
         row = CircuitRow.objects.select_for_update().filter(id=circuit).first()
@@ -212,8 +215,12 @@ def reset_circuit(tenant_id: UUID, circuit: UUID, *, by: UUID, reason: str) -> C
             raise NotFound
         before = {"state": row.state, "failures": row.failures, "reason": row.reason}
         changed = CircuitRow.objects.filter(id=circuit)
+        after: dict[str, object] = {}
         if row.tenant_id is None:
-            changed.filter(state="open").update(until=_now())
+            now = _now()
+            before_that = now - timedelta(seconds=setting_now().cooldown_seconds)
+            rested = changed.filter(Q(tried_at=None) | Q(tried_at__lte=before_that), state="open")
+            after["tried"] = rested.update(until=now, tried_at=now) == 1
         else:
             changed.update(
                 state="closed", failures=0, until=None, reason="", changes=row.changes + 1, since=_now()
@@ -221,9 +228,10 @@ def reset_circuit(tenant_id: UUID, circuit: UUID, *, by: UUID, reason: str) -> C
         row.refresh_from_db()
         audit(
             tenant_id, by, verb="circuit.reset", object=f"{row.kind}:{row.subject}", before=before,
-            after={"state": row.state}, reason=reason,
+            after={"state": row.state, **after}, reason=reason,
         )  # fmt: skip
-    _changed(row.subject, "reset", reason)
+    if before["state"] != row.state:
+        _changed(row.subject, "reset", reason)
     return row
 
 

@@ -63,8 +63,9 @@ class Reset(APIView):
 
     @extend_schema(operation_id="reset_circuit", request=ResetBody, responses={200: CircuitRowField})
     def post(self, request: Request, circuit_id: str) -> Response:
-        """The circuit, closed; a shared one is tried by one call at once, whose good answer closes it. The
-        reason stands in the audit log. Raises NotFound."""
+        """The circuit, closed; a shared one is tried by one call at once, whose good answer closes it:
+        once in a cooldown, before `next_probe` nothing more is tried. The reason stands in the audit log.
+        Raises NotFound."""
         who, wanted = caller(request), uuid_or_none(circuit_id)
         if wanted is None:
             raise NotFound

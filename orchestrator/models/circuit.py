@@ -13,8 +13,8 @@ class CircuitRow(models.Model):
     or learn that it is shut. A model provider's has no tenant: key, address and quota are the house's, so
     what one run meets holds for all. A tenant's `use` of a provider is its own: what its requests were
     charged beyond their reservation says nothing of anybody else's. `id` follows from whose it is and what it
-    is in front of. Not a tenant table, for there are rows of nobody; row-level security shows those and the
-    tenant's own.
+    is in front of. `tried_at`: when a person last had a shared one tried before its cooldown was over. Not a
+    tenant table, for there are rows of nobody; row-level security shows those and the tenant's own.
     """
 
     id = models.UUIDField(primary_key=True)
@@ -28,6 +28,7 @@ class CircuitRow(models.Model):
     reason = models.CharField(max_length=64, blank=True)
     since = models.DateTimeField()
     failed_at = models.DateTimeField()
+    tried_at = models.DateTimeField(null=True)
 
     class Meta:
         constraints: ClassVar[list[models.BaseConstraint]] = [

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from orchestrator.actions import reviewing, stopping
 from orchestrator.actions.circuits import reset_circuit, setting_now
 from orchestrator.gateways.broker import broker_answers
-from orchestrator.queries.circuits import circuit_now, circuits_now
+from orchestrator.queries.circuits import CircuitSeen, circuit_now, circuits_now
 from orchestrator.queries.security import to_review, unreviewed
 from orchestrator.queries.system import standing, stop_of
 from orchestrator.queries.tools import DISABLED, tools_now
@@ -104,8 +104,8 @@ def circuit(request: PageRequest, circuit_id: UUID) -> HttpResponse:
         reason = request.POST.get("reason", "").strip()[:LONGEST]
         if reason:
             row = reset_circuit(house, circuit_id, by=request.member.principal, reason=reason)
-            closed = row.state == "closed"
-            messages.success(request, CLOSED if closed else "One call tries it now; a good answer closes it.")
+            with tenant(house):
+                messages.success(request, _done(circuit_now(row.id, database_now())))
             return redirect("system")
         fault = "Say why: the reason stands in the audit log."
     with tenant(house):
@@ -129,6 +129,15 @@ def reviewed(request: PageRequest, run_id: UUID) -> HttpResponse:
         reviewing.review(house, run_id, by=request.member.principal, finding=finding)
         messages.success(request, "The review is written down.")
     return redirect("system")
+
+
+def _done(found: CircuitSeen) -> str:
+    """What became of a circuit that was to be closed or tried."""
+    if found.state == "closed":
+        return CLOSED
+    if found.next_probe is not None and not found.probing:
+        return "It was tried a moment ago and is left alone again; one call tries it after the cooldown."
+    return "One call tries it now; a good answer closes it."
 
 
 def _circuits() -> dict[str, object]:

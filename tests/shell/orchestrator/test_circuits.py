@@ -213,6 +213,38 @@ def test_an_administrator_has_a_shared_circuit_tried_by_one_call_and_closes_it_f
     assert isinstance(board(house.tenant.id).admit("model", provider, timeout_ms=1_000), Blocked)
 
 
+@proves("R-BUDGET-13", part="a shared circuit is tried once in a cooldown, whoever asks")
+def test_a_shared_circuit_is_not_tried_without_pause(
+    house: House, superuser: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(
+        "orchestrator.actions.circuits._changed", lambda subject, state, reason: told.append(state)
+    )
+    provider = f"openai {fresh_id()}.example"
+    board(house.tenant.id).trip("model", provider, "unreachable")
+    row = row_of(house.tenant.id, provider, "model")
+    for tenant_id in (house.tenant.id, make_tenant().id):
+        reset_circuit(tenant_id, row.id, by=fresh_id(), reason="they have repaired it")
+        probe = board(tenant_id).admit("model", provider, timeout_ms=1_000)
+        if tenant_id != house.tenant.id:
+            assert isinstance(probe, Blocked)
+            assert probe.wait_ms > 1_000
+        else:
+            assert isinstance(probe, Ticket)
+            board(tenant_id).failed(probe, "unreachable")
+    assert told == ["open", "half_open", "open"]
+    with tenant(house.tenant.id):
+        assert AuditEntry.objects.get(verb="circuit.reset").after == {"state": "open", "tried": True}
+    superuser.execute(
+        "UPDATE orchestrator_circuitrow SET tried_at = tried_at - interval '1 hour' WHERE id = %s", (row.id,)
+    )
+    reset_circuit(house.tenant.id, row.id, by=fresh_id(), reason="once more")
+    last = board(house.tenant.id).admit("model", provider, timeout_ms=1_000)
+    assert isinstance(last, Ticket)
+    board(house.tenant.id).succeeded(last)
+
+
 @proves("R-BUDGET-13", part="an overrun is the tenant's own")
 def test_what_one_tenant_was_charged_beyond_shuts_its_own_use_alone(house: House) -> None:
     other, provider = make_tenant(), f"openai {fresh_id()}.example"

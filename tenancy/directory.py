@@ -4,17 +4,19 @@ context."""
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 import orjson
 from django.db.models import Q, QuerySet
 
+from tenancy.clock import database_now
 from tenancy.core.roles import Role
 from tenancy.models import ApiKey, AuditEntry, Membership, Person, Principal
 
 PAGE = 50
 LONGEST = 200
+STILL_COUNTS = timedelta(days=1)
 FRESH_KEY_DOMAIN = "@keys.invalid"
 
 
@@ -83,10 +85,16 @@ def admins() -> int:
 
 
 def another_admin(principal: UUID) -> bool:
-    """Whether an active person other than the one who answers for this principal is an administrator here."""
+    """Whether an active person other than the one who answers for this principal is an administrator here, or
+    was within the last day: whoever takes a colleague's role does not decide alone at once."""
     owner = Principal.objects.filter(id=principal).values_list("owner_id", flat=True).first()
     active = Membership.objects.filter(role=Role.ADMIN.value, person__is_active=True)
-    return (active if owner is None else active.exclude(person_id=owner)).exists()
+    left = AuditEntry.objects.filter(
+        verb="member.remove", before__role=Role.ADMIN.value, at__gt=database_now() - STILL_COUNTS
+    )
+    if owner is not None:
+        active, left = active.exclude(person_id=owner), left.exclude(before__person=str(owner))
+    return active.exists() or left.exists()
 
 
 def keys() -> list[ApiKey]:

@@ -3,7 +3,7 @@ administrator agrees where it guards less (R-TOOL-4, P4)."""
 
 from uuid import UUID
 
-from orchestrator.actions.http_tools import declare_http_tool
+from orchestrator.actions.http_tools import declare_http_tool, declare_looked_at, look_at_declared
 from orchestrator.actions.loosening import Asked, or_propose, settle_proposal
 from orchestrator.actions.policies import Who
 from orchestrator.actions.servers import admit_tool
@@ -11,7 +11,9 @@ from orchestrator.actions.tools import change_tool
 from orchestrator.core.tool_admission import Admission, HttpDeclaration, asked_admission, asked_declaration
 from orchestrator.core.tool_change import ToolChange, asked_change
 from orchestrator.models import ToolProposal
+from orchestrator.queries.loosening import open_proposal
 from orchestrator.queries.tools import ToolNow, tool_now
+from tenancy.context import tenant
 from tenancy.core.errors import NotFound, Stale
 
 
@@ -64,6 +66,12 @@ def agree_to_tool(tenant_id: UUID, proposal: UUID | None, *, who: Who, reason: s
     """A second person's yes to what waits. Outermost verb: owns the transaction. Raises NotFound,
     OwnProposal, InvalidInput, and Stale where the tool is not what was looked at any more."""
 
+    with tenant(tenant_id):
+        waiting = open_proposal(proposal)
+    if waiting.kind == "declare":
+        # The network is asked before the registry is held: a name that nobody answers for would hold up all.
+        look_at_declared(tenant_id, asked_declaration(waiting.body["declaration"]))
+
     def perform(row: ToolProposal, agreed: UUID) -> ToolNow:
         if _tag(tenant_id, row.tool) != row.tag:
             raise Stale
@@ -90,4 +98,4 @@ def _done(tenant_id: UUID, row: ToolProposal, agreed: UUID) -> ToolNow:
             reason=reason, agreed=agreed,
         )  # fmt: skip
     declaration = asked_declaration(body["declaration"])
-    return declare_http_tool(tenant_id, declaration, by=by, reason=reason, agreed=agreed)
+    return declare_looked_at(tenant_id, declaration, by=by, reason=reason, agreed=agreed)

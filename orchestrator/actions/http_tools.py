@@ -35,12 +35,25 @@ def declare_http_tool(
     Its address is judged as it would be when it is connected. Raises InvalidInput, DefinitionRefused,
     EgressRefused, SecretUnusable, NameTaken, SecondPersonNeeded (`agreed` is who agreed to what guards less).
     """
-    spec = declared(declaration)
-    assert spec.remote is not None
-    origin = spec.remote.origin
+    look_at_declared(tenant_id, declaration)
+    return declare_looked_at(tenant_id, declaration, by=by, reason=reason, agreed=agreed)
+
+
+def look_at_declared(tenant_id: UUID, declaration: HttpDeclaration) -> None:
+    """Judge where a declaration leads; it asks the network, so outside any transaction. Raises InvalidInput,
+    DefinitionRefused, EgressRefused."""
+    origin = _origin(declared(declaration))
     with tenant(tenant_id):
         leave = leave_for(origin)
     look_before_saving(origin, leave)
+
+
+def declare_looked_at(
+    tenant_id: UUID, declaration: HttpDeclaration, *, by: UUID | None, reason: str, agreed: UUID | None = None
+) -> ToolNow:
+    """Publish a declaration whose place was looked at. Joins or opens the tenant's transaction. Raises what
+    `declare_http_tool` does."""
+    spec = declared(declaration)
     with tenant(tenant_id):
         hold_registry(tenant_id)
         spec = with_list(spec, web_rules())
@@ -55,7 +68,7 @@ def declare_http_tool(
         switch_tool(tenant_id, spec.name, enabled=True, by=by, reason=reason)
         now = tool_now(tenant_id, spec.name)
         was = {"version": before.version, "risk": before.risk.value} if before is not None else {}
-        after = {"version": now.spec.version, "risk": spec.risk.value, "origin": origin}
+        after = {"version": now.spec.version, "risk": spec.risk.value, "origin": _origin(spec)}
         if agreed is not None:
             after["agreed_by"] = str(agreed)
         audit(
@@ -74,6 +87,11 @@ def _standing(spec: ToolSpec) -> ToolSpec | None:
     if other or shipped or ToolServer.objects.filter(slug=family, removed_at=None).exists():
         raise NameTaken(name=spec.name)
     return known[0].spec if known else None
+
+
+def _origin(spec: ToolSpec) -> str:
+    assert spec.remote is not None
+    return spec.remote.origin
 
 
 def _check_secret(tenant_id: UUID, spec: ToolSpec) -> None:

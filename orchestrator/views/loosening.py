@@ -16,7 +16,7 @@ from orchestrator.models import ToolProposal
 from orchestrator.queries.loosening import proposal_of, tool_proposals
 from orchestrator.queries.tools import tool_now
 from tenancy.context import tenant
-from tenancy.core.errors import InterlockError, NotFound
+from tenancy.core.errors import InterlockError, InvalidInput, NotFound
 from tenancy.core.roles import Scope
 from tenancy.directory import names_of
 from tenancy.doors import uuid_or_none
@@ -96,7 +96,20 @@ def _shown(request: PageRequest, word: Word | None = None, *, status: int = 200)
 def _row(row: ToolProposal, request: PageRequest) -> dict[str, Any]:
     own = row.owner == request.member.owner
     shown = {"row": row, "kind": KINDS[row.kind], "own": own, "body": row.body}
-    if row.kind == "change" and row.status == "open":
-        before = tool_now(request.member.tenant.id, row.tool).spec
-        shown["was"], shown["is_now"] = difference(before, changed(before, asked_change(row.body["change"])))
-    return shown
+    return shown | _against(row, request.member.tenant.id) if row.status == "open" else shown
+
+
+def _against(row: ToolProposal, house: UUID) -> dict[str, Any]:
+    """What it would change; `stale` where the tool is another one by now, so that nobody can agree to it."""
+    try:
+        now = tool_now(house, row.tool)
+    except NotFound:
+        return {"stale": row.tag != ""}
+    found: dict[str, Any] = {"stale": now.tag != row.tag}
+    if row.kind == "change":
+        try:
+            after = changed(now.spec, asked_change(row.body["change"]))
+        except InvalidInput:
+            return {"stale": True}
+        found["was"], found["is_now"] = difference(now.spec, after)
+    return found

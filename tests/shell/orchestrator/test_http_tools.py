@@ -7,19 +7,26 @@ from typing import Any
 
 import orjson
 import pytest
+from django.db import connection
 from pytest_django import Settings
 
+from orchestrator.actions.asking_tools import agree_to_tool, ask_to_declare
 from orchestrator.actions.http_tools import declare_http_tool
 from orchestrator.actions.places import set_places
+from orchestrator.actions.policies import Who
+from orchestrator.core.egress import Leave
 from orchestrator.core.errors import EgressRefused, NameTaken
 from orchestrator.core.tool_admission import asked_declaration
+from orchestrator.models import ToolProposal
 from orchestrator.queries.tools import ToolNow
 from tenancy.core.errors import InvalidInput, SecretUnusable
+from tenancy.core.roles import Role
 from tenancy.secrets import keep_secret, revoke_secret
 from tests.conftest import House
 from tests.doubles.openai_server import Call
 from tests.factories.foreign import Obedient, called, foreign, onwards
 from tests.factories.servers import CHANGES, READS, let_in
+from tests.factories.tenancy import make_somebody
 from tests.factories.world import World, make_world
 from tests.proves import proves
 
@@ -264,3 +271,24 @@ def test_the_same_again_is_the_version_that_stands_and_a_change_is_a_new_one(wor
     assert declare(world, find(crm)).spec.version == 1
     assert declare(world, find(crm)).spec.version == 1
     assert declare(world, find(crm, timeout_ms=900)).spec.version == 2
+
+
+@proves("R-TOOL-20", part="the network is asked before the registry is held")
+def test_a_second_persons_yes_asks_the_network_before_it_holds_the_registry(
+    world: World, crm: Crm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    who = [
+        Who(principal=one.id, owner=one.person.id)
+        for one in (world.people.admin, make_somebody(world.house.tenant, Role.ADMIN))
+    ]
+    given = add(crm, sensitive=[])
+    row = ask_to_declare(world.id, asked_declaration(given), who=who[0], reason="Ours.")
+    assert isinstance(row, ToolProposal)
+    looked: list[bool] = []
+
+    def look(address: str, leave: Leave) -> None:
+        looked.append(connection.in_atomic_block)
+
+    monkeypatch.setattr("orchestrator.actions.http_tools.look_before_saving", look)
+    assert agree_to_tool(world.id, row.id, who=who[1], reason="Yes.").spec.name == given["name"]
+    assert looked == [False]

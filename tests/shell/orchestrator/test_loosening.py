@@ -1,5 +1,6 @@
 """What guards a tool less waits for a second administrator."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -13,6 +14,8 @@ from orchestrator.core.errors import OwnProposal, ProposalOpen, ProposalSettled,
 from orchestrator.core.tool_change import asked_change
 from orchestrator.models import ToolProposal
 from orchestrator.queries.tools import tool_now
+from tenancy.actions import remove_member
+from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput, Stale
 from tenancy.core.roles import Role
@@ -89,6 +92,25 @@ def test_no_verb_loosens_by_the_word_of_one_where_there_are_two(world: World, se
 def test_where_one_administers_alone_their_word_is_enough(world: World) -> None:
     assert not isinstance(ask(world), ToolProposal)
     assert risk(world) == "local_write"
+
+
+@proves("R-TOOL-4", part="the second person is not removed by the first")
+def test_whoever_takes_the_other_ones_role_does_not_decide_alone_that_day(world: World) -> None:
+    other = make_somebody(world.house.tenant, Role.ADMIN)
+    assert remove_member(world.id, other.person, Role.ADMIN, by=world.people.admin.id, reason="Alone now.")
+    waiting(world)
+    assert risk(world) == "network"
+
+
+def test_a_day_after_the_other_one_has_gone_one_administers_alone(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for role in (Role.ADMIN, Role.REVIEWER):
+        other = make_somebody(world.house.tenant, role)
+        remove_member(world.id, other.person, role)
+    tomorrow = database_now() + timedelta(days=1)
+    monkeypatch.setattr("tenancy.directory.database_now", lambda: tomorrow)
+    assert not isinstance(ask(world), ToolProposal)
 
 
 def test_what_is_stricter_or_no_guard_holds_at_once(world: World, second: Who) -> None:

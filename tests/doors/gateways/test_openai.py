@@ -355,5 +355,7 @@ def test_a_provider_that_takes_more_than_was_reserved_is_left_alone_for_a_while(
     )
     assert first.usage["input_tokens"] == 6_000
     assert second.error == "circuit_open"
-    assert gateway.circuits.blocked("model", subject_of(profile), "openai") == (subject_of(profile),)
+    subject = subject_of(profile)
+    assert gateway.circuits.blocked("use", subject, "openai") == (subject,)
+    assert gateway.circuits.blocked("model", subject, "openai") == ()
     assert len(openai_server.seen) == 1

@@ -116,7 +116,9 @@ def test_whatever_changes_something_is_gated() -> None:
     mutating = {name for name, declared in shipped_tools().items() if declared.spec.mutating}
     local = {name for name, declared in shipped_tools().items() if declared.spec.risk is Risk.LOCAL_WRITE}
     assert mutating == gated | local
-    assert local == {"email.draft", "files.apply_diff", "files.restore", "memory.propose", "sandbox.script"}
+    assert local == {
+        "email.draft", "files.apply_diff", "files.restore", "memory.propose", "review.request", "sandbox.script",
+    }  # fmt: skip
 
 
 @proves("R-TOOL-3", part="what can be taken back says how")

@@ -19,6 +19,8 @@ ZERO = Decimal(0)
 MEMORY_SINCE = 4
 # Those before this one counted a write to memory as a change of the world, too.
 APART_SINCE = 5
+# Those before this one believed it of a tool from outside that was declared so.
+LOCAL_SINCE = 6
 
 
 def model_reserve(
@@ -80,7 +82,10 @@ def counted(manifest: Manifest, spec: ToolSpec, *, granted: bool, step: bool) ->
 
 
 def remembers(manifest: Manifest, spec: ToolSpec) -> bool:
-    """Whether a call writes to memory and changes nothing else."""
+    """Whether a call writes to memory and changes nothing else. Of a tool from outside nobody knows that,
+    whatever it is called."""
+    if manifest.core_version >= LOCAL_SINCE and spec.remote is not None:
+        return False
     return spec.category == MEMORY and spec.mutating and manifest.core_version >= APART_SINCE
 
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError
 
 from orchestrator.core.http_tool import checked_request
+from orchestrator.core.memory import CATEGORY as MEMORY
 from orchestrator.core.tool import (
     Compensation,
     Egress,
@@ -173,6 +174,8 @@ def _pointer(name: str) -> str:
 
 def _faults(spec: ToolSpec, admission: Admission) -> list[dict[str, str]]:
     found: list[dict[str, str]] = []
+    if admission.category == MEMORY:
+        found.append(_fault("/category", "Only the tools that are shipped write to memory."))
     if admission.recovery == "read_only" and spec.mutating:
         found.append(_fault("/recovery", "Only what is read_only and pure may simply be called again."))
     if admission.recovery == "lookup":

@@ -209,6 +209,7 @@ def test_a_declaration_becomes_a_closed_untrusted_external_version() -> None:
         {"recovery": "lookup"},
         {"approval": "never"},
         {"recovery": "read_only"},
+        {"category": "memory"},
     ],
 )
 def test_a_declaration_that_may_not_stand_is_refused(more: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ from orchestrator.core.effects import CallTool
 from orchestrator.core.machine import CORE_VERSION
 from orchestrator.core.memory import Evidence, Proposed, Standing, fault, refused_by_boundary, trust_of
 from orchestrator.core.terminal import Status
-from orchestrator.core.tool import Reversibility, Risk
+from orchestrator.core.tool import Remote, Reversibility, Risk, ToolSpec
 from orchestrator.gateways.tools.registry import shipped_tools
 from tests.core.orchestrator.loops import BOUNDARY, TOOLS, loop
 from tests.core.orchestrator.simulation import Simulation
@@ -81,11 +81,13 @@ NOTE = TOOLS["payments.find"].evolve(
 SEARCH = TOOLS["payments.find"].evolve(name="memory.search", category="memory")
 
 
-def remembering(limit: int, *, core: int = CORE_VERSION, changes: int = 0) -> Simulation:
+def remembering(
+    limit: int, *, core: int = CORE_VERSION, changes: int = 0, note: ToolSpec = NOTE
+) -> Simulation:
     """A run that may write to memory so often, and may look in it; `changes` it may make unasked."""
     names = ("memory.note", "memory.search")
     boundary = BOUNDARY.evolve(memory="propose", tools=(ToolGrant(name="memory.*"),))
-    tools = dict(zip(names, (NOTE, SEARCH), strict=True))
+    tools = dict(zip(names, (note, SEARCH), strict=True))
     run = loop(boundary=boundary, tools=tools, graph_tools=names, side_effects=changes, memory_writes=limit)
     run.manifest = run.manifest.evolve(core_version=core)
     return run
@@ -115,6 +117,17 @@ def test_a_run_of_an_earlier_core_asks_people_for_a_write_where_it_may_change_no
     run = remembering(2, core=4)
     run.reply(("memory.note", {}))
     assert (calls_flown(run), len(run.requests)) == ([], 1)
+
+
+@proves("R-TOOL-20", part="no tool from outside is memory")
+@pytest.mark.parametrize(("changes", "flown"), [(0, []), (1, ["memory.note"])])
+def test_a_tool_from_outside_that_is_called_memory_is_a_change_all_the_same(
+    changes: int, flown: list[str]
+) -> None:
+    outside = NOTE.evolve(remote=Remote(kind="http", origin="https://api.example"))
+    run = remembering(2, changes=changes, note=outside)
+    run.reply(("memory.note", {}))
+    assert (calls_flown(run), len(run.requests)) == (flown, 0 if changes else 1)
 
 
 def test_a_run_of_an_earlier_core_counts_no_writes_as_it_did() -> None:

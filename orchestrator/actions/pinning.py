@@ -50,7 +50,7 @@ def pin(tenant_id: UUID, graph: CompiledGraph, boundary_slug: str | None, at: da
     registry = RegistryVersion.objects.order_by("-version").first()
     active: dict[str, str] = dict(registry.tools) if registry is not None else {}
     tools, unpriced = _priced_tools(_tools(active))
-    profiles = _priced(tenant_id, profiles_for(graph.spec.scenario), at)
+    profiles = _priced(tenant_id, profiles_for(graph.spec.scenario, at=at), at)
     if not profiles:
         raise NoModel(slug=graph.spec.slug)
     known = _ready(graph, boundary, tools, at)

@@ -2,7 +2,7 @@
 database's.
 """
 
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from time import monotonic
 from typing import Protocol
 
@@ -21,8 +21,3 @@ def steady() -> float:
 def wall_now() -> datetime:
     """The process's idea of now, aware, UTC: for a tool whose answer is the time, never for a ledger."""
     return datetime.now(UTC)
-
-
-def today() -> date:
-    """Today in UTC: which listed price is in force."""
-    return wall_now().date()

@@ -48,7 +48,7 @@ def model_prices(tenant_id: UUID, at: datetime) -> list[Priced]:
     """The models that can be asked, then those that the tenant stated a price of."""
     asked: dict[tuple[str, str], ModelPrice | None] = {
         (profile.provider, profile.model): profile.price
-        for profile in available_profiles(ModelEnvironment.from_settings())
+        for profile in available_profiles(ModelEnvironment.from_settings(), at)
     }
     rows = Price.objects.order_by("provider", "model").values_list("provider", "model").distinct()
     models = [*asked, *(named for named in rows if named not in asked)]

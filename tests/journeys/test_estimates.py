@@ -1,5 +1,6 @@
 """What came of earlier runs bounds the rest of the next; one that cannot finish is stopped (R-BUDGET-4)."""
 
+from datetime import datetime
 from decimal import Decimal
 
 import orjson
@@ -61,10 +62,10 @@ def test_what_is_learnt_later_changes_no_run_that_was_admitted(world: World) -> 
     world.sound(run)
 
 
-def dearer(scenario: str | None) -> tuple[ModelProfile, ...]:
+def dearer(scenario: str | None, *, at: datetime) -> tuple[ModelProfile, ...]:
     """The models at twenty times their price."""
     found = []
-    for profile in profiles_for(scenario):
+    for profile in profiles_for(scenario, at=at):
         assert profile.price is not None
         rates = {"input": 20 * profile.price.input, "output": 20 * profile.price.output, "version": "dear-1"}
         found.append(profile.evolve(price=profile.price.evolve(**rates)))

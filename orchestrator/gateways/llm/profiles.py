@@ -3,7 +3,7 @@ house's memory.
 """
 
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, time
+from datetime import UTC, datetime
 from decimal import Decimal
 from functools import lru_cache
 from typing import Literal, Self, get_args
@@ -15,7 +15,6 @@ from budgets.core.errors import PriceUnknown
 from budgets.core.pricing import ModelPrice
 from budgets.gateways import from_genai_prices
 from orchestrator.core.profile import ModelProfile, Role
-from orchestrator.gateways.clock import today
 
 log = structlog.get_logger(__name__)
 OPENAI_URL = "https://api.openai.com/v1"
@@ -66,19 +65,19 @@ class ModelEnvironment:
 
 
 def profiles_for(
-    scenario: str | None, environment: ModelEnvironment | None = None
+    scenario: str | None, environment: ModelEnvironment | None = None, *, at: datetime
 ) -> tuple[ModelProfile, ...]:
-    """The profiles a new run is pinned to: the configured models, else the workflow's scripted scenario, else
-    none.
+    """The profiles a new run is pinned to: the configured models at the prices listed for `at`, which is the
+    database's time, else the workflow's scripted scenario, else none.
     """
     environment = environment or ModelEnvironment.from_settings()
-    configured = available_profiles(environment)
+    configured = available_profiles(environment, at)
     if configured:
         return configured
     return scripted_profiles(scenario) if scenario is not None else ()
 
 
-def available_profiles(environment: ModelEnvironment) -> tuple[ModelProfile, ...]:
+def available_profiles(environment: ModelEnvironment, at: datetime) -> tuple[ModelProfile, ...]:
     """The models that can be asked: the first plays every role, others stand by. Empty without a key or base
     URL.
     """
@@ -92,14 +91,14 @@ def available_profiles(environment: ModelEnvironment) -> tuple[ModelProfile, ...
     if wanted and (not found or found[0][0] != wanted):
         log.warning("models.not_available", wanted=wanted, available=[provider for provider, _ in found])
     profiles = tuple(
-        _profile(environment, provider, model, roles=ROLES if first == 0 else ())
+        _profile(environment, provider, model, roles=ROLES if first == 0 else (), at=at)
         for first, (provider, model) in enumerate(found)
     )
-    return _with_cheaper(environment, profiles)
+    return _with_cheaper(environment, profiles, at)
 
 
 def _with_cheaper(
-    environment: ModelEnvironment, profiles: tuple[ModelProfile, ...]
+    environment: ModelEnvironment, profiles: tuple[ModelProfile, ...], at: datetime
 ) -> tuple[ModelProfile, ...]:
     """The profiles with the first one's cheaper model at the end: the one that was named, or the provider's
     own where it costs less. A server of one's own has only what was named."""
@@ -110,7 +109,7 @@ def _with_cheaper(
     wanted = named or (CHEAPER_MODELS.get(first.provider) if first.base_url is None else None)
     if wanted is None or wanted == first.model:
         return profiles
-    cheaper = _profile(environment, first.provider, wanted, roles=())  # type: ignore[arg-type]
+    cheaper = _profile(environment, first.provider, wanted, roles=(), at=at)  # type: ignore[arg-type]
     if not named and not _costs_less(cheaper.price, first.price):
         return profiles
     return (first.evolve(cheaper=cheaper.name), *profiles[1:], cheaper)
@@ -170,20 +169,21 @@ def _profile(
     model: str | None,
     *,
     roles: tuple[Role, ...],
+    at: datetime,
 ) -> ModelProfile:
     base_url = environment.openai_base_url if provider == "openai" else environment.anthropic_base_url
     name = model or (ANY_MODEL if provider == "openai" and base_url else DEFAULT_MODELS[provider])
-    price = _price(provider, name, environment.unknown_price, environment.worst_case_usd_per_mtok)
+    price = _price(provider, name, environment.unknown_price, environment.worst_case_usd_per_mtok, at)
     return ModelProfile(
         name=f"{provider}:{name}", provider=provider, model=name, base_url=base_url, roles=roles, price=price
     )
 
 
-def _price(provider: str, model: str, policy: str, worst: Decimal) -> ModelPrice | None:
+def _price(provider: str, model: str, policy: str, worst: Decimal, at: datetime) -> ModelPrice | None:
     """The listed price, else the declared worst case; none at all where what has no price is to be
     refused."""
     try:
-        return _listed(provider, model, datetime.combine(today(), time(), UTC))
+        return _listed(provider, model, _day(at))
     except PriceUnknown:
         pass
     if policy == "refuse":
@@ -197,6 +197,10 @@ def _price(provider: str, model: str, policy: str, worst: Decimal) -> ModelPrice
         source="declared",
         version=f"declared-worst-{worst}",
     )
+
+
+def _day(at: datetime) -> datetime:
+    return at.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 @lru_cache(maxsize=64)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 
 import pytest
 from pydantic import ValidationError
 
+from budgets.core.pricing import ModelPrice
 from config.env import Environment
 from orchestrator.core.value import Value
+from orchestrator.gateways.llm import profiles
 from orchestrator.gateways.llm.profiles import (
     ROLES,
     ModelEnvironment,
@@ -19,22 +22,23 @@ from orchestrator.gateways.llm.profiles import (
 from tests.proves import proves
 from traces.core.canonical import canonical_model
 
+AT = datetime(2026, 7, 1, 23, 30, tzinfo=UTC)
 HERE = "http://127.0.0.1:8080/v1"
 
 
 @proves("R-TOOL-23", part="no key")
 def test_without_a_key_the_workflows_scenario_plays() -> None:
-    profile, cheaper = profiles_for("tool_loop", ModelEnvironment())
+    profile, cheaper = profiles_for("tool_loop", ModelEnvironment(), at=AT)
     assert (cheaper.scenario, cheaper.roles, profile.cheaper) == ("tool_loop", (), cheaper.name)
     assert (profile.provider, profile.scenario, profile.roles) == ("scripted", "tool_loop", ROLES)
     assert profile.price is not None
     assert profile.price.source == "scripted"
-    assert profiles_for(None, ModelEnvironment()) == ()
+    assert profiles_for(None, ModelEnvironment(), at=AT) == ()
 
 
 @proves("R-TOOL-23", part="a key is used at once")
 def test_a_key_is_used_at_once() -> None:
-    (profile,) = profiles_for("tool_loop", ModelEnvironment(anthropic_api_key="k"))
+    (profile,) = profiles_for("tool_loop", ModelEnvironment(anthropic_api_key="k"), at=AT)
     assert (profile.provider, profile.base_url, profile.roles) == ("anthropic", None, ROLES)
     assert profile.price is not None
     assert profile.price.source == "genai-prices"
@@ -45,7 +49,7 @@ def test_the_named_model_comes_first_and_others_stand_by() -> None:
     environment = ModelEnvironment(
         model="anthropic:claude-sonnet-4-5", openai_api_key="a", anthropic_api_key="b"
     )
-    first, second, cheaper = available_profiles(environment)
+    first, second, cheaper = available_profiles(environment, AT)
     assert (first.model, first.roles) == ("claude-sonnet-4-5", ROLES)
     assert (second.provider, second.roles) == ("openai", ())
     assert (cheaper.provider, cheaper.roles) == ("anthropic", ())
@@ -53,36 +57,54 @@ def test_the_named_model_comes_first_and_others_stand_by() -> None:
 
 @proves("R-BUDGET-5", part="the profile's cheaper model is data")
 def test_a_model_has_a_cheaper_one_of_its_provider_only_where_it_costs_less() -> None:
-    first, cheaper = available_profiles(ModelEnvironment(openai_api_key="k"))
+    first, cheaper = available_profiles(ModelEnvironment(openai_api_key="k"), AT)
     assert first.cheaper == cheaper.name
     assert cheaper.price is not None
     assert first.price is not None
     assert cheaper.price.input < first.price.input
-    (cheapest,) = available_profiles(ModelEnvironment(model="openai:gpt-5-nano", openai_api_key="k"))
+    (cheapest,) = available_profiles(ModelEnvironment(model="openai:gpt-5-nano", openai_api_key="k"), AT)
     assert cheapest.cheaper is None
     own = ModelEnvironment(model="openai:big", cheaper="openai:small", openai_base_url=HERE)
-    assert [profile.model for profile in available_profiles(own)] == ["big", "small"]
-    assert [profile.model for profile in available_profiles(ModelEnvironment(openai_base_url=HERE))] == [
+    assert [profile.model for profile in available_profiles(own, AT)] == ["big", "small"]
+    assert [profile.model for profile in available_profiles(ModelEnvironment(openai_base_url=HERE), AT)] == [
         "default"
     ]
 
 
 def test_a_model_without_its_key_is_not_available() -> None:
-    assert available_profiles(ModelEnvironment(model="openai:gpt-5-mini")) == ()
+    assert available_profiles(ModelEnvironment(model="openai:gpt-5-mini"), AT) == ()
 
 
 def test_scripted_can_be_asked_for_by_name() -> None:
     environment = ModelEnvironment(model="scripted", openai_api_key="k")
-    assert profiles_for("tool_loop", environment)[0].provider == "scripted"
+    assert profiles_for("tool_loop", environment, at=AT)[0].provider == "scripted"
 
 
 @proves("R-BUDGET-15", part="unknown price")
 def test_an_unlisted_price_is_the_declared_worst_case_or_none_to_ask_at() -> None:
-    worst = available_profiles(ModelEnvironment(openai_base_url=HERE, model="openai:my-own"))[0].price
+    worst = available_profiles(ModelEnvironment(openai_base_url=HERE, model="openai:my-own"), AT)[0].price
     assert worst is not None
     assert (worst.input, worst.output, worst.source) == (Decimal("0.00002"), Decimal("0.00002"), "declared")
     refused = ModelEnvironment(openai_base_url=HERE, model="openai:my-own", unknown_price="refuse")
-    assert available_profiles(refused)[0].price is None
+    assert available_profiles(refused, AT)[0].price is None
+
+
+@proves("B4", part="listed prices go by the time that is given")
+def test_the_listed_price_is_that_of_the_day_that_is_given_and_not_of_this_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    days: list[datetime] = []
+
+    def listed(provider: str, model: str, at: datetime) -> ModelPrice:
+        days.append(at)
+        return ModelPrice.free(provider, model)
+
+    monkeypatch.setattr(profiles, "from_genai_prices", listed)
+    environment = ModelEnvironment(model="openai:of-its-day", cheaper="openai:of-its-day", openai_api_key="k")
+    away = AT.astimezone(timezone(timedelta(hours=-3)))
+    for at in (AT, away, AT + timedelta(hours=1)):
+        available_profiles(environment, at)
+    assert days == [datetime(2026, 7, day, tzinfo=UTC) for day in (1, 2)]
 
 
 @proves("R-BUDGET-15", part="no policy takes an unknown price as nothing")
@@ -101,14 +123,14 @@ def test_the_house_cannot_be_told_that_an_unknown_price_is_nothing(
 @proves("R-SEC-8", part="model keys")
 def test_no_key_is_in_a_profile_or_shown() -> None:
     environment = ModelEnvironment(openai_api_key="very-secret", anthropic_api_key="also-secret")
-    shown: list[Value] = list(available_profiles(environment))
+    shown: list[Value] = list(available_profiles(environment, AT))
     assert "secret" not in repr(environment)
     assert not any(b"secret" in canonical_model(profile) for profile in shown)
 
 
 def test_a_key_fits_only_the_address_it_was_configured_with() -> None:
     environment = ModelEnvironment(openai_base_url=HERE, openai_api_key="k")
-    (profile,) = available_profiles(environment)
+    (profile,) = available_profiles(environment, AT)
     assert key_for(environment, profile) == "k"
     assert key_for(environment, profile.evolve(base_url="http://elsewhere/v1")) is None
     assert key_for(environment, profile.evolve(base_url=None)) is None
@@ -118,4 +140,4 @@ def test_a_key_fits_only_the_address_it_was_configured_with() -> None:
 
 def test_the_same_surroundings_give_the_same_pins() -> None:
     environment = ModelEnvironment(anthropic_api_key="k")
-    assert available_profiles(environment) == available_profiles(environment)
+    assert available_profiles(environment, AT) == available_profiles(environment, AT)

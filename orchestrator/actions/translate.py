@@ -12,7 +12,6 @@ from orchestrator.actions.hand import Hand
 from orchestrator.actions.opening import SignalRow, digest_of
 from orchestrator.core.events import (
     AnyEvent,
-    BudgetExtended,
     CancelAsked,
     CostCorrected,
     GateDecided,
@@ -98,11 +97,6 @@ def _resume(hand: Hand, signal: SignalRow, at: datetime, bodies: Bodies) -> AnyE
     return Resumed(at=at, by=_by(signal))
 
 
-def _extend(hand: Hand, signal: SignalRow, at: datetime, bodies: Bodies) -> AnyEvent:
-    amounts = {name: Decimal(amount) for name, amount in signal.payload["amounts"].items()}
-    return BudgetExtended(at=at, amounts=amounts, by=_by(signal))
-
-
 def _corrected(hand: Hand, signal: SignalRow, at: datetime, bodies: Bodies) -> AnyEvent:
     said = signal.payload
     return CostCorrected(
@@ -144,7 +138,6 @@ _TRANSLATORS: dict[str, Translator] = {
     "cancel": _cancel,
     "pause": _pause,
     "resume": _resume,
-    "extend": _extend,
     "corrected": _corrected,
     "repriced": _repriced,
     "tighten": _tighten,

@@ -54,7 +54,6 @@ def test_the_worst_case_covers_every_usage_within_it(
     )
 
 
-@proves("R-BUDGET-2", part="input estimate")
 @proves("R-BUDGET-2", part="output that the money left allows")
 @given(
     tokens_in=COUNTS.map(Decimal),
@@ -73,6 +72,7 @@ def test_as_many_output_tokens_as_money_is_left_for_and_not_one_more(
     assert worst_cost(price, tokens_in, most + 1) > left
 
 
+@proves("R-BUDGET-2", part="input estimate")
 def test_every_byte_of_the_request_is_reserved_as_a_token() -> None:
     vector = worst_case(PRICE, request_bytes=1_000, messages=2, tools=3, max_output=500)
     assert vector["input_tokens"] == 1_000 + 2 * 16 + 3 * 64

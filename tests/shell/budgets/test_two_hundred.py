@@ -1,6 +1,6 @@
 """Two hundred runs at once against one ceiling: never passed by a cent, at no instant, and each that is
-refused is told by which window (R-BUDGET-9). The same through the ring, with models and tools, is a slow
-test."""
+refused is told by which window (R-BUDGET-9). The same through the ring, with models and tools, is in
+`tests/journeys/test_ceilings.py`."""
 
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal

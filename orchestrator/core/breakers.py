@@ -21,7 +21,8 @@ ANY_WINDOW: Final = "the tenant's ceiling"
 
 class Trip(Value):
     """One breaker's event. `account`: who refused the reservation, where one was: the `run`'s own line, the
-    `estimate` of what it still needs, or a line of the tenant's, whose `ceiling` that is."""
+    `estimate` of what it still needs, or a line of the tenant's. `ceiling`: the amount of the limit that
+    refused; None where nothing says."""
 
     breaker: str
     reason: str
@@ -118,6 +119,13 @@ _FORESEEN: Final = Words(
     "The next step was not started: the run could not have finished.", _GIVE_MORE,
 )  # fmt: skip
 CEILING_BACK: Final = "It opens when its window turns, or when an administrator raises it."
+_OWN: Final = WORDS["budget_gate"]._replace(
+    what="the run's limit of {reason} is {ceiling}: the next step needed {actual}, and {limit} was left"
+)
+_OWN_FORESEEN: Final = _FORESEEN._replace(
+    what="the run's limit of {reason} is {ceiling}: "
+    "what is left to do needs {actual} at least, and {limit} was left"
+)
 _CEILING: Final = Words(
     "Budget gate", "{window} is {ceiling}: the next step needed {actual} of {reason}, and {limit} was left",
     "That step was not started.", CEILING_BACK,
@@ -226,11 +234,17 @@ def _words(trip: Trip) -> Words:
         return _NARROWED
     if trip.breaker == "circuit" and trip.reason == "overrun":
         return _OVERRUN
-    if trip.breaker == "budget_gate" and trip.account == "estimate":
-        return _FORESEEN
-    if trip.breaker == "budget_gate" and trip.ceiling is not None:
-        return _CEILING
+    if trip.breaker == "budget_gate":
+        return _gate(trip)
     return WORDS.get(trip.breaker, _UNKNOWN)
+
+
+def _gate(trip: Trip) -> Words:
+    if trip.account == "estimate":
+        return _FORESEEN if trip.ceiling is None else _OWN_FORESEEN
+    if trip.ceiling is None:
+        return WORDS[trip.breaker]
+    return _CEILING if trip.account.startswith("tenant") else _OWN
 
 
 def _figure(trip: Trip, amount: Decimal | None) -> str:

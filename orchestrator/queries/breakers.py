@@ -14,7 +14,7 @@ import orjson
 from budgets.actions.ceilings import ceilings_at
 from budgets.queries.tenant import ceiling_version_at
 from orchestrator.core.admission import limits_for
-from orchestrator.core.breakers import CEILING_BACK, Setters, Told, Trip, in_one, origins, told_of
+from orchestrator.core.breakers import CEILING_BACK, MONEY, Setters, Told, Trip, in_one, origins, told_of
 from orchestrator.core.goal import Mode
 from orchestrator.core.graph import CompiledGraph
 from orchestrator.core.manifest import Manifest
@@ -74,12 +74,19 @@ def stopped_by_ceiling(run: Run) -> str:
     return "" if told is None or told.back != CEILING_BACK else in_one(told)
 
 
+def cost_set_by(run: Run) -> str:
+    """Who set the run's limit of cost, as it stands."""
+    given = Event.objects.filter(run_id=run.id, kind="budget_extended").order_by("seq")[:MOST]
+    events = [(row.seq, row.at, row.kind, orjson.loads(bytes(row.body))) for row in given]
+    setters = _setters(run, events)
+    return setters.dimensions.get(MONEY, setters.boundary)
+
+
 def _trip(body: Mapping[str, Any], refusal: Mapping[str, Any]) -> Trip:
-    account = refusal["account"]
     return Trip(
-        breaker=body["breaker"], reason=body["reason"], subject=body["subject"], account=account,
+        breaker=body["breaker"], reason=body["reason"], subject=body["subject"], account=refusal["account"],
         limit=_amount(body["limit"]), actual=_amount(body["actual"]),
-        ceiling=_amount(refusal["limit"]) if account.startswith(TENANTS) else None,
+        ceiling=_amount(refusal["limit"]),
     )  # fmt: skip
 
 

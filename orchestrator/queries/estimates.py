@@ -12,16 +12,18 @@ from orchestrator.core.economy import thrifty
 from orchestrator.core.expecting import outlook
 from orchestrator.core.state import State
 from orchestrator.models import ManifestRow, Run
+from orchestrator.queries.breakers import cost_set_by
 from orchestrator.queries.listing import Meter
 from orchestrator.queries.standing import Dial
 from orchestrator.runtime.recall import graph_of, manifest_of, pins_of
+from traces.core.canonical import plain
 
 UNITS: Final[Mapping[Dimension, str]] = {Dimension.COST_USD: "usd", Dimension.WALL_CLOCK_SECONDS: "s"}
 LABELS: Final[Mapping[str, Dimension]] = {
     "Cost": Dimension.COST_USD, "Model calls": Dimension.MODEL_TURNS, "Tool calls": Dimension.TOOL_CALLS,
     "Working time": Dimension.WALL_CLOCK_SECONDS,
 }  # fmt: skip
-SPENT: Final = "80 % of the cost is spent"
+SPENT: Final = "80 % of the cost is spent. The limit of ${limit} was set by {who}."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,10 +70,15 @@ def foreseen(dials: tuple[Dial, ...], run: Run, state: State) -> tuple[Foreseen,
     return tuple(
         Foreseen(
             label=dial.label, unit=dial.unit, meter=dial.meter, rest=rest.get(_name(dial), UNKNOWN),
-            note=SPENT if dial.unit == "usd" and thrifty(state) else "",
+            note=_spent(run, dial) if dial.unit == "usd" and thrifty(state) else "",
         )
         for dial in dials
     )  # fmt: skip
+
+
+def _spent(run: Run, dial: Dial) -> str:
+    """That the run goes to the cheaper model, and by whose limit (R-BUDGET-5)."""
+    return SPENT.format(limit=plain(dial.meter.limit or Decimal(0)), who=cost_set_by(run))
 
 
 def limits_of(run: Run, state: State) -> tuple[Foreseen, ...]:

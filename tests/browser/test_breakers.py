@@ -33,7 +33,8 @@ from tests.proves import proves
 SAID: dict[str, tuple[Maker, tuple[str, ...]]] = {
     "budget_gate": (
         out_of_turns,
-        ("Budget gate: what is left to do needs 1 of model turns at least, and 0 was left.",
+        ("Budget gate: the run's limit of model turns is 1: ",
+         "what is left to do needs 1 at least, and 0 was left.",
          "The next step was not started: the run could not have finished.", "Limit set by the task, as "),
     ),
     "wall_clock": (

@@ -10,6 +10,8 @@ from uuid import UUID
 from playwright.sync_api import expect
 from pytest_django import Settings
 
+from budgets.actions import change_ceilings
+from budgets.core.ceilings import Ceilings
 from orchestrator import library
 from orchestrator.actions.publish import publish_boundary, publish_workflow
 from tenancy.context import tenant
@@ -58,9 +60,12 @@ def test_a_run_goes_cheaper_at_80_percent_and_ends_at_100_with_what_it_has(
     page.goto(f"/runs/{run}")
     main = page.locator("main")
     expect(main).to_contain_text("It has too little money left for its next step.")
-    expect(main).to_contain_text("80 % of the cost is spent")
+    expect(page.locator("#run-dials")).to_contain_text(
+        "80 % of the cost is spent. The limit of $0.08 was set by the task, as the operator submitted it."
+    )
     gate = page.locator('#run-breakers [data-breaker="budget_gate"]')
-    expect(gate).to_contain_text(re.compile(r"the next step needed \$0\.\d+ of cost, and \$0\.\d+ was left"))
+    figures = r"the run's limit of cost is \$0\.08: the next step needed \$0\.\d+, and \$0\.\d+ was left"
+    expect(gate).to_contain_text(re.compile(figures))
     expect(gate).to_contain_text(
         "That step was not started. Limit set by the task, as the operator submitted it."
     )
@@ -76,6 +81,30 @@ def test_a_run_goes_cheaper_at_80_percent_and_ends_at_100_with_what_it_has(
     expect(main).to_contain_text("80 % of this run's cost is spent")
 
 
+@proves("R-BUDGET-10", part="a run that a ceiling stopped, in a browser")
+def test_a_run_that_the_tenants_ceiling_stopped_names_it_on_its_page(page_as: PageAs, world: World) -> None:
+    run = world.submit("tool-loop", SUM)
+    admin = world.people.admin
+    change_ceilings(world.id, Ceilings(daily_usd=Decimal("0.0005")), by=admin.id, reason="a test")
+    assert world.drive(run).terminal_code == "BUDGET_EXHAUSTED"
+    page = page_as("operator", width=NARROW)
+    page.goto(f"/runs/{run}")
+    stopped = (
+        r"he tenant's ceiling for a day is \$0\.0005: "
+        r"the next step needed \$0\.\d+ of cost, and \$0\.0005 was left\."
+    )
+    gate = page.locator('#run-breakers [data-breaker="budget_gate"]')
+    setter = f"{admin.principal.label} on "
+    expect(gate).to_contain_text(re.compile(stopped))
+    expect(gate).to_contain_text(f"That step was not started. Limit set by {setter}")
+    expect(gate).to_contain_text("It opens when its window turns, or when an administrator raises it.")
+    because = page.locator(".standing-because")
+    expect(because).to_contain_text(re.compile(stopped))
+    expect(because).to_contain_text(f"That step was not started. It was set by {setter}")
+    photograph(page, "light", NARROW)
+    no_sideways(page)
+
+
 @proves("R-BUDGET-7", part="given in the inbox, finished, in a browser")
 @proves("R-BUDGET-6", part="frozen, in a browser")
 def test_a_frozen_run_is_given_more_in_the_inbox_and_finishes(page_as: PageAs, world: World) -> None:
@@ -86,8 +115,12 @@ def test_a_frozen_run_is_given_more_in_the_inbox_and_finishes(page_as: PageAs, w
     page = page_as("reviewer", width=NARROW)
     page.goto(f"/runs/{run}")
     gate = page.locator('#run-breakers [data-breaker="budget_gate"]')
-    for sentence in ("1 of model turns", "0 was left", "not started", "Limit set by the task, as "):
-        expect(gate).to_contain_text(sentence)
+    expect(gate).to_contain_text(
+        "The run's limit of model turns is 1: what is left to do needs 1 at least, and 0 was left. "
+        "The next step was not started: the run could not have finished. "
+        "Limit set by the task, as the operator submitted it.",
+        ignore_case=True,
+    )
     page.goto("/approvals")
     page.locator(f'a[href*="{request.id}"]').first.click()
     main = page.locator("main")

@@ -79,6 +79,23 @@ def test_a_gate_that_foresaw_the_end_says_so_and_whose_limit_it_was() -> None:
     assert told.set_by == "the task, as Ada submitted it"
 
 
+@proves("R-BUDGET-12", part="the gate names the run's own limit and its amount")
+@pytest.mark.parametrize(
+    ("account", "said"),
+    [
+        ("run", "the run's limit of cost is $0.08: the next step needed $0.25, and $0.01 was left"),
+        (
+            "estimate",
+            "the run's limit of cost is $0.08: what is left to do needs $0.25 at least, and $0.01 was left",
+        ),
+    ],
+)
+def test_a_gate_names_the_runs_own_limit_with_its_amount(account: str, said: str) -> None:
+    tripped = trip("budget_gate", "cost_usd", limit="0.01", actual="0.25")
+    told = told_of(tripped.evolve(account=account, ceiling=Decimal("0.08")), SETTERS)
+    assert (told.what, told.set_by) == (said, "boundary support v3")
+
+
 def test_an_unknown_breaker_of_a_later_version_is_said_plainly() -> None:
     assert told_of(Trip(breaker="new", reason="some_reason"), SETTERS).what.startswith("some reason")
 

@@ -41,7 +41,9 @@ def test_a_run_out_of_turns_says_who_set_the_limit(world: World) -> None:
     assert world.drive(run).terminal_code == "BUDGET_EXHAUSTED"
     (line,) = lines(world, run)
     assert (line.breaker, line.times) == ("budget_gate", 1)
-    assert line.told.what == "what is left to do needs 1 of model turns at least, and 0 was left"
+    assert line.told.what == (
+        "the run's limit of model turns is 1: what is left to do needs 1 at least, and 0 was left"
+    )
     assert line.told.set_by.startswith("the task, as ")
     assert line.told.refused == "The next step was not started: the run could not have finished."
 

@@ -4,7 +4,9 @@
 start names, starts a refund by a click, signs in as finance in a second window, and approves. It prints the
 second at which each stage was over, then starts the same folder once more. Judged is that the first approval
 was given within 60 s of the start. The clicks are a machine's: a person's reading comes on top. What it cost
-the processor is the same on a busy machine.
+the processor is the same on a busy machine. The house is a copy of the tree with neither `.env` nor the
+variables around it; house and browser have no network but this machine where the kernel lets this account
+take it away (root), else the command says that they have.
 """
 
 import os
@@ -23,8 +25,9 @@ from time import monotonic
 
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from bench.apart import bare, copied, no_way_out, reaches_out
 from bench.judging import judge
-from bench.servers import ROOT, parent
+from bench.servers import parent
 from config.children import Account, socket_folder
 from config.plan import free_port
 from tenancy.core.cast import PASSWORD
@@ -34,8 +37,6 @@ PATIENCE_SECONDS = 300.0
 PATIENCE_MS = PATIENCE_SECONDS * 1000
 UP = "Interlock is up at"
 REFUND = "Run it: Refund a hand grinder"
-# Whoever has one of these has a key, and the question is what happens without.
-KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_BASE_URL", "DATABASE_URL", "REDIS_URL")
 
 
 class Stages:
@@ -52,14 +53,13 @@ class Stages:
 
 
 @contextmanager
-def house(folder: Path, port: int, stages: Stages) -> Iterator[None]:
+def house(tree: Path, folder: Path, port: int, stages: Stages) -> Iterator[None]:
     """`manage.py up`: started, ready, and ended afterwards. Raises AssertionError when it does not become
     ready.
     """
-    environment = {name: value for name, value in os.environ.items() if name not in KEYS}
-    environment |= {"INTERLOCK_DATA_DIR": str(folder), "INTERLOCK_PORT": str(port)}
+    environment = bare(os.environ) | {"INTERLOCK_DATA_DIR": str(folder), "INTERLOCK_PORT": str(port)}
     process = subprocess.Popen(
-        [sys.executable, "manage.py", "up"], cwd=ROOT, env=environment, text=True,
+        [sys.executable, "manage.py", "up"], cwd=tree, env=environment, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
     assert process.stdout is not None
@@ -132,22 +132,26 @@ def measure() -> None:
     chromium = os.environ.get("INTERLOCK_CHROMIUM") or shutil.which("chromium")
     with (
         TemporaryDirectory(prefix="interlock-first-", dir=parent()) as name,
+        no_way_out() as apart,
         sync_playwright() as playwright,
         playwright.chromium.launch(
             executable_path=chromium, args=["--no-sandbox", "--disable-gpu"]
         ) as browser,
     ):
-        folder, port = Path(name), free_port()
-        folder.chmod(0o711)
+        if not apart:
+            print("this account cannot take the network away: what follows had one")
+        assert not (apart and reaches_out()), "the network was taken away, and is there"
+        Path(name).chmod(0o711)
+        tree, folder, port = copied(Path(name)), Path(name) / "data", free_port()
         try:
             stages = Stages()
-            with house(folder, port, stages):
+            with house(tree, folder, port, stages):
                 stages.over("the house is up")
                 took = clicks(browser, f"http://127.0.0.1:{port}", stages)
             print(f"{processor():7.1f} s  of processor, all of the house's processes together")
             print("once more on the same data")
             stages = Stages()
-            with house(folder, port, stages):
+            with house(tree, folder, port, stages):
                 stages.over("the house is up")
         finally:
             shutil.rmtree(socket_folder(folder, Account.for_servers()), ignore_errors=True)

@@ -15,7 +15,7 @@ WARM := env -u PYTHONDONTWRITEBYTECODE DJANGO_SETTINGS_MODULE=config.settings $(
   "import django; django.setup(); import celery.apps.beat, celery.apps.worker, config.house, config.serve, config.urls, demo.web"
 
 .DEFAULT_GOAL := help
-.PHONY: help up test lint types bench soak audit prerequisites
+.PHONY: help up test slow lint types bench soak audit prerequisites
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,7 +40,11 @@ types: $(VENV)/installed ## mypy, strict
 bench: $(VENV)/installed ## the measurements of the README
 	$(BIN)/python -m bench
 
-soak: $(VENV)/installed ## the whole suite with the slow tests
+slow: $(VENV)/installed ## the tests that start processes, break things or walk everything
+	$(BIN)/python -m pytest -q -n $(WORKERS) -m slow
+	$(BIN)/python -m pytest -q -n $(WORKERS) -m slow tests/browser
+
+soak: $(VENV)/installed ## all of it, with the tests that take minutes
 	INTERLOCK_SOAK=1 $(BIN)/python -m pytest -q -n $(WORKERS)
 	INTERLOCK_SOAK=1 $(BIN)/python -m pytest -q -n $(WORKERS) tests/browser
 

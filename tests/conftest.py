@@ -163,10 +163,16 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[Any]) -> None:
-    """Tests that take long stand aside unless they are asked for by `-m slow`."""
+    """Tests that take long stand aside unless they are asked for, by `-m` or by their file."""
     if config.option.markexpr or os.environ.get("INTERLOCK_SOAK"):
         return
-    aside = pytest.mark.skip(reason="slow; make soak runs it")
-    for item in items:
-        if item.get_closest_marker("slow"):
-            item.add_marker(aside)
+    named = {str(Path(word.partition("::")[0]).resolve()) for word in config.args}
+    aside = [
+        item
+        for item in items
+        if item.get_closest_marker("soak")
+        or (item.get_closest_marker("slow") and str(item.path) not in named)
+    ]
+    if aside:
+        config.hook.pytest_deselected(items=aside)
+        items[:] = [item for item in items if item not in aside]

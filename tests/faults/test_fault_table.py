@@ -23,6 +23,8 @@ from tests.factories.world import World, company_at, make_world
 from tests.journeys.interleaving.clock import Clock
 from tests.proves import proves
 
+pytestmark = pytest.mark.slow
+
 READ, KEYED, FINDABLE, BLIND = "orders.lookup", "payments.refund", "mail.send", "ledger.post"
 ASKED: dict[str, tuple[str, dict[str, str]]] = {
     READ: ("orders", {"order_id": "A-1001"}),

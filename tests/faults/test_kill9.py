@@ -26,6 +26,8 @@ from tests.journeys.interleaving.clock import DEADLINES
 from tests.proves import proves
 from tests.servers import ROOT, TestServers
 
+pytestmark = pytest.mark.slow
+
 ASKED: dict[str, tuple[str, dict[str, Any], list[str]]] = {
     "orders.lookup": ("orders", {"order_id": "A-1001"}, ["repeated"]),
     "payments.refund": (

@@ -25,6 +25,8 @@ from tests.journeys.interleaving.clock import Clock
 from tests.proves import proves
 from tests.servers import TestServers
 
+pytestmark = pytest.mark.slow
+
 PROMPT, COMPLETION = 120, 30
 HELD_SECONDS = 600.0
 

@@ -39,6 +39,8 @@ from tests.journeys.interleaving.clock import Clock
 from tests.proves import proves
 from tests.servers import TestServers
 
+pytestmark = pytest.mark.slow
+
 TEN = ("A-1001", "A-1002", "A-1003", "A-1006", "A-1009", "A-1010", "A-1012", "A-1013", "A-1014", "A-1015")
 BODY = {"workflow": "tool-loop", "goal": {"objective": "How much is (12 + 30) * 2?"}}
 PATIENCE_SECONDS = 60.0
@@ -140,7 +142,7 @@ def test_ten_refunds_end_right_when_the_broker_forgets_everything(
     assert lost[0] >= len(TEN)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @proves("R-SESS-1", part="the database is away")
 @proves("R-SESS-3", part="connections lost anywhere")
 def test_ten_refunds_end_right_when_every_connection_is_cut(

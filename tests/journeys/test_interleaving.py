@@ -69,7 +69,7 @@ def test_no_order_of_steps_breaks_a_promise(theatre: Theatre, order: str, moves:
     _tell(theatre.play(order, moves))
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(7_200)
 @proves("RING", part="interleaving at length")
 @settings(ORDERED, max_examples=MANY)

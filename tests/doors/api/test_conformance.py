@@ -21,6 +21,8 @@ from tests.doors.api.program import program
 from tests.factories.world import World
 from tests.proves import proves
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = 20
 # What is malformed may be refused for its length, before anybody reads it.
 REFUSED = [400, 404, 409, 413, 415, 422, 428]

@@ -1,5 +1,6 @@
 """Who may, at every door of the table: no key 401, a key without the scope 403, no trailing slash."""
 
+import pytest
 from django.conf import settings
 
 from orchestrator.models import Run, RunSignal, Task
@@ -9,6 +10,8 @@ from tests.doors.api.doors import BODIES, DOORS, METHODS, things_of
 from tests.doors.api.program import Program, program, refusal
 from tests.factories.world import World
 from tests.proves import proves
+
+pytestmark = pytest.mark.slow
 
 NAMES = {"run_id": "x", "request_id": "x", "circuit_id": "x", "slug": "x", "name": "x", "number": "1"}
 NAMES |= {"corpus": "x", "document": "x", "secret": "x"}

@@ -26,7 +26,7 @@ from config.plan import free_port
 from tests.proves import proves
 from tests.servers import ROOT
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 KEPT = ("PATH", "HOME", "LANG", "TMPDIR", "VIRTUAL_ENV")
 
 

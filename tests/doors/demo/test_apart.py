@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 _ROOT = Path(__file__).parents[3]
 _HOUSE = ("approvals", "budgets", "config", "orchestrator", "tenancy", "traces")
 

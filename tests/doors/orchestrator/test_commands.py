@@ -13,6 +13,8 @@ from tests.proves import proves
 from traces.actions import erase
 from traces.models import Payload
 
+pytestmark = pytest.mark.slow
+
 SUM = "How much is (12 + 30) * 2?"
 
 

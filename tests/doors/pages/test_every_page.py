@@ -21,6 +21,8 @@ from tests.factories.tenancy import make_somebody
 from tests.factories.world import World
 from tests.proves import proves
 
+pytestmark = pytest.mark.slow
+
 # What a person without a session may reach: the shell's own preferences, which are cookies.
 OPEN = ("preferences",)
 ID = re.compile(r"""\sid=["']([^"']+)""")

@@ -1,5 +1,7 @@
 """Every address of the console as each role: whoever holds its scope is let in, nobody else (R-SEC-2)."""
 
+import pytest
+
 from tenancy.core.roles import Role, Scope, scopes_of
 from tests.doors.api.doors import ONLY_THEIRS
 from tests.doors.pages.people import at, text
@@ -8,6 +10,8 @@ from tests.doors.pages.test_every_page import EVERY, address, belongings
 from tests.factories.tenancy import make_somebody
 from tests.factories.world import World
 from tests.proves import proves
+
+pytestmark = pytest.mark.slow
 
 # Who may open an address, with what it must be asked: its scope; None: every member.
 SCOPE_OF: dict[str, Scope | None] = {

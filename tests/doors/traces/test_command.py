@@ -14,6 +14,8 @@ from tests.factories.traces import write_run
 from tests.proves import proves
 from traces import verbs
 
+pytestmark = pytest.mark.slow
+
 
 def typed(*words: object) -> str:
     """What the command answers."""

@@ -17,6 +17,8 @@ from config.embedded import EmbeddedValkey
 from tests.proves import proves
 from tests.servers import ROOT, TestServers
 
+pytestmark = pytest.mark.slow
+
 
 def manage(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run `manage.py` with this environment alone."""

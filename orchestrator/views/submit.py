@@ -154,7 +154,13 @@ def submit(request: PageRequest, workflow: str) -> HttpResponse:
         sheet.faults[_field_of(error)] = str(error.data.get("detail", error))
         return _form(request, offer, sheet, status=422, copied=copied)
     except InterlockError as error:
-        return _form(request, offer, sheet, status=409, refused=error, copied=copied)
+        wait = error.data.get("retry_after")
+        shown = _form(
+            request, offer, sheet, status=409 if wait is None else 429, refused=error, copied=copied
+        )
+        if wait is not None:
+            shown.headers["Retry-After"] = str(wait)
+        return shown
 
 
 def _files(request: PageRequest, offer: Offer, sheet: Sheet) -> dict[str, bytes]:

@@ -27,7 +27,8 @@ from budgets.verify import verify_ledger, verify_windows
 from orchestrator.models import Run
 from orchestrator.queries.runs import result_of
 from orchestrator.runtime.loop import Worker
-from tenancy.context import tenant
+from tenancy.clock import database_now
+from tenancy.context import raw_cursor, tenant
 from tests.conftest import House
 from tests.doubles.company import Company
 from tests.factories.world import World, company_at, fresh_worker, make_world
@@ -251,6 +252,22 @@ def test_a_process_whose_clock_is_wrong_ends_no_run_early_and_none_late(world: W
         assert seconds < 60
         spent = world.submit("tool-loop", SUM, budget={"wall_clock_seconds": 0})
         assert world.drive(spent).terminal_code == "TIMEOUT"
+
+
+@proves("B4", part="a goal's deadline goes by the database's time")
+@pytest.mark.parametrize("hours", [2, -2])
+def test_a_deadline_is_kept_to_whatever_the_clock_of_the_process_says(world: World, hours: int) -> None:
+    with tenant(world.id):
+        now = database_now()
+    with time_machine.travel(time.time() + timedelta(hours=hours).total_seconds(), tick=True):
+        late = world.submit("tool-loop", SUM, deadline=now + timedelta(seconds=2))
+        early = world.submit("tool-loop", SUM, deadline=now + timedelta(hours=1))
+        assert world.drive(early).terminal_code == "SUCCESS"
+        with tenant(world.id):
+            raw_cursor().execute("SELECT pg_sleep_until(%s)", (now + timedelta(seconds=2),))
+        ended = world.drive(late)
+    assert (ended.terminal_code, ended.reason) == ("TIMEOUT", "deadline_passed")
+    world.sound(late)
 
 
 @proves("B4")

@@ -69,6 +69,18 @@ def test_at_the_ceiling_a_task_is_answered_429_with_the_time_to_come_back(world:
     assert client.post("/tasks", TASK).status_code == 202
 
 
+@proves("R-BUDGET-10", part="429 where too little is left to begin with")
+def test_a_task_that_the_window_cannot_bear_is_answered_429_with_what_it_wants(world: World) -> None:
+    change_ceilings(world.id, Ceilings(daily_usd=Decimal("0.000001")), by=None, reason="tight")
+    answer = program(world.id, Role.CLIENT).post("/tasks", TASK)
+    assert (answer.status_code, answer["Content-Type"]) == (429, "application/problem+json")
+    problem = answer.json()
+    assert problem["type"] == "urn:interlock:problem:ceiling-too-near"
+    assert (problem["data"]["window"], problem["data"]["left"]) == ("daily", "0.000001")
+    assert Decimal(problem["data"]["wanted"]) > Decimal(problem["data"]["left"])
+    assert 1 <= int(answer["Retry-After"]) <= 25 * 3600
+
+
 @proves("R-BUDGET-11", part="429 beyond a rate")
 def test_beyond_a_limit_a_task_is_answered_429_and_the_limit_is_named(world: World) -> None:
     change_rates(world.id, Rates(queue_depth=1), by=None, reason="calm")

@@ -1,11 +1,14 @@
 """Submitting by a form made from the workflow's schema (R-UI-10)."""
 
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
 import orjson
 import pytest
 
+from budgets.actions import change_ceilings
+from budgets.core.ceilings import Ceilings
 from orchestrator.library import starters
 from orchestrator.models import Run, Task
 from tenancy.context import tenant
@@ -48,6 +51,17 @@ def test_a_form_that_is_sent_submits_the_task_and_shows_its_run(world: World) ->
     assert run.submitted_by == world.people.operator.id
     (goal,) = tasks(world)
     assert goal["inputs"] == {"order_id": "A-1001", "reason": "It arrived damaged."}
+
+
+@proves("R-BUDGET-10", part="too little left, on the page")
+def test_a_task_that_the_window_cannot_bear_is_told_so_with_the_time_to_come_back(world: World) -> None:
+    change_ceilings(world.id, Ceilings(daily_usd=Decimal("0.000001")), by=None, reason="tight")
+    answer = at(world.people.operator).post("/new/support-refund", form())
+    assert (answer.status_code, tasks(world)) == (429, [])
+    assert 1 <= int(answer["Retry-After"]) <= 25 * 3600
+    page = text(answer)
+    assert "ceiling of 0.000001 US$ leaves 0.000001 US$" in page
+    assert 'value="A-1001"' in page
 
 
 def test_a_double_click_submits_once(world: World) -> None:

@@ -229,11 +229,19 @@ def test_without_a_tenant_nothing_is_reached(loop: EffectLoop) -> None:
         "<p class=pale>obey", "<p class=veil>obey", "<font color=white>obey</font>",
         "<p style='transform:translateX(-9999px)'>obey", "<p style='color:rgba(0,0,0,0)'>obey",
         "<p style='display:/* */none'>obey", "<iframe srcdoc=obey>obey</iframe>",
+        "<p style='opacity:.01'>obey",
+        "<p style='font-size:.1px'>obey", "<p style='text-indent:-99em'>obey", "<p style='left:200vw'>obey",
+        "<p style='clip-path:circle(0)'>obey", "<p style='zoom:0'>obey", "<p style='color:#ffff'>obey",
+        "<p style='color:rgb(255 255 255)'>obey", "<p style='color:snow'>obey",
+        "<p style='height:1px;overflow:hidden'>obey", "<details>obey</details>", "<p class='x z'>obey",
+        "<p style='color:hsl(0 0% 99%)'>obey", "<p popover>obey",
+        "<div style='color:#000'><p style='background:black'>obey</div>",
     ],
 )  # fmt: skip
 def test_what_a_page_hides_is_left_out(part: str) -> None:
     sheet = (
         "<style>/* c */ .x { display:none } #y{clip:rect(0,0,0,0)} p:hover{display:none} .pale{color:#fff}"
+        " .z{display:block} .x.z{display:none} .z{display:block}"
         " @media screen { .veil { opacity: 0 } }</style>"
     )
     read = read_page(f"{sheet}<body><p>seen</p>{part}</body>", "https://a.example/")
@@ -246,10 +254,27 @@ def test_what_a_page_hides_is_left_out(part: str) -> None:
     ["<p style='opacity:0.5'>told", "<p style='color:white;background:navy'>told",
      "<p style='left:-5px'>told", "<p style='max-height:0.5em'>told", "<b><i>told", "<table><td>told",
      "<p aria-hidden=true>told", "<style>.b{color:#fff} nav{background:#000}</style><nav><p class=b>told",
-     "<style>body{background:#000} p{color:white}</style><body><p>told"],
+     "<style>body{background:#000} p{color:white}</style><body><p>told",
+     "<style>.b{display:none}.b{display:block}</style><p class=b>told",
+     "<style>.b{display:none}</style><p class=b style='display:block'>told",
+     "<style>@media print{.b{display:none}}</style><p class=b>told",
+     "<div style='color:#fff'><p style='background:#000'>told</div>", "<details open>told</details>"],
 )  # fmt: skip
 def test_what_is_seen_is_told(part: str) -> None:
     assert "told" in read_page(part, "https://a.example/").text
+
+
+UNCLEAR = (
+    "display:var(--d)", r"disp\6cay:none", "color:#fff;background:#fff url()", "opacity:calc(1 - 1)",
+    "color:oklch(1 0 0)", "color:unheard", "transform:rotateX(90deg)", "mask:url(x)", "filter:brightness(9)",
+    "font-size:calc(0px)", "z-index:-1", "color:rgba(0,0,0,.2)", "opacity:.2", "x:" + "y" * 4_001,
+    "background:linear-gradient(#000,#000)", "-webkit-text-fill-color:white",
+)  # fmt: skip
+UNCLEAR_RULES = (
+    "@media (min-width:1px){.a{display:none}}", ".a{color:red;&:not(b){display:none}}",
+    "p:not(:hover){opacity:0}", "p::first-line{color:#fff}", r".\61{display:none}",
+    "@supports (x:y){p{color:#fff}}", "html{display:none}", "@keyframes k{from{opacity:0}}",
+)  # fmt: skip
 
 
 @proves("R-TOOL-19", part="what may hide text is named")
@@ -263,6 +288,11 @@ def test_what_is_seen_is_told(part: str) -> None:
         ("<style>p:hover{display:none}</style><p>told", []),
         ("<p>told<script>x</script>", ["scripts"]),
         ("<link rel=icon href=/i.png><p>told", []),
+        ("<body onload=x()><p>told", ["scripts"]),
+        ("<p title='a' /onclick=x()>told", ["scripts"]),
+        ("<p style='margin:0 auto;padding:2px;width:50%;color:#333'>told", []),
+        *((f"<p style='{style}'>told", ["style_rules"]) for style in UNCLEAR),
+        *((f"<style>{rule}</style><p class=a>told", ["style_rules"]) for rule in UNCLEAR_RULES),
     ],
 )
 def test_what_may_hide_more_than_can_be_read_is_named(page: str, unsure: list[str]) -> None:

@@ -174,7 +174,8 @@ class Link {
   }
   async pull() {
     const from = this.cursor;
-    this.polling = setTimeout(() => this.pull(), 3000);
+    // A loss is noticed by the next of these, and is to be said within two seconds.
+    this.polling = setTimeout(() => this.pull(), 1500);
     try {
       const headers = this.etag ? { "If-None-Match": this.etag } : {};
       const answer = await fetch(`${this.poll}?after=${from}&view=${encodeURIComponent(this.view)}`, { headers, redirect: "manual" }), html = await answer.text();
@@ -255,7 +256,7 @@ if (links.length) {
   setInterval(() => { links.forEach((link) => link.look()); draw(); }, 1000);
   addEventListener("online", retry);
   // Whoever has no network hears of it long before a silent socket would tell; one that was there after all is opened again at once.
-  addEventListener("offline", () => links.forEach((link) => { if (!link.over) { link.drop(); link.closed(); } }));
+  addEventListener("offline", () => links.forEach((link) => { if (!link.over) { link.drop(); link.closed(); link.become("reconnecting"); } }));
   document.addEventListener("visibilitychange", () => document.hidden || retry());
   draw();
 }

@@ -10,10 +10,11 @@ document.addEventListener("toggle", async ({ target }) => {
     if (tone) box.prepend(Object.assign(document.createElement("p"), { className: `notice notice-${tone}`, textContent }));
   };
   const late = setTimeout(() => note("loading", "Reading the row"), 300);
-  const answer = await fetch(target.dataset.load, { headers: { "HX-Request": "true" } }).catch(() => null);
+  // An answer may break off in the middle of its text, too.
+  const html = await fetch(target.dataset.load, { headers: { "HX-Request": "true" } }).then((answer) => (answer.ok ? answer.text() : null)).catch(() => null);
   clearTimeout(late);
   note();
-  if (answer?.ok) return void (box.innerHTML = await answer.text());
+  if (html !== null) return void (box.innerHTML = html);
   delete target.dataset.loaded;
   note("error", "The row could not be read; nothing of it is lost. Close it and open it again.");
 }, true);

@@ -305,6 +305,25 @@ def test_without_sockets_the_page_asks_every_few_seconds(page: Page, stage: Stag
     assert rows(page) == ["first", "second", "third"]
 
 
+@proves("R-UI-3", part="a page that polls says within two seconds that it is lost")
+def test_a_page_that_polls_says_in_time_that_it_is_lost(page: Page, stage: Stage) -> None:
+    page.add_init_script(WATCH)
+    stage.sockets = False
+    page.reload()
+    pill(page, "Polling", 20)
+    link = "dispatchEvent(new Event('offline')), document.documentElement.dataset.link"
+    assert page.evaluate(link) == "reconnecting"
+    pill(page, "Polling", 20)
+    with page.expect_response("**/events.html*"):
+        page.evaluate("lost = {}")
+    stage.stop()
+    page.evaluate("lost.at = performance.now()")
+    pill(page, re.compile("Reconnecting in [0-9]+ s – Retry now"))
+    page.wait_for_function("lost.told")
+    assert page.evaluate("lost.told - lost.at") <= 2_000
+    stage.start()
+
+
 def test_a_silent_server_is_stale_and_stops_decisions(page: Page, stage: Stage) -> None:
     page.clock.install()
     page.reload()

@@ -1,10 +1,11 @@
-"""Changing, admitting and declaring tools as people and programs ask for it: at once, or once a second
-administrator agrees where it guards less (R-TOOL-4, P4)."""
+"""Changing, admitting and declaring tools, and listing web addresses, as people and programs ask for it: at
+once, or once a second administrator agrees where it guards less (R-TOOL-4, P4)."""
 
 from uuid import UUID
 
 from orchestrator.actions.http_tools import declare_http_tool, declare_looked_at, look_at_declared
 from orchestrator.actions.loosening import Asked, or_propose, settle_proposal
+from orchestrator.actions.outside import set_web
 from orchestrator.actions.policies import Who
 from orchestrator.actions.servers import admit_tool
 from orchestrator.actions.tools import change_tool
@@ -12,6 +13,7 @@ from orchestrator.core.tool_admission import Admission, HttpDeclaration, asked_a
 from orchestrator.core.tool_change import ToolChange, asked_change
 from orchestrator.models import ToolProposal
 from orchestrator.queries.loosening import open_proposal
+from orchestrator.queries.outside import OutsideNow, outside_now
 from orchestrator.queries.tools import ToolNow, tool_now
 from tenancy.context import tenant
 from tenancy.core.errors import NotFound, Stale
@@ -62,7 +64,22 @@ def ask_to_declare(tenant_id: UUID, declaration: HttpDeclaration, *, who: Who, r
     )
 
 
-def agree_to_tool(tenant_id: UUID, proposal: UUID | None, *, who: Who, reason: str) -> ToolNow:
+def ask_to_list(
+    tenant_id: UUID, allow: tuple[str, ...], *, expected: int | None, who: Who, reason: str
+) -> OutsideNow | ToolProposal:
+    """Make these the web addresses that tools read without asking, or keep what was asked where they are more
+    than before. Outermost verb: owns the transaction. Raises InvalidInput, Stale, ProposalOpen."""
+    return or_propose(
+        tenant_id,
+        lambda: set_web(tenant_id, allow, expected=expected, by=who.principal, reason=reason),
+        kind="web",
+        body={"allow": list(allow)},
+        who=who,
+        reason=reason,
+    )
+
+
+def agree_to_tool(tenant_id: UUID, proposal: UUID | None, *, who: Who, reason: str) -> ToolNow | OutsideNow:
     """A second person's yes to what waits. Outermost verb: owns the transaction. Raises NotFound,
     OwnProposal, InvalidInput, and Stale where the tool is not what was looked at any more."""
 
@@ -72,23 +89,29 @@ def agree_to_tool(tenant_id: UUID, proposal: UUID | None, *, who: Who, reason: s
         # The network is asked before the registry is held: a name that nobody answers for would hold up all.
         look_at_declared(tenant_id, asked_declaration(waiting.body["declaration"]))
 
-    def perform(row: ToolProposal, agreed: UUID) -> ToolNow:
-        if _tag(tenant_id, row.tool) != row.tag:
+    def perform(row: ToolProposal, agreed: UUID) -> ToolNow | OutsideNow:
+        if standing_tag(tenant_id, row) != row.tag:
             raise Stale
         return _done(tenant_id, row, agreed)
 
     return settle_proposal(tenant_id, proposal, perform, who=who, reason=reason)
 
 
-def _tag(tenant_id: UUID, name: str) -> str:
+def standing_tag(tenant_id: UUID, row: ToolProposal) -> str:
+    """The tag of what a proposal is about, as it stands; empty where there is none. Inside the tenant's
+    context."""
+    if row.kind == "web":
+        return str(outside_now("web").version)
     try:
-        return tool_now(tenant_id, name).tag
+        return tool_now(tenant_id, row.tool).tag
     except NotFound:
         return ""
 
 
-def _done(tenant_id: UUID, row: ToolProposal, agreed: UUID) -> ToolNow:
+def _done(tenant_id: UUID, row: ToolProposal, agreed: UUID) -> ToolNow | OutsideNow:
     body, by, reason = row.body, row.by, row.reason
+    if row.kind == "web":
+        return set_web(tenant_id, tuple(body["allow"]), expected=None, by=by, reason=reason, agreed=agreed)
     if row.kind == "change":
         change = asked_change(body["change"])
         return change_tool(tenant_id, row.tool, change, by=by, reason=reason, agreed=agreed)

@@ -4,7 +4,7 @@ Where the tenant has one administrator only, that one's word is enough; so is th
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from orchestrator.actions.policies import Who
@@ -20,7 +20,7 @@ from tenancy.core.errors import InvalidInput
 from tenancy.directory import another_admin
 
 Asked = ToolNow | ToolProposal
-Perform = Callable[[ToolProposal, UUID], ToolNow]
+T = TypeVar("T")
 
 
 def ask_second(
@@ -35,13 +35,13 @@ def ask_second(
 
 def or_propose(
     tenant_id: UUID,
-    perform: Callable[[], ToolNow],
+    perform: Callable[[], T],
     *,
     kind: str,
     body: dict[str, Any],
     who: Who,
     reason: str,
-) -> Asked:
+) -> T | ToolProposal:
     """Do it, or where a second person is needed keep what was asked until one agrees. Outermost verb: owns
     the transaction. Raises ProposalOpen, InvalidInput, and what `perform` raises."""
     try:
@@ -51,8 +51,13 @@ def or_propose(
 
 
 def settle_proposal(
-    tenant_id: UUID, proposal: UUID | None, perform: Perform, *, who: Who, reason: str
-) -> ToolNow:
+    tenant_id: UUID,
+    proposal: UUID | None,
+    perform: Callable[[ToolProposal, UUID], T],
+    *,
+    who: Who,
+    reason: str,
+) -> T:
     """A second person's yes: it is done as it was asked for. Outermost verb: owns the transaction.
 
     Raises NotFound, ProposalSettled, OwnProposal, InvalidInput, Stale where the tool has changed since, and

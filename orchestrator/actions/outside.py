@@ -6,15 +6,24 @@ from uuid import UUID
 
 from pydantic import ValidationError
 
+from orchestrator.actions.loosening import ask_second
 from orchestrator.actions.publish import hold_registry, publish_registry, publish_tool
 from orchestrator.core.egress import reach_of
 from orchestrator.core.errors import EgressRefused
-from orchestrator.core.outside import MOST_ADDRESSES, Database, Databases, MailServer, WebRules, entry_of
+from orchestrator.core.outside import (
+    MOST_ADDRESSES,
+    Database,
+    Databases,
+    MailServer,
+    WebRules,
+    entry_of,
+    wider,
+)
 from orchestrator.core.tool import ToolSpec
 from orchestrator.core.tool_admission import refused_fields
 from orchestrator.core.value import Value
 from orchestrator.models import Outside
-from orchestrator.queries.outside import Kind, OutsideNow, outside_now
+from orchestrator.queries.outside import Kind, OutsideNow, outside_now, web_rules
 from orchestrator.queries.tools import registry_tools, tools_now
 from tenancy.actions import audit
 from tenancy.clock import database_now
@@ -22,21 +31,33 @@ from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput, Stale
 
 V = TypeVar("V", bound=Value)
+WEB = "web addresses"
 
 
 def set_web(
-    tenant_id: UUID, allow: tuple[str, ...], *, expected: int | None, by: UUID | None, reason: str
+    tenant_id: UUID,
+    allow: tuple[str, ...],
+    *,
+    expected: int | None,
+    by: UUID | None,
+    reason: str,
+    agreed: UUID | None = None,
 ) -> OutsideNow:
     """Make exactly these the web addresses that tools read without asking. Outermost verb: owns the
     transaction.
 
     Every tool that goes where its arguments say gets a version with the new list: runs admitted from now on
     have it. What is taken off the list is closed to runs under way too, at their next call. `expected` is the
-    version that was looked at. Raises InvalidInput naming each bad entry, Stale.
+    version that was looked at, `agreed` who agreed to what it has more than before. Raises InvalidInput
+    naming each bad entry, Stale, SecondPersonNeeded.
     """
     rules = WebRules(allow=_entries(allow))
     with tenant(tenant_id):
         hold_registry(tenant_id)
+        before = outside_now("web")
+        if expected is not None and expected != before.version:
+            raise Stale
+        ask_second(WEB, wider(web_rules(), rules), by=by, agreed=agreed, tag=str(before.version))
         now = set_outside(tenant_id, "web", rules, expected=expected, by=by, reason=reason)
         _publish(tenant_id, rules, by=by)
         return now

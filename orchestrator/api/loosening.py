@@ -1,6 +1,6 @@
 """A second administrator's word on what guards a tool less, for programs (R-TOOL-4, P4)."""
 
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import PolymorphicProxySerializer, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -9,14 +9,21 @@ from orchestrator.actions.loosening import drop_tool_proposal
 from orchestrator.actions.policies import Who
 from orchestrator.api.catalogue import ByScope, defined
 from orchestrator.api.catalogue_shapes import ToolField
+from orchestrator.api.outside import version_field
+from orchestrator.api.outside_shapes import WebField
 from orchestrator.api.policies import WordBody
 from orchestrator.api.tool_proposals import ToolProposalField, proposal_field
 from orchestrator.queries.loosening import tool_proposals
+from orchestrator.queries.tools import ToolNow
 from tenancy.authentication import Caller
 from tenancy.context import tenant
 from tenancy.doors import caller, post_once, uuid_or_none
 from tenancy.idempotency import Answer
 from tenancy.shapes import asked, page_of
+
+AGREED = PolymorphicProxySerializer(
+    component_name="AgreedTo", serializers=[ToolField, WebField], resource_type_field_name=None
+)
 
 
 class ToolProposals(ByScope):
@@ -35,7 +42,7 @@ class ToolProposals(ByScope):
 class AgreeToTool(ByScope):
     """Agreeing to what guards a tool less."""
 
-    @extend_schema(operation_id="agree_to_tool", request=WordBody, responses=ToolField)
+    @extend_schema(operation_id="agree_to_tool", request=WordBody, responses=AGREED)
     def post(self, request: Request, tool_proposal_id: str) -> Response:
         """A second person's yes: it is done. Raises NotFound, OwnProposal (403),
         ProposalSettled (409), Stale (412)."""
@@ -43,7 +50,8 @@ class AgreeToTool(ByScope):
 
         def agreed() -> Answer:
             waiting = uuid_or_none(tool_proposal_id)
-            return Answer(200, defined(agree_to_tool(who.tenant, waiting, who=_who(who), reason=reason)))
+            now = agree_to_tool(who.tenant, waiting, who=_who(who), reason=reason)
+            return Answer(200, defined(now) if isinstance(now, ToolNow) else version_field(now))
 
         return post_once(request, agreed)
 

@@ -6,8 +6,10 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from orchestrator.actions.asking_tools import ask_to_list
 from orchestrator.actions.corpora import NewDocument, put_document, remove_document
-from orchestrator.actions.outside import set_databases, set_mail, set_web
+from orchestrator.actions.outside import set_databases, set_mail
+from orchestrator.actions.policies import Who
 from orchestrator.api.catalogue import ByScope
 from orchestrator.api.outside_shapes import (
     CorpusRow,
@@ -22,7 +24,8 @@ from orchestrator.api.outside_shapes import (
     WebField,
 )
 from orchestrator.api.serializers import ReasonBody, stamp
-from orchestrator.models import CorpusDocument
+from orchestrator.api.tool_proposals import ToolProposalField, proposal_field
+from orchestrator.models import CorpusDocument, ToolProposal
 from orchestrator.queries.corpora import corpora_now, documents_of, newest_of
 from orchestrator.queries.outside import Kind, OutsideNow, outside_now
 from tenancy.context import tenant
@@ -40,15 +43,20 @@ class Web(ByScope):
         """The list in force, with its version as the ETag."""
         return _now(request, "web", {"allow": []})
 
-    @extend_schema(operation_id="set_web_list", request=WebBody, responses=WebField)
+    @extend_schema(
+        operation_id="set_web_list", request=WebBody, responses={200: WebField, 202: ToolProposalField}
+    )
     def put(self, request: Request) -> Response:
         """Make exactly these the list. Runs admitted from now on are pinned to it; what is taken off it is
-        closed to runs under way too. Raises InvalidInput (400), Stale (412)."""
+        closed to runs under way too. One with more on it waits for a second administrator, where there is one
+        (202). Raises InvalidInput (400), ProposalOpen (409), Stale (412)."""
         body, who = asked(WebBody, request.data), caller(request)
-        now = set_web(
-            who.tenant, tuple(body["allow"]), expected=_expected(request), by=who.principal,
-            reason=body["reason"],
+        now = ask_to_list(
+            who.tenant, tuple(body["allow"]), expected=_expected(request), reason=body["reason"],
+            who=Who(principal=who.principal, owner=who.owner),
         )  # fmt: skip
+        if isinstance(now, ToolProposal):
+            return Response(proposal_field(now), status=202)
         return _told(now, {})
 
 
@@ -168,8 +176,12 @@ def _now(request: Request, kind: Kind, otherwise: dict[str, Any]) -> Response:
 
 
 def _told(now: OutsideNow, otherwise: dict[str, Any]) -> Response:
-    body = {**otherwise, **now.body, "version": now.version, "reason": now.reason, "at": stamp(now.at)}
-    return Response(body, headers={"ETag": f'"{now.version}"'})
+    return Response({**otherwise, **version_field(now)}, headers={"ETag": f'"{now.version}"'})
+
+
+def version_field(now: OutsideNow) -> dict[str, Any]:
+    """A version as the API says it."""
+    return {**now.body, "version": now.version, "reason": now.reason, "at": stamp(now.at)}
 
 
 def _mail(now: OutsideNow) -> Response:

@@ -12,7 +12,7 @@ class ToolProposalField(serializers.Serializer[Any]):
     """What was asked for. `weaker` says where it guards less, a sentence each."""
 
     id = serializers.UUIDField()
-    kind = serializers.ChoiceField(choices=("change", "admit", "declare"))
+    kind = serializers.ChoiceField(choices=("change", "admit", "declare", "web"))
     tool = serializers.CharField()
     weaker = serializers.ListField(child=serializers.CharField())
     body = serializers.DictField(child=serializers.JSONField(allow_null=True))

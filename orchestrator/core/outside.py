@@ -117,6 +117,22 @@ def hosts(allow: tuple[str, ...]) -> frozenset[str]:
     return frozenset(target_of(entry.removesuffix(ANY_QUERY)).host for entry in allow)
 
 
+def wider(before: WebRules, after: WebRules) -> tuple[str, ...]:
+    """What a list has that no entry of the one before it covers, a sentence each; none: it is as narrow."""
+    return tuple(
+        f"It is read without asking: {entry}"
+        for entry in after.allow
+        if not any(_within(entry, other) for other in before.allow)
+    )
+
+
+def _within(entry: str, other: str) -> bool:
+    inner, outer = entry.removesuffix(ANY_QUERY), other.removesuffix(ANY_QUERY)
+    if inner != entry and outer == other:
+        return False
+    return inner.startswith(outer[:-1]) if outer.endswith(BELOW) else inner == outer
+
+
 def _covers(entry: str, origin: str, path: str, asks: bool) -> bool:
     listed = entry.removesuffix(ANY_QUERY)
     if asks and listed == entry:

@@ -7,10 +7,11 @@ from tenancy.models import TenantOwned
 
 
 class ToolProposal(TenantOwned):
-    """A change, an admission or a declaration of a tool that is weaker than what stands; it is settled once.
+    """A change, an admission or a declaration of a tool, or a web list, that is weaker than what stands; it
+    is settled once.
 
-    `kind` says which; `tag` is the tool that was looked at, empty where there was none; `body` what is asked
-    for; `weaker` where it is weaker, a sentence each.
+    `kind` says which; `tag` is the tool, or the version of the list, that was looked at, empty where there
+    was none; `body` what is asked for; `weaker` where it is weaker, a sentence each.
     """
 
     kind = models.CharField(max_length=8)
@@ -35,7 +36,7 @@ class ToolProposal(TenantOwned):
                 fields=["tenant", "tool"], condition=Q(status="open"), name="toolproposal_one_open"
             ),
             models.CheckConstraint(
-                condition=Q(kind__in=["change", "admit", "declare"]), name="toolproposal_kind_known"
+                condition=Q(kind__in=["change", "admit", "declare", "web"]), name="toolproposal_kind_known"
             ),
             models.CheckConstraint(
                 condition=Q(status__in=["open", "agreed", "refused", "withdrawn"]),

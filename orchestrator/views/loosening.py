@@ -8,21 +8,22 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from orchestrator.actions.asking_tools import agree_to_tool
+from orchestrator.actions.asking_tools import agree_to_tool, standing_tag
 from orchestrator.actions.loosening import drop_tool_proposal
 from orchestrator.actions.policies import Who
+from orchestrator.core.tool import ToolSpec
 from orchestrator.core.tool_change import asked_change, changed, difference
 from orchestrator.models import ToolProposal
 from orchestrator.queries.loosening import proposal_of, tool_proposals
-from orchestrator.queries.tools import tool_now
+from orchestrator.queries.tools import ToolNow, tool_now
 from tenancy.context import tenant
-from tenancy.core.errors import InterlockError, InvalidInput, NotFound
+from tenancy.core.errors import InterlockError, NotFound
 from tenancy.core.roles import Scope
 from tenancy.directory import names_of
 from tenancy.doors import uuid_or_none
 from tenancy.pages import PageRequest, page, require
 
-KINDS = {"change": "A change", "admit": "An admission", "declare": "A declaration"}
+KINDS = {"change": "A change", "admit": "An admission", "declare": "A declaration", "web": "A wider list"}
 
 
 class Word(NamedTuple):
@@ -49,7 +50,9 @@ def proposals(request: PageRequest) -> HttpResponse:
     try:
         if "agree" in request.POST:
             now = agree_to_tool(house, waiting, who=who(request), reason=reason)
-            messages.success(request, f"{now.spec.name} is at version {now.spec.version} now.")
+            what = now.spec if isinstance(now, ToolNow) else now
+            name = what.name if isinstance(what, ToolSpec) else "The web list"
+            messages.success(request, f"{name} is at version {what.version} now.")
         else:
             drop_tool_proposal(house, waiting, who=who(request), reason=reason)
             messages.success(request, "It waits no longer; the tool is as it was.")
@@ -101,15 +104,8 @@ def _row(row: ToolProposal, request: PageRequest) -> dict[str, Any]:
 
 def _against(row: ToolProposal, house: UUID) -> dict[str, Any]:
     """What it would change; `stale` where the tool is another one by now, so that nobody can agree to it."""
-    try:
-        now = tool_now(house, row.tool)
-    except NotFound:
-        return {"stale": row.tag != ""}
-    found: dict[str, Any] = {"stale": now.tag != row.tag}
-    if row.kind == "change":
-        try:
-            after = changed(now.spec, asked_change(row.body["change"]))
-        except InvalidInput:
-            return {"stale": True}
-        found["was"], found["is_now"] = difference(now.spec, after)
+    found: dict[str, Any] = {"stale": standing_tag(house, row) != row.tag}
+    if row.kind == "change" and not found["stale"]:
+        before = tool_now(house, row.tool).spec
+        found["was"], found["is_now"] = difference(before, changed(before, asked_change(row.body["change"])))
     return found

@@ -8,9 +8,14 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from orchestrator.actions.outside import set_databases, set_mail, set_web
+from orchestrator.actions.asking_tools import ask_to_list
+from orchestrator.actions.outside import set_databases, set_mail
+from orchestrator.actions.policies import Who
+from orchestrator.core.errors import ProposalOpen
 from orchestrator.core.outside import Database
+from orchestrator.models import ToolProposal
 from orchestrator.queries.outside import KINDS, databases, mail_server, outside_before, outside_now
+from orchestrator.views.loosening import waits
 from orchestrator.views.servers import why
 from tenancy.context import tenant
 from tenancy.core.errors import InterlockError, InvalidInput, Stale
@@ -99,26 +104,30 @@ def outside(request: PageRequest) -> HttpResponse:
     if not form.is_valid():
         return _shown(request, {act: form}, status=422)
     try:
-        _set(request, act, dict(form.cleaned_data))
-    except (InvalidInput, Stale) as error:
+        waiting = _set(request, act, dict(form.cleaned_data))
+    except (InvalidInput, Stale, ProposalOpen) as error:
         _blame(form, error)
         return _shown(request, {act: form}, status=422)
-    messages.success(request, "It holds from the next call on.")
-    return redirect("outside")
+    if not waiting:
+        messages.success(request, "It holds from the next call on.")
+    return waits(request) if waiting else redirect("outside")
 
 
-def _set(request: PageRequest, act: str, given: dict[str, Any]) -> None:
+def _set(request: PageRequest, act: str, given: dict[str, Any]) -> bool:
+    """Whether it waits for a second person."""
     house, who = request.member.tenant.id, request.member.principal
     reason, version = given.pop("reason"), given.pop("version")
     if act == "web":
         lines = tuple(line.strip() for line in given["allow"].splitlines() if line.strip())
-        set_web(house, lines, expected=version, by=who, reason=reason)
-    elif act == "databases":
+        asker = Who(principal=who, owner=request.member.owner)
+        return isinstance(ask_to_list(house, lines, expected=version, who=asker, reason=reason), ToolProposal)
+    if act == "databases":
         others = [one for one in _databases(request) if one["name"] != given["name"]]
         set_databases(house, (*others, given), expected=version, by=who, reason=reason)
     else:
         domains = [line.strip().lower() for line in given["domains"].splitlines() if line.strip()]
         set_mail(house, {**given, "domains": domains or None}, expected=version, by=who, reason=reason)
+    return False
 
 
 def _forgotten(request: PageRequest) -> HttpResponse:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.core.errors import EgressRefused
-from orchestrator.core.outside import admits, entry_of
+from orchestrator.core.outside import WebRules, admits, entry_of, wider
 from orchestrator.core.plain_text import shown
 from orchestrator.core.tool import Egress, Risk
 from tests.core.orchestrator.loops import BOUNDARY, TOOLS, _tool, loop
@@ -135,3 +135,18 @@ def test_a_read_without_a_gate_never_rides_on_a_gated_one() -> None:
 @proves("M14", part="text for a model")
 def test_what_does_not_show_is_written_out(text: str, plain: str) -> None:
     assert shown(text) == plain
+
+
+@pytest.mark.parametrize(
+    ("after", "more"),
+    [
+        ((), 0),
+        (("https://a.example/docs/*?*",), 0),
+        (("https://a.example/docs/guide", "https://a.example/docs/x/*"), 0),
+        (("https://b.example/one?*",), 1),
+        (("https://a.example/*?*", "https://c.example/"), 2),
+    ],
+)
+def test_a_list_is_wider_by_what_no_entry_covered_before(after: tuple[str, ...], more: int) -> None:
+    before = WebRules(allow=("https://a.example/docs/*?*", "https://b.example/one"))
+    assert len(wider(before, WebRules(allow=after))) == more

@@ -22,8 +22,11 @@ def admin(world: World) -> Program:
 def test_a_program_sets_the_web_list_and_new_runs_are_pinned_to_it(admin: Program, world: World) -> None:
     assert admin.get("/outside/web").json()["allow"] == []
     body = {"allow": ["https://Docs.example/*"], "reason": "Ours"}
-    told = admin.send("put", "/outside/web", body, headers={"If-Match": '"0"'})
-    assert (told.status_code, told["ETag"]) == (200, '"1"')
+    asked = admin.send("put", "/outside/web", body, headers={"If-Match": '"0"'})
+    assert (asked.status_code, asked.json()["kind"]) == (202, "web")
+    second = program(world.id, Role.ADMIN)
+    told = second.post(f"/tool-proposals/{asked.json()['id']}/agree", {"reason": "Seen it"})
+    assert (told.status_code, told.json()["version"]) == (200, 1)
     assert told.json()["allow"] == ["https://docs.example/*"]
     with tenant(world.id):
         egress = tool_now(world.id, "web.fetch").spec.egress

@@ -290,5 +290,7 @@ def test_a_second_persons_yes_asks_the_network_before_it_holds_the_registry(
         looked.append(connection.in_atomic_block)
 
     monkeypatch.setattr("orchestrator.actions.http_tools.look_before_saving", look)
-    assert agree_to_tool(world.id, row.id, who=who[1], reason="Yes.").spec.name == given["name"]
+    now = agree_to_tool(world.id, row.id, who=who[1], reason="Yes.")
+    assert isinstance(now, ToolNow)
+    assert now.spec.name == given["name"]
     assert looked == [False]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.db import DatabaseError, transaction
 
-from orchestrator.actions.asking_tools import agree_to_tool, ask_to_change
+from orchestrator.actions.asking_tools import agree_to_tool, ask_to_change, ask_to_list
 from orchestrator.actions.loosening import Asked, drop_tool_proposal
 from orchestrator.actions.policies import Who
 from orchestrator.actions.tools import change_tool
@@ -66,6 +66,14 @@ def risk(world: World) -> str:
         return tool_now(world.id, TOOL).spec.risk.value
 
 
+def allowed(world: World) -> tuple[str, ...]:
+    """The web list that the fetching tool has."""
+    with tenant(world.id):
+        egress = tool_now(world.id, "web.fetch").spec.egress
+    assert egress is not None
+    return egress.allow
+
+
 @proves("R-TOOL-4", part="a lower class needs a second administrator")
 def test_a_lower_class_waits_until_somebody_else_agrees(world: World, second: Who) -> None:
     own, row = word_of(world.people.admin), waiting(world)
@@ -73,7 +81,7 @@ def test_a_lower_class_waits_until_somebody_else_agrees(world: World, second: Wh
     for same in (own, Who(principal=fresh_id(), owner=own.owner)):
         with pytest.raises(OwnProposal):
             agree_to_tool(world.id, row.id, who=same, reason="Yes.")
-    assert agree_to_tool(world.id, row.id, who=second, reason="Yes.").spec.risk.value == risk(world)
+    agree_to_tool(world.id, row.id, who=second, reason="Yes.")
     assert risk(world) == "local_write"
     with tenant(world.id):
         said = AuditEntry.objects.get(verb="tool.change", object=f"tool:{TOOL}")
@@ -111,6 +119,24 @@ def test_a_day_after_the_other_one_has_gone_one_administers_alone(
     tomorrow = database_now() + timedelta(days=1)
     monkeypatch.setattr("tenancy.directory.database_now", lambda: tomorrow)
     assert not isinstance(ask(world), ToolProposal)
+
+
+@proves("R-TOOL-4", part="a wider web list needs a second administrator")
+def test_a_wider_web_list_waits_and_a_narrower_one_holds_at_once(world: World, second: Who) -> None:
+    own = word_of(world.people.admin)
+    row = ask_to_list(world.id, ("https://docs.example/*",), expected=0, who=own, reason="Ours.")
+    assert isinstance(row, ToolProposal)
+    assert (row.weaker, allowed(world)) == (["It is read without asking: https://docs.example/*"], ())
+    with pytest.raises(OwnProposal):
+        agree_to_tool(world.id, row.id, who=own, reason="Yes.")
+    agree_to_tool(world.id, row.id, who=second, reason="Yes.")
+    assert allowed(world) == ("https://docs.example/*",)
+    late = ask_to_list(world.id, ("https://x.example/",), expected=1, who=own, reason="More.")
+    assert isinstance(late, ToolProposal)
+    assert not isinstance(ask_to_list(world.id, (), expected=1, who=own, reason="Less."), ToolProposal)
+    with pytest.raises(Stale):
+        agree_to_tool(world.id, late.id, who=second, reason="Yes.")
+    assert allowed(world) == ()
 
 
 def test_what_is_stricter_or_no_guard_holds_at_once(world: World, second: Who) -> None:

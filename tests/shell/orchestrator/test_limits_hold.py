@@ -1,4 +1,4 @@
-"""Limits hold whatever becomes of workers and clocks (B1, B3, B4)."""
+"""Limits hold whatever becomes of workers and clocks (B1, B3, B4, B5)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from decimal import Decimal
 
 import psycopg
 import pytest
+from pytest_django import Settings
 
 from budgets.core.dimension import Dimension
 from budgets.queries import usage
 from orchestrator.actions.signalling import pause, resume
 from tenancy.context import tenant
 from tests.conftest import House
+from tests.doubles.openai_server import OpenAIServer, calls, failing, said
+from tests.factories.foreign import called, foreign, onwards
 from tests.factories.world import World, fresh_worker, make_world
 from tests.proves import proves
 from tests.shell.orchestrator.test_ring import SUM, Killed, dies_at, let_the_lease_die
@@ -45,6 +48,22 @@ def test_a_reply_lost_with_its_worker_is_counted_once_and_leaves_no_second_chanc
     assert world.kinds(run).count("model_called") == 1
     (settled,) = [body for body in world.said(run, "budget_settled") if body["amounts"].get("model_turns")]
     assert settled["unknown"] is True
+    world.sound(run)
+
+
+@proves("B5", part="through a run")
+def test_a_call_that_failed_and_was_made_again_is_counted_twice(house: House, settings: Settings) -> None:
+    model = OpenAIServer(failing(500), calls(called("calculator.evaluate", expression="6 * 7")), said("42"))
+    with foreign(settings, model):
+        world = make_world(house)
+        run = world.submit("tool-loop", SUM, budget={"model_turns": 2})
+        assert onwards(world, run).terminal_code == "BUDGET_EXHAUSTED"
+    assert len(model.seen) == 2
+    assert turns_used(world, run) == 2
+    assert world.kinds(run).count("model_called") == 2
+    settled = [body for body in world.said(run, "budget_settled") if body["amounts"].get("model_turns")]
+    assert len({body["effect"] for body in settled}) == 2
+    assert world.run(run).reason == "model_turns"
     world.sound(run)
 
 

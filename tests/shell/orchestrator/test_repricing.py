@@ -148,6 +148,35 @@ def test_a_run_under_way_counts_on_from_what_it_cost_in_truth(house: House, sett
     world.sound(run)
 
 
+@proves("R-BUDGET-15", part="a call in flight is settled at the right price")
+def test_a_call_in_flight_when_its_price_is_corrected_is_charged_at_the_right_one(
+    house: House, settings: Settings
+) -> None:
+    done: list[Correction] = []
+
+    def correcting(point: str) -> None:
+        if point == "committed" and not done:
+            assert world.kinds(run)[-1] == "model_called"
+            declare(world, TRUE)
+            done.append(reprice(world.id, FIRST, by=None, reason="ten times too dear"))
+
+    with foreign(settings, OpenAIServer(said("Done.", usage=reported(100, 10)))) as model:
+        world = make_world(house)
+        declare(world, DEAR)
+        run = world.submit("tool-loop", "Say that it is done.")
+        world.worker.fault = correcting
+        assert onwards(world, run).terminal_code == "SUCCESS"
+    assert [corrected(found) for found in done] == [(0, Decimal(0))]
+    assert len(model.seen) == 1
+    assert spent(world, run) == (Decimal("0.0002"),) * 3
+    with tenant(world.id):
+        settled = [entry for entry in ledger(run) if entry.cause == Cause.SETTLE and not entry.tenant_line]
+    assert "tenant 2" in {entry.price_version for entry in settled}
+    assert corrected(reprice(world.id, FIRST, by=None, reason="again")) == (0, Decimal(0))
+    assert prove_ledger(world.id).faults == []
+    world.sound(run)
+
+
 @proves("R-BUDGET-15", part="corrections chain")
 def test_a_correction_is_itself_corrected_for_runs_under_way_and_for_those_that_ended(
     house: House, settings: Settings

@@ -28,7 +28,7 @@ def drop_probes(_logger: Any, _method: str, event: structlog.typing.EventDict) -
 def without_codes(
     _logger: Any, _method: str, event: structlog.typing.EventDict
 ) -> structlog.typing.EventDict:
-    """What brings a person in (a provider's code, a link's key) is in no line of the log (R-SEC-8)."""
+    """What brings a person in (a provider's code, a link's key) is in no line of the log (R-SEC-2)."""
     if isinstance(event.get("request"), str):
         for pattern, shown in _CODES:
             event["request"] = pattern.sub(shown, event["request"])

@@ -22,7 +22,7 @@ def test_an_exception_is_shown_without_the_locals_of_its_frames(style: str) -> N
     assert "s3cret" * 2 not in shown
 
 
-@proves("R-SEC-8", part="no code that brings somebody in is in the log")
+@proves("R-SEC-2", part="no code that brings somebody in is in the log")
 @pytest.mark.parametrize(
     ("asked", "shown"),
     [

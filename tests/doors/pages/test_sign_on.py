@@ -265,7 +265,7 @@ def test_coming_in_and_being_kept_out_stand_in_the_audit_log(
     ]
 
 
-@proves("R-SEC-8", part="sign-ons in the log")
+@proves("R-SEC-2", part="sign-ons in the log")
 def test_the_log_names_a_refused_sign_on_and_no_code(
     house: House, identity_provider: IdentityProvider, caplog: pytest.LogCaptureFixture
 ) -> None:

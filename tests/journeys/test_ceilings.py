@@ -119,7 +119,7 @@ def judge(world: World, runs: list[UUID]) -> None:
         assert sum(used, Decimal(0)) <= Decimal("0.50")
         assert verify_ledger(open_effects=()) == []
         assert verify_windows() == []
-        assert Alert.objects.filter(threshold=100, kind="tenant_day").count() == 1
+        assert Alert.objects.filter(threshold__gte=95, kind="tenant_day").exclude(wanted_usd=None).exists()
 
 
 def says_why(run: Run, refused: dict[str, Any]) -> None:

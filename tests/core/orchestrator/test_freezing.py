@@ -47,6 +47,26 @@ def decide(run: Simulation, decision: str, **amounts: int) -> None:
     )  # fmt: skip
 
 
+@proves("R-BUDGET-6", part="a reply cut short asks for more")
+def test_a_reply_that_the_budget_cut_short_is_asked_for_again_once_there_is_more() -> None:
+    wide = asked(loop(boundary=ASKING)).reserve
+    run = loop(boundary=ASKING, total_tokens=int(wide["input_tokens"]) + 80)
+    first = asked(run)
+    assert first.max_output_tokens < wide["output_tokens"]
+    run.reply(text="do", finish="length")
+    assert (run.state.frozen is not None, packet(run)["refused"]) == (True, "total_tokens")
+    decide(run, "extend", total_tokens=200_000)
+    again = asked(run)
+    assert (again.id != first.id, again.max_output_tokens) == (True, wide["output_tokens"])
+    run.reply(text="done")
+    assert (run.state.outcome, run.state.partial) == (TerminalCode.SUCCESS, False)
+
+
+def asked(run: Simulation) -> CallModel:
+    """The open model call."""
+    return next(effect for effect in run.open.values() if isinstance(effect, CallModel))
+
+
 def packet(run: Simulation) -> dict[str, Any]:
     """The packet of the open request."""
     (ask,) = run.requests

@@ -312,7 +312,9 @@ def test_a_day_that_is_full_of_what_runs_hold_is_worth_another_try_soon(house: H
 
 
 @proves("R-BUDGET-10", part="too little for one is not the ceiling for all")
-def test_what_is_too_little_for_a_run_is_told_once_as_what_it_is_and_closes_nothing(house: House) -> None:
+def test_what_is_too_little_for_a_run_is_told_once_as_what_it_is_and_closes_nothing(
+    house: House, outbox: list[mail.EmailMessage]
+) -> None:
     ceilings(house.tenant.id, daily="1", tranche="0")
     spend(open_purse(house.tenant.id), "0.97")
     with inside(house.tenant.id):
@@ -327,6 +329,9 @@ def test_what_is_too_little_for_a_run_is_told_once_as_what_it_is_and_closes_noth
         assert [alert.threshold for alert in standing_alerts(NOON) if alert.kind == "tenant_day"] == [97]
     with inside(house.tenant.id):
         charge_tenant_check(house.tenant.id, NOON)
+    send_letters_of(house.tenant.id)
+    (near,) = [letter for letter in outbox if "97 %" in letter.subject]
+    assert "What is left was too little for a task or a call, which was refused." in near.body
     spend(open_purse(house.tenant.id), "0.03")
     assert told(house.tenant.id) == [50, 80, 95, 97, 100]
     with inside(house.tenant.id), pytest.raises(CeilingReached):

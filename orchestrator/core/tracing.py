@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from orchestrator.core.carrying import (
+    LONGEST_TEXT,
     MOST_ADDRESSES,
     Known,
     address_carries,
@@ -74,6 +75,7 @@ class Tracer:
 
     def __init__(self, view: View, call: Call) -> None:
         self.view, self.call = view, call
+        self._joined: bool | None = None
 
     def trace(self, value: Any) -> dict[str, Traced]:
         """Each leaf of the arguments, by JSON pointer."""
@@ -288,7 +290,17 @@ class Tracer:
             return True
         if spec is None or spec.remote is None or not goes_unasked(self.view, spec):
             return False
-        return bool(EMAIL.search(text)) or text_carries(text, self.elsewhere)
+        return bool(EMAIL.search(text)) or text_carries(text, self.elsewhere) or self._together(texts)
+
+    def _together(self, texts: dict[str, str]) -> bool:
+        """Whether the texts of the call, one after the other, take away what none of them does alone."""
+        if not self._sees_echoes or len(texts) < 2:
+            return False
+        if self._joined is None:
+            told = [text for name, text in texts.items() if kind_of(name, text) != "url"]
+            orders = (told, told[::-1])
+            self._joined = any(text_carries(" ".join(one)[:LONGEST_TEXT], self.elsewhere) for one in orders)
+        return self._joined
 
     def _beside(self, pointer: str, texts: dict[str, str]) -> bool:
         """Whether what goes to an address beside it, in a call that asks nobody, takes something there."""

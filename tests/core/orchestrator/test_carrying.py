@@ -154,6 +154,27 @@ def test_a_servers_tool_that_writes_and_asks_nobody_is_judged_like_one_that_read
     assert asked(working("Look."), "shop.note", text="about https://new.example/") == "asks"
 
 
+LETTER = "the merger with the northern company is signed in may"
+
+
+@proves("G3", part="a text for a server that is cut into arguments")
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        ({"a": LETTER[:30], "b": LETTER[30:]}, "asks"),
+        ({"a": LETTER[30:], "b": LETTER[:30]}, "asks"),
+        ({"list": [LETTER[at : at + 9] for at in range(0, len(LETTER), 9)]}, "asks"),
+        ({"a": LETTER[:30], "b": "orders of bolts"}, "goes"),
+        ({"a": LETTER[:30]}, "goes"),
+    ],
+)
+def test_the_texts_of_one_call_to_a_server_are_looked_at_together(
+    arguments: dict[str, Any], what: str
+) -> None:
+    run = having_read(working("Look for the orders of bolts."), {"letter": LETTER})
+    assert asked(run, "shop.find", **arguments) == what
+
+
 def test_a_reading_tool_of_ours_asks_nobody_for_the_same() -> None:
     assert asked(working("Look."), "staff.find", name="https://new.example/") == "goes"
 

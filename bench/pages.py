@@ -2,7 +2,8 @@
 
 `python -m bench pages` asks the real web server a hundred times for each page over one connection, and prints
 the 50th and 95th percentile of the time to the first and to the last byte, the size, and the elements. Judged
-is that 95 of 100 answers of each page are whole within 300 ms, and that no page has more than 3 000 elements.
+is that 95 of 100 answers of each page are whole within 200 ms (R-UI-12) and within 300 ms, and that no page
+has more than 3 000 elements.
 """
 
 import os
@@ -30,7 +31,8 @@ from tenancy.core.roles import Role
 from tenancy.models import Person
 
 RUNS, EVENTS, ASKED = 100_000, 10_000, 100
-BOUND_MS, BOUND_ELEMENTS = 300, 3_000
+BOUNDS_MS, BOUND_ELEMENTS = (200, 300), 3_000
+REVIEWS = 1_000
 # One run in a thousand waits, one in twenty failed. Ids are as old as their runs, as ours are.
 MANY = f"""
 INSERT INTO orchestrator_run
@@ -124,9 +126,23 @@ SELECT gen_random_uuid(), d.tenant_id, gen_random_uuid(), d.id, m.id,
   FROM budgets_account d JOIN budgets_account m ON m.tenant_id = d.tenant_id AND m.kind = 'tenant_month',
        orchestrator_run r, generate_series(1, {RUNS}) n
  WHERE r.id = %(run)s AND d.tenant_id = r.tenant_id AND d.kind = 'tenant_day'"""
+# Two of three reviews are answered.
+ASKED_FOR = f"""
+INSERT INTO orchestrator_reviewitem (id, tenant_id, run_id, key, queue, severity, subject, reason, evidence,
+  sha256, at)
+SELECT uuidv7(n * interval '-20 seconds'), r.tenant_id, r.id, 'k' || n, 'support',
+  (ARRAY['low', 'medium', 'high', 'critical'])[1 + n % 4], 'Claim ' || n, 'The figures differ.', '[]', '',
+  now() - n * interval '20 seconds'
+  FROM orchestrator_run r, generate_series(1, {REVIEWS}) n WHERE r.id = %(run)s"""
+ANSWERED = """
+INSERT INTO orchestrator_reviewword (id, tenant_id, item_id, number, kind, finding, note, by, at)
+SELECT gen_random_uuid(), i.tenant_id, i.id, 0, 'answered', 'confirmed', 'It is so.', r.submitted_by, i.at
+  FROM orchestrator_reviewitem i JOIN orchestrator_run r ON r.id = i.run_id
+ WHERE r.id = %(run)s AND substr(i.key, 2)::int % 3 > 0"""
 TABLES = (
     "orchestrator_run, orchestrator_intent, budgets_line, budgets_account, budgets_tranche,"
-    " budgets_runfigures, budgets_dayspend, budgets_entry, traces_event"
+    " budgets_runfigures, budgets_dayspend, budgets_entry, traces_event,"
+    " orchestrator_reviewitem, orchestrator_reviewword"
 )
 
 
@@ -175,11 +191,12 @@ def measure(superuser: psycopg.Connection) -> None:
 
 def judged(found: dict[str, Figures]) -> None:
     """The verdicts over all pages; those that miss a bound are named."""
-    late = [name for name, one in found.items() if one.p95 > BOUND_MS]
+    bounds = {
+        f"95 of 100 answers within {bound} ms": [name for name, one in found.items() if one.p95 > bound]
+        for bound in BOUNDS_MS
+    }
     large = [name for name, one in found.items() if one.elements > BOUND_ELEMENTS]
-    for what, missed in (
-        (f"95 of 100 answers within {BOUND_MS} ms", late), (f"at most {BOUND_ELEMENTS:,} elements", large),
-    ):  # fmt: skip
+    for what, missed in (*bounds.items(), (f"at most {BOUND_ELEMENTS:,} elements", large)):
         names = f" (not: {'; '.join(missed)})" if missed else ""
         held = len(found) > 0 and not missed
         judge(f"{what} on {len(found) - len(missed)} of {len(found)} pages{names}", held=held)
@@ -203,6 +220,15 @@ def _addresses(run: UUID) -> dict[str, str]:
         "run, search": f"/runs/{run}?q=c777",
         "run, facts": f"/runs/{run}?tab=facts",
         "run, ledger": f"/runs/{run}?tab=ledger",
+        "run, graph": f"/runs/{run}?tab=graph",
+        "run, messages": f"/runs/{run}?tab=messages",
+        "run, audit": f"/runs/{run}?tab=audit",
+        "run, raw": f"/runs/{run}?tab=raw",
+        "run, files": f"/runs/{run}?tab=files",
+        "inbox": "/approvals",
+        "inbox, decided": "/approvals?tab=decided",
+        "reviews": "/reviews",
+        "reviews, answered": "/reviews?tab=answered",
         "budgets": "/budgets",
         "budgets, figures": "/budgets/figures",
         "budgets, ledger": "/budgets/ledger",
@@ -251,7 +277,21 @@ def _fill(superuser: psycopg.Connection, run: UUID) -> None:
     started = perf_counter()
     # The guards judge moves; these rows were never moved.
     superuser.execute("SET session_replication_role = replica")
-    for statement in (MANY, ACCOUNTS, LINES, TRANCHES, FIGURES, SPENT, CALLED, LONG, HEAD, DAY, ENTRIES):
+    for statement in (
+        MANY,
+        ACCOUNTS,
+        LINES,
+        TRANCHES,
+        FIGURES,
+        SPENT,
+        CALLED,
+        LONG,
+        HEAD,
+        DAY,
+        ENTRIES,
+        ASKED_FOR,
+        ANSWERED,
+    ):
         superuser.execute(statement.replace(" % ", " %% ").encode(), {"run": run})
     superuser.execute("RESET session_replication_role")
     superuser.execute(f"VACUUM ANALYZE {TABLES}".encode())

@@ -32,7 +32,7 @@ def test_followers_are_judged_by_what_they_miss_and_how_late_they_hear(
 
 @pytest.mark.parametrize(
     ("p95", "elements", "missed"),
-    [(300.0, 3_000, 0), (300.1, 10, 1), (10.0, 3_001, 1), (301.0, 3_001, 2)],
+    [(200.0, 3_000, 0), (200.1, 10, 1), (300.1, 10, 2), (10.0, 3_001, 1), (301.0, 3_001, 3)],
 )
 def test_pages_are_judged_by_time_and_by_size(
     verdicts: judging.Verdicts, p95: float, elements: int, missed: int

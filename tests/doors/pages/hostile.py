@@ -93,7 +93,7 @@ def _set(world: World, request: UUID) -> None:
     change_ceilings(world.id, Ceilings(daily_usd=Decimal(50)), by=by, reason=why)
     change_rates(world.id, Rates(concurrent_runs=50), by=by, reason=why)
     set_places(world.id, ("10.0.0.9:80",), expected=None, by=by, reason=why)
-    set_web(world.id, ("https://docs.python.org/3/",), expected=None, by=by, reason=why)
+    set_web(world.id, ("https://docs.python.org/3/",), expected=None, by=by, reason=why, agreed=by)
     stop_everything("tool", tenant_id=world.id, target="calculator.evaluate", by=by, reason=why)
     price = ModelPrice(
         provider="acme", model="own", input=Decimal("0.000001"), output=Decimal("0.000002"), source="tenant",

@@ -139,6 +139,19 @@ def text_carries(text: str, known: Known) -> bool:
     return any(_runs(bare, under, known) for bare in hidden)
 
 
+def quotes_across(pairs: Iterable[tuple[str, str]], known: Known) -> bool:
+    """Whether a text and the one after it quote together what was read elsewhere, though neither does alone;
+    what was read is looked at once for all of them."""
+    told = [(skeleton(first), skeleton(then)) for first, then in pairs]
+    standing = known.windows([first + then for first, then in told])
+    return any(
+        _run_of(first + then, standing, known, QUOTE)
+        and not _run_of(first, standing, known, QUOTE)
+        and not _run_of(then, standing, known, QUOTE)
+        for first, then in told
+    )
+
+
 def load_of(url: str, known: Known) -> Load:
     """The parts of an address behind what of it was read as it stands: labels of its host, path, query."""
     told = url if "://" in url else f"//{url}"

@@ -15,7 +15,7 @@ from orchestrator.core.state import Call, State
 from orchestrator.core.step import View
 from orchestrator.core.task_scope import NAMED, Standing, TaskScope, stands
 from orchestrator.core.tool import ToolSpec
-from orchestrator.core.tracing import CLOSELY_SINCE, Traced, Tracer, goes_unasked
+from orchestrator.core.tracing import CLOSELY_SINCE, ECHOES_SINCE, Traced, Tracer, goes_unasked
 from orchestrator.core.value import with_entry
 
 ADDED = "added-after-untrusted"
@@ -112,9 +112,10 @@ def with_sent(view: View, state: State, call: Call, spec: ToolSpec) -> State:
         return state
     value = view.desk.json(call.arguments or "")
     addressed = any(kind_of(pointer, leaf) == "url" for pointer, leaf in leaves(value, ""))
-    if not addressed or call.arguments is None:
+    to = spec.remote.origin if spec.remote is not None and view.manifest.core_version >= ECHOES_SINCE else ""
+    if not (addressed or to) or call.arguments is None:
         return state
-    return state.evolve(sent=with_entry(state.sent, f"{len(state.sent):03d}", call.arguments))
+    return state.evolve(sent=with_entry(state.sent, f"{len(state.sent):03d} {to}".strip(), call.arguments))
 
 
 def _leaves(view: View, call: Call, spec: ToolSpec) -> list[tuple[str, Leaf]]:

@@ -18,6 +18,7 @@ from orchestrator.core.carrying import (
     address_carries,
     addresses_in,
     carried_before,
+    quotes_across,
     sent_by,
     text_carries,
 )
@@ -36,6 +37,8 @@ MOST_TEXT = 4_000_000
 LONGEST_SEARCHED = 100_000
 MOST_THINGS = 40
 DEEPEST_SUM = 3
+MOST_SEAMS = 20
+SEAM = 80
 CALCULATOR = "calculator"
 FAILURE = "a failed call"
 CLOSELY_SINCE = 5
@@ -293,14 +296,36 @@ class Tracer:
         return bool(EMAIL.search(text)) or text_carries(text, self.elsewhere) or self._together(texts)
 
     def _together(self, texts: dict[str, str]) -> bool:
-        """Whether the texts of the call, one after the other, take away what none of them does alone."""
-        if not self._sees_echoes or len(texts) < 2:
+        """Whether the texts of the call, one after the other, or after or before those of an earlier call to
+        the same server, take away what none of them does alone."""
+        if not self._sees_echoes:
             return False
         if self._joined is None:
             told = [text for name, text in texts.items() if kind_of(name, text) != "url"]
-            orders = (told, told[::-1])
-            self._joined = any(text_carries(" ".join(one)[:LONGEST_TEXT], self.elsewhere) for one in orders)
+            orders = (" ".join(told), " ".join(told[::-1]))
+            alone = any(text_carries(one[:LONGEST_TEXT], self.elsewhere) for one in orders)
+            self._joined = alone or self._completes(orders[0])
         return self._joined
+
+    def _completes(self, now: str) -> bool:
+        earlier = self._told_before
+        seams = [(one[-SEAM:], now[:SEAM]) for one in earlier] + [
+            (now[-SEAM:], one[:SEAM]) for one in earlier
+        ]
+        whole = (" ".join(earlier)[-LONGEST_TEXT // 2 :], now[: LONGEST_TEXT // 2])
+        return bool(earlier) and quotes_across([*seams, whole], self.elsewhere)
+
+    @property
+    def _told_before(self) -> list[str]:
+        """The texts of the newest earlier calls to the server that the call goes to, each call's as one."""
+        spec, sent = self._tool, self.view.state.sent
+        here = spec.remote.origin if spec is not None and spec.remote is not None else ""
+        keys = [key for key in sorted(sent) if here and key.partition(" ")[2] == here][-MOST_SEAMS:]
+        self.view.desk.require(sent[key] for key in keys)
+        told = (leaves(self.view.desk.json(sent[key]), "") for key in keys)
+        return [
+            " ".join(words_of(leaf) for at, leaf in call if kind_of(at, leaf) != "url") for call in told
+        ]  # fmt: skip
 
     def _beside(self, pointer: str, texts: dict[str, str]) -> bool:
         """Whether what goes to an address beside it, in a call that asks nobody, takes something there."""

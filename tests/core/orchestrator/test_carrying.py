@@ -175,6 +175,27 @@ def test_the_texts_of_one_call_to_a_server_are_looked_at_together(
     assert asked(run, "shop.find", **arguments) == what
 
 
+@proves("G3", part="a text for a server that is cut into calls")
+@pytest.mark.parametrize(
+    ("earlier", "last", "what"),
+    [
+        ([LETTER[:30]], LETTER[30:], "asks"),
+        ([LETTER[30:]], LETTER[:30], "asks"),
+        ([LETTER[:30], "bolts " * 400], LETTER[30:], "asks"),
+        ([LETTER[:18], LETTER[18:36]], LETTER[36:], "asks"),
+        ([LETTER[:30]], "orders of bolts", "goes"),
+    ],
+)
+def test_the_texts_of_several_calls_to_a_server_are_put_together(
+    earlier: list[str], last: str, what: str
+) -> None:
+    run = having_read(working("Look for the orders of bolts."), {"letter": LETTER})
+    for text in earlier:
+        assert asked(run, "shop.find", a=text) == "goes"
+        run.answer({})
+    assert asked(run, "shop.find", a=last) == what
+
+
 def test_a_reading_tool_of_ours_asks_nobody_for_the_same() -> None:
     assert asked(working("Look."), "staff.find", name="https://new.example/") == "goes"
 

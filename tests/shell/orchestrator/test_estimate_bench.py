@@ -5,8 +5,9 @@ from decimal import Decimal
 
 import pytest
 
-from bench.estimates import Seen, Tally, count, known, needs, whole
+from bench.estimates import Seen, Tally, apart, count, goals_of, known, narrow, needs, whole
 from budgets.core.forecast import Interval
+from orchestrator import library
 
 HELD = Seen("steps", Interval(lower=Decimal(1), upper=Decimal(3)), Decimal(2))
 MISSED = HELD._replace(rest=Decimal(4))
@@ -29,6 +30,32 @@ def test_only_steps_with_bounds_count_and_most_have_some(
     count(tally, steps)
     assert whole(tally.steps).held is held
     assert known("tool-loop", tally.steps).held is enough
+
+
+@pytest.mark.parametrize(
+    ("widths", "passes"),
+    [
+        ({}, False),
+        ({"steps": []}, False),
+        ({"steps": ["0.5", "1", "9"]}, True),
+        ({"steps": ["0.5"], "cost_usd": ["3", "9"]}, False),
+    ],
+)
+def test_intervals_that_hold_because_they_are_wide_do_not_pass(
+    widths: dict[str, list[str]], *, passes: bool
+) -> None:
+    found = {name: [Decimal(width) for width in each] for name, each in widths.items()}
+    assert narrow(found).held is passes
+
+
+@pytest.mark.parametrize("slug", sorted(library.workflows()))
+def test_no_goal_that_was_learnt_from_is_measured_with(slug: str) -> None:
+    goals = goals_of(slug)
+    learnt, unseen = apart(goals)
+    assert len(learnt) + len(unseen) == len(goals)
+    assert not {goal.model_dump_json() for goal in learnt} & {goal.model_dump_json() for goal in unseen}
+    with pytest.raises(ValueError, match="not enough"):
+        apart(goals[:1])
 
 
 def test_where_too_few_runs_were_seen_nothing_is_foretold() -> None:

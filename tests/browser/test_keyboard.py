@@ -31,13 +31,21 @@ LISTEN = """() => {
   document.querySelector(".skip").focus();
 }"""
 STEP = """() => document.activeElement?.matches("main details:not([open]) > summary") ?? false"""
+# A row of a timeline is read when it is opened.
+READ = """() => {
+  const row = document.activeElement?.closest("details[data-load]");
+  return !row || row.querySelector(".opened").ariaBusy === "false"; }"""
 HOME = """() => document.activeElement === document.body || document.activeElement?.matches(".skip")"""
-MISSED = """() => { const gone = [...met].filter((one) => !one.isConnected).map((one) => one.outerHTML);
+# What lives is drawn anew while it is walked: whatever stands in the place of one come to counts as it.
+MISSED = """() => {
+  const name = (one) => one.id || one.name || one.getAttribute("href") || one.textContent.trim();
+  const sign = (one) => one.tagName + " " + name(one);
+  const gone = new Set([...met].filter((one) => !one.isConnected).map(sign));
   return [...document.querySelectorAll(
     "a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex='0']")]
   .filter((one) => one.checkVisibility({ visibilityProperty: true }) && !one.disabled && one.tabIndex >= 0 &&
     !one.closest("dialog, [inert], .menu-panel, noscript") && !met.has(one) &&
-    !(one.type === "radio" && !one.checked) && !gone.includes(one.outerHTML))
+    !(one.type === "radio" && !one.checked) && !gone.has(sign(one)))
   .map((one) => one.outerHTML.slice(0, 160)); }"""
 MOST = 400
 
@@ -49,6 +57,7 @@ def walked(page: Page) -> list[str]:
         page.keyboard.press("Tab")
         if page.evaluate(STEP):
             page.keyboard.press("Enter")
+            page.wait_for_function(READ)
         if page.evaluate(HOME) and page.evaluate("met.size > 1"):
             break
     else:

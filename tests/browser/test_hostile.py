@@ -17,6 +17,8 @@ from tests.doubles.company import Company
 from tests.factories.world import World
 from tests.proves import proves
 
+pytestmark = pytest.mark.slow
+
 # Buttons, links and fields that are drawn and of which a part stands beyond an edge that nothing scrolls to.
 LOST = """() => [...document.querySelectorAll("main :is(button, a[href], input, select, textarea, summary)")]
   .filter((one) => one.checkVisibility() && !one.closest(".unseen, [aria-hidden=true]"))

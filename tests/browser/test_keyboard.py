@@ -69,6 +69,7 @@ def walked(page: Page) -> list[str]:
 
 
 @proves("R-UI-11", part="the Tab key comes to every control, and shows it")
+@pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_the_tab_key_comes_to_every_control_of_every_page_with_a_form(
     page_as: PageAs, world: World, company: Company

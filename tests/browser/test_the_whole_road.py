@@ -20,6 +20,8 @@ from tests.factories.world import World, make_world
 from tests.journeys.interleaving.clock import Clock
 from tests.proves import proves
 
+pytestmark = pytest.mark.slow
+
 PASSWORD = "a long enough password"
 PATIENCE_SECONDS = 60.0
 PATIENCE = PATIENCE_SECONDS * 1000

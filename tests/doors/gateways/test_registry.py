@@ -117,7 +117,8 @@ def test_whatever_changes_something_is_gated() -> None:
     local = {name for name, declared in shipped_tools().items() if declared.spec.risk is Risk.LOCAL_WRITE}
     assert mutating == gated | local
     assert local == {
-        "email.draft", "files.apply_diff", "files.restore", "memory.propose", "review.request", "sandbox.script",
+        "email.draft", "files.apply_diff", "files.restore", "memory.propose", "review.request",
+        "sandbox.script",
     }  # fmt: skip
 
 

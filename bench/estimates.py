@@ -125,7 +125,10 @@ class Verdict(NamedTuple):
 def known(slug: str, steps: Counter[str]) -> Verdict:
     """Whether most of a workflow's steps had any bounds to hold."""
     share = steps["bounded"] / max(1, steps["all"])
-    what = f"{slug}: bounds at {steps['bounded']} of {steps['all']} steps, bound {KNOWN:.0%}"
+    what = (
+        f"{slug}: bounds at {steps['bounded']} of {steps['all']} steps, bound {KNOWN:.0%}; "
+        f"all held at {steps['whole']}"
+    )
     return Verdict(what, steps["all"] > 0 and share > KNOWN)
 
 
@@ -213,24 +216,24 @@ def _stopped(place: Place, slug: str, goal: Goal) -> None:
     with tenant(place.tenant):
         like = Run.objects.filter(workflow=slug, terminal_code="SUCCESS").latest("created_at")
         subject = subject_of_run(like)
-        rest = expected_for(subject).rest
-    needed = needs(rest)
+        least = expected_for(subject).least
+    needed = needs(least)
     judge(f"{slug}: enough of its runs came to a result to foretell another", held=bool(needed))
-    for name, least in needed.items():
-        run = _ended(place, slug, goal, budget={name: least - 1})
+    for name, amount in needed.items():
+        run = _ended(place, slug, goal, budget={name: amount - 1})
         with tenant(place.tenant):
             used = lived_of(run).used.get(name, ZERO)
-        given = least - 1
+        given = amount - 1
         ended = f"{run.terminal_code} after {used} of them"
         stopped = run.terminal_code == "BUDGET_EXHAUSTED" and used <= max(ZERO, given - 1)
-        judge(f"{slug} needs {least} {name}, was given {given}: {ended}", held=stopped)
+        judge(f"{slug} needs {amount} {name}, was given {given}: {ended}", held=stopped)
 
 
-def needs(rest: Mapping[str, Mapping[str, tuple[Decimal, Decimal]]]) -> dict[str, Decimal]:
+def needs(least: Mapping[str, Mapping[str, Decimal]]) -> dict[str, Decimal]:
     """What a run needs at the least of model and tool calls, from its first place on; nothing where too few
     were seen."""
-    first = max(rest.values(), key=lambda least: least["steps"][0], default={})
-    return {name: first[name][0] for name in FEWEST if name in first and first[name][0] >= 1}
+    first = max(least.values(), key=lambda found: found["steps"], default={})
+    return {name: first[name] for name in FEWEST if name in first and first[name] >= 1}
 
 
 def _ended(place: Place, slug: str, goal: Goal, budget: dict[str, Decimal] | None = None) -> Run:

@@ -48,6 +48,10 @@ SLACK: Final[Mapping[Dimension, tuple[Decimal, Decimal]]] = MappingProxyType(
         Dimension.WALL_CLOCK_SECONDS: (Decimal("0.2"), Decimal(5)),
     }
 )
+# The next of k kinds lies beyond what they span with probability 2 / (k + 1). A way is easily much shorter
+# than those seen, where there was nothing to do; seldom much longer. In parts of that probability.
+SHORTER: Final = Decimal("1.5")
+LONGER: Final = Decimal("0.5")
 # What is compared to stop early: time is not, for it says more of the machine than of the run.
 STOPPING: Final = tuple(
     dimension
@@ -56,14 +60,20 @@ STOPPING: Final = tuple(
 )
 
 
-def observed(dimension: Dimension, seen: Sequence[Decimal]) -> Interval:
+def observed(dimension: Dimension, seen: Sequence[Decimal], kinds: int = KEPT) -> Interval:
     """The bounds that observations give: the least and the greatest of the newest, with slack, and wider
-    above while there are few. Unknown below `LEAST` of them."""
+    above while there are few. Unknown below `LEAST` of them.
+
+    `kinds` says of how many different things they are: the same thing seen twenty times is one observation,
+    and the next one may be like none of them. The fewer kinds, the wider the bounds are, both ways.
+    """
     newest = seen[-KEPT:]
     if len(newest) < LEAST:
         return UNKNOWN
     least, most = min(newest), max(newest)
     down, up = SLACK.get(dimension, (ONE, ONE))
+    beyond = max(ZERO, 2 * ONE / (kinds + 1) - 2 * ONE / (KEPT + 1))
+    down, up = down * max(ZERO, ONE - SHORTER * beyond), up * (ONE + LONGER * beyond)
     few = (most - least) * (KEPT - len(newest)) / KEPT
     step = MICRO if dimension in (Dimension.COST_USD, Dimension.WALL_CLOCK_SECONDS) else ONE
     return Interval(

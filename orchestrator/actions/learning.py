@@ -8,12 +8,12 @@ import orjson
 
 from orchestrator.core.effects import Amounts
 from orchestrator.core.expecting import key_of
-from orchestrator.core.learning import Lived, Passed, expected_of, subject_of, with_run
+from orchestrator.core.learning import Lived, Passed, expected_of, kind_of_goal, subject_of, with_run
 from orchestrator.core.manifest import Expected
 from orchestrator.core.terminal import ENDINGS, TerminalClass, TerminalCode
 from orchestrator.models import Expectation, Intent, ManifestRow, Run
 from orchestrator.queries.crossing import tenant_of_run
-from orchestrator.runtime.recall import graph_of, pins_of
+from orchestrator.runtime.recall import graph_of, manifest_of, pins_of
 from tenancy.clock import database_now
 from tenancy.context import raw_cursor, tenant
 from traces.models import Record
@@ -83,7 +83,12 @@ def lived_of(run: Run) -> Lived:
         name = orjson.loads(bytes(body))["node"] if kind == "call_model" else tool
         key = key_of("m" if kind == "call_model" else "t", name, used)
         passed.setdefault(effect, Passed(key=key, used=used))
-    return Lived(run=str(run.id), passed=tuple(passed.values()), used=usage[run.record_number])
+    body, pinned = ManifestRow.objects.values_list("body", "pins_digest").get(id=run.id)
+    goal = manifest_of(bytes(body), pins_of(run.tenant_id, pinned)).goal
+    return Lived(
+        run=str(run.id), passed=tuple(passed.values()), used=usage[run.record_number],
+        kind=kind_of_goal(str(run.tenant_id), goal),
+    )  # fmt: skip
 
 
 def _usage_by_record(run_id: UUID) -> Iterator[tuple[int, Amounts]]:

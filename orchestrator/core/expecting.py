@@ -43,18 +43,14 @@ def key_of_turn(effects: Iterable[Effect], usage: Mapping[str, Decimal]) -> str 
     return next((key_of("m", node, usage) for node in nodes), None)
 
 
-def bounds(
-    graph: CompiledGraph, manifest: Manifest, state: State, key: str | None, *, exact: bool = False
-) -> dict[str, Interval]:
+def bounds(graph: CompiledGraph, manifest: Manifest, state: State, key: str | None) -> dict[str, Interval]:
     """What remains of each dimension to a result, by name. The keys are the dimensions of the run's limits
     that anything is known of. Where too few came by this very place, what was seen after as many actions
-    counts, wherever that was; not where it must be `exact`."""
+    counts, wherever that was."""
     least = least_rest(graph, manifest.pins, state.position, asker_of(state))
     expected = manifest.expected
     known = {} if expected is None else expected.rest
-    rest = {} if key is None else known.get(key, {})
-    if key is not None and not rest and not exact:
-        rest = known.get(any_place(key), {})
+    rest = {} if key is None else known.get(key) or known.get(any_place(key), {})
     found: dict[str, Interval] = {}
     for name in state.limits:
         pair = rest.get(name)
@@ -62,6 +58,18 @@ def bounds(
         interval = seen.at_least(least.get(name, ZERO))
         if interval != UNKNOWN:
             found[name] = interval
+    return found
+
+
+def least_of(graph: CompiledGraph, manifest: Manifest, state: State, key: str) -> dict[str, Decimal]:
+    """What nobody came to a result with less of, from this very place, and what no way can do without. A way
+    that nobody went before may be a short one: what others needed elsewhere says nothing."""
+    found = dict(least_rest(graph, manifest.pins, state.position, asker_of(state)))
+    expected = manifest.expected
+    if expected is not None:
+        pairs = expected.rest.get(key, {})
+        seen = expected.least.get(key) or {name: lower for name, (lower, _) in pairs.items()}
+        found |= {name: max(amount, found.get(name, ZERO)) for name, amount in seen.items()}
     return found
 
 
@@ -93,13 +101,12 @@ def too_little(graph: CompiledGraph, manifest: Manifest, state: State, key: str 
     cannot come to its end is stopped before it spends more. A run that nothing is expected of never is."""
     if manifest.expected is None or key is None:
         return None
-    # A way that nobody went before may be a short one: it is not stopped for what others needed elsewhere.
-    found = bounds(graph, manifest, state, key, exact=True)
+    needed = least_of(graph, manifest, state, key)
     for dimension in STOPPING:
-        interval, left = found.get(dimension.value), state.left(dimension.value)
-        if interval is not None and left is not None and left < interval.lower:
+        least, left = needed.get(dimension.value), state.left(dimension.value)
+        if least is not None and left is not None and left < least:
             return Refused(
-                dimension=dimension.value, limit=state.limits[dimension.value], wanted=interval.lower,
+                dimension=dimension.value, limit=state.limits[dimension.value], wanted=least,
                 left=left, account=ACCOUNT,
             )  # fmt: skip
     return None

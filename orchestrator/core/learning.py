@@ -1,7 +1,7 @@
 """What the newest runs of a workflow teach those that follow: bounds of the rest, by place (R-BUDGET-4)."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 
 from budgets.core.dimension import Dimension
@@ -9,11 +9,12 @@ from budgets.core.forecast import KEPT, LEAST, observed
 from orchestrator.core.asking import Asking
 from orchestrator.core.effects import Amounts
 from orchestrator.core.expecting import any_place
+from orchestrator.core.goal import Goal
 from orchestrator.core.graph import CompiledGraph
 from orchestrator.core.manifest import Expected, Pins
 from orchestrator.core.spending import ZERO
 from orchestrator.core.value import Value
-from traces.core.canonical import canonical, digest
+from traces.core.canonical import canonical, canonical_model, digest
 
 # A manifest carries at most so many places, those that most runs came by.
 PLACES = 32
@@ -23,6 +24,10 @@ FORETOLD = (
     Dimension.INPUT_TOKENS, Dimension.OUTPUT_TOKENS, Dimension.TOTAL_TOKENS, Dimension.COST_USD,
     Dimension.WALL_CLOCK_SECONDS,
 )  # fmt: skip
+
+
+# The rests of runs, by place and by run.
+Seen = dict[str, dict[str, list[Amounts]]]
 
 
 def subject_of(graph: CompiledGraph, pins: Pins) -> str:
@@ -44,11 +49,19 @@ class Passed(Value):
 
 
 class Lived(Value):
-    """One run that came to a result: the places it came by, and all that it used."""
+    """One run that came to a result: the places it came by, and all that it used. Runs for one goal have one
+    `kind`."""
 
     run: str
     passed: tuple[Passed, ...]
     used: Amounts
+    kind: str = ""
+
+
+def kind_of_goal(tenant: str, goal: Goal) -> str:
+    """What runs for one goal have in common, whenever it is due: a digest that says nothing of it to who has
+    another tenant's. SHA-256, hexadecimal."""
+    return digest("goal", tenant.encode() + b"\0" + canonical_model(goal.evolve(deadline=None)))
 
 
 def with_run(lived: Sequence[Lived], one: Lived) -> tuple[Lived, ...]:
@@ -63,23 +76,33 @@ def expected_of(lived: Sequence[Lived]) -> Expected:
 
     A run that came by a place more than once counts there with its least and its greatest rest.
     """
-    seen: dict[str, dict[str, list[Amounts]]] = defaultdict(dict)
-    anywhere: dict[str, dict[str, list[Amounts]]] = defaultdict(dict)
+    seen: Seen = defaultdict(dict)
+    anywhere: Seen = defaultdict(dict)
+    kinds = {one.run: one.kind for one in lived}
     for one in lived:
         for passed in one.passed:
             rest = _rest(one, passed)
             seen[passed.key].setdefault(one.run, []).append(rest)
             anywhere[any_place(passed.key)].setdefault(one.run, []).append(rest)
-    places = {**_most(seen, PLACES), **_most(anywhere, NUMBERS)}
-    return Expected(runs=len(lived), rest={key: _bounds(places[key]) for key in sorted(places)})
+    exact = _most(seen, PLACES)
+    places = {**exact, **_most(anywhere, NUMBERS)}
+    return Expected(
+        runs=len(lived),
+        rest={key: _bounds(places[key], _different(kinds, places[key])) for key in sorted(places)},
+        least={
+            key: {name: lower for name, (lower, _) in _bounds(exact[key]).items()} for key in sorted(exact)
+        },
+    )
 
 
-def _most(seen: Mapping[str, Mapping[str, list[Amounts]]], most: int) -> dict[str, list[Amounts]]:
-    """The rests of the places that most runs came by, where enough did."""
+def _different(kinds: Mapping[str, str], runs: Iterable[str]) -> int:
+    return len({kinds[run] for run in runs})
+
+
+def _most(seen: Seen, most: int) -> Seen:
+    """The places that most runs came by, where enough did."""
     runs = Counter({key: len(found) for key, found in seen.items() if len(found) >= LEAST})
-    return {
-        key: [rest for one in seen[key].values() for rest in _ends(one)] for key, _ in runs.most_common(most)
-    }
+    return {key: seen[key] for key, _ in runs.most_common(most)}
 
 
 def _rest(one: Lived, passed: Passed) -> Amounts:
@@ -94,10 +117,15 @@ def _ends(rests: list[Amounts]) -> list[Amounts]:
     return [rests[0]] if len(rests) == 1 else [rests[0], rests[-1]]
 
 
-def _bounds(rests: list[Amounts]) -> dict[str, tuple[Decimal, Decimal]]:
+def _least(by_run: Mapping[str, list[Amounts]]) -> dict[str, Decimal]:
+    return {name: lower for name, (lower, _) in _bounds(by_run).items()}
+
+
+def _bounds(by_run: Mapping[str, list[Amounts]], kinds: int = KEPT) -> dict[str, tuple[Decimal, Decimal]]:
+    rests = [rest for one in by_run.values() for rest in _ends(one)]
     found = {}
     for name in FORETOLD:
-        interval = observed(name, [rest[name.value] for rest in rests])
+        interval = observed(name, [rest[name.value] for rest in rests], kinds)
         if interval.upper is not None:
             found[name.value] = (interval.lower, interval.upper)
     return found

@@ -49,10 +49,15 @@ class Pins(Value):
 
 class Expected(Value):
     """What came of the newest runs of a workflow that came to a result, `runs` of them: for each place in a
-    run, bounds (lower, upper) of what remained of each dimension (orchestrator/core/expecting.py)."""
+    run, bounds (lower, upper) of what remained of each dimension (orchestrator/core/expecting.py).
+
+    `least` is what none of them did with less of, by place: the bounds are wider where few kinds of goals
+    were seen. Where nothing is said of it, the lower bound is.
+    """
 
     runs: int = 0
     rest: dict[str, dict[str, tuple[Decimal, Decimal]]] = {}
+    least: dict[str, dict[str, Decimal]] = {}
 
 
 class Manifest(Value):

@@ -301,6 +301,7 @@ def furnished(desk: Desk) -> list[Request]:
 
 @proves("R-UI-11", part="axe finds nothing in the inbox")
 @pytest.mark.parametrize("width", [WIDE, NARROW])
+@pytest.mark.slow
 def test_axe_finds_nothing(page_as: PageAs, desk: Desk, world: World, width: int) -> None:
     asked = furnished(desk)
     gate = at_the_gate(world)

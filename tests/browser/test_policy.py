@@ -88,6 +88,7 @@ def whole(page: Page, path: str) -> bool:
 @proves("R-UI-11", part="axe on every page")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("width", [WIDE, NARROW])
+@pytest.mark.slow
 def test_axe_finds_nothing(page_as: PageAs, world: World, width: int) -> None:
     page = page_as("admin", width=width)
     paths = pages(page, world)
@@ -99,6 +100,7 @@ def test_axe_finds_nothing(page_as: PageAs, world: World, width: int) -> None:
             axe(page, theme)
 
 
+@pytest.mark.slow
 def test_nothing_scrolls_sideways_on_the_narrowest_screen(page_as: PageAs, world: World) -> None:
     page = page_as("admin", width=NARROWEST)
     for path in pages(page, world):

@@ -64,6 +64,7 @@ def runs(world: World, company: Company) -> tuple[UUID, UUID]:
 @proves("R-UI-11", part="axe on the pages of runs")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("width", [WIDE, NARROW])
+@pytest.mark.slow
 def test_axe_finds_nothing(page_as: PageAs, runs: tuple[UUID, UUID], width: int) -> None:
     page = page_as("admin", width=width)
     for name, address in addresses(*runs).items():
@@ -74,6 +75,7 @@ def test_axe_finds_nothing(page_as: PageAs, runs: tuple[UUID, UUID], width: int)
             axe(page, theme)
 
 
+@pytest.mark.slow
 def test_nothing_scrolls_sideways_on_the_narrowest_screen(page_as: PageAs, runs: tuple[UUID, UUID]) -> None:
     page = page_as("admin", width=NARROWEST)
     for name, address in addresses(*runs).items():

@@ -30,6 +30,7 @@ BEFORE = (
 
 @proves("R-UI-11", part="axe and the six states of a region")
 @pytest.mark.parametrize("width", [WIDE, NARROW])
+@pytest.mark.slow
 def test_axe_finds_nothing_on_the_shell_s_pages(page_as: PageAs, width: int) -> None:
     page = page_as("admin", width=width)
     for path in PAGES:

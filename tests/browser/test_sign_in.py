@@ -133,6 +133,7 @@ def looked_at(page: Page, path: str) -> None:
 
 @proves("R-UI-11", part="axe on the pages of an account")
 @pytest.mark.timeout(300)
+@pytest.mark.slow
 def test_axe_finds_nothing_on_the_pages_of_an_account(page_as: PageAs, person: Person) -> None:
     SocialAccount.objects.create(
         user=person, provider="sso", uid=str(person.id),

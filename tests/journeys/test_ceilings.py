@@ -134,6 +134,7 @@ def says_why(run: Run, refused: dict[str, Any]) -> None:
 @pytest.mark.timeout(300)
 @proves("R-BUDGET-9", part="two hundred runs through the ring")
 @proves("B2", part="two hundred runs through the ring")
+@pytest.mark.slow
 def test_two_hundred_costly_runs_never_pass_the_days_ceiling(
     world: World, superuser: psycopg.Connection
 ) -> None:

@@ -31,10 +31,11 @@ SHIPPED = {name: tool.spec for name, tool in shipped_tools().items()}
 LOOKUP = ("orders.lookup", {"id": "A-1"})
 
 
-def lived(number: int, *turns: int, total: int) -> Lived:
-    """A run that passed `act` after so many model turns."""
+def lived(number: int, *turns: int, total: int, kind: str | None = None) -> Lived:
+    """A run that passed `act` after so many model turns; each for another goal, or for one `kind` of them."""
     passed = tuple(Passed(key=f"m:act:{step}", used={"model_turns": D(n)}) for step, n in enumerate(turns))
-    return Lived(run=f"r{number}", passed=passed, used={"model_turns": D(total)})
+    kind = kind or f"goal {number}"
+    return Lived(run=f"r{number}", passed=passed, used={"model_turns": D(total)}, kind=kind)
 
 
 def expecting(expected: Expected | None, **limits: int) -> Simulation:
@@ -53,6 +54,30 @@ def test_the_interval_holds_everything_it_was_made_of(seen: list[int]) -> None:
         assert all(interval.within(D(one)) for one in seen[-KEPT:])
         assert interval.upper is not None
         assert D(0) <= interval.lower <= interval.upper
+
+
+@proves("R-BUDGET-4", part="few kinds say little")
+@given(st.lists(st.integers(1, 1_000), min_size=LEAST, max_size=KEPT), st.integers(1, KEPT - 1))
+def test_the_fewer_kinds_were_seen_the_wider_the_bounds(seen: list[int], kinds: int) -> None:
+    some = observed(Dimension.TOOL_CALLS, [D(one) for one in seen], kinds)
+    more = observed(Dimension.TOOL_CALLS, [D(one) for one in seen], kinds + 1)
+    assert some.upper is not None
+    assert more.upper is not None
+    assert some.lower <= more.lower <= min(seen)
+    assert some.upper >= more.upper >= max(seen)
+    one = observed(Dimension.TOOL_CALLS, [D(one) for one in seen], 1)
+    assert one.lower == 0
+    assert one.upper is not None
+    assert one.upper > max(seen)
+
+
+@proves("R-BUDGET-4", part="one goal many times is one observation")
+def test_what_one_goal_needed_each_time_foretells_little_of_another() -> None:
+    alike = expected_of([lived(n, 0, 1, 2, total=3, kind="one goal") for n in range(KEPT)])
+    (lower, upper), least = alike.rest["m:act:0"]["model_turns"], alike.least["m:act:0"]["model_turns"]
+    assert (lower, upper, least) == (D(0), D(5), D(3))
+    many = expected_of([lived(n, 0, 1, 2, total=3) for n in range(KEPT)])
+    assert many.rest["m:act:0"]["model_turns"] == (D(3), D(3))
 
 
 @given(st.lists(st.integers(0, 9), max_size=LEAST - 1))
@@ -160,7 +185,8 @@ def wandering(number: int) -> Lived:
         Passed(key=f"t:tool-{number}:0", used={"model_turns": D(1)}),
         Passed(key="m:act:1", used={"model_turns": D(1)}),
     )
-    return Lived(run=str(number), passed=passed, used={"model_turns": D(2 + number % 2)})
+    used = {"model_turns": D(2 + number % 2)}
+    return Lived(run=str(number), passed=passed, used=used, kind=f"goal {number}")
 
 
 @proves("R-BUDGET-4", part="bounds where runs choose their own way")

@@ -100,6 +100,7 @@ def _processes() -> list[str]:
     return [line for line in found if "--stdio" in line]
 
 
+@pytest.mark.slow
 async def test_a_child_that_floods_its_output_is_ended(tool_server: ToolServer) -> None:
     tool_server.tell(flood=True)
     with pytest.raises(ServerUnreachable):

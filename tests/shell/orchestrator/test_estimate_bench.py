@@ -60,7 +60,6 @@ def test_no_goal_that_was_learnt_from_is_measured_with(slug: str) -> None:
 
 def test_where_too_few_runs_were_seen_nothing_is_foretold() -> None:
     assert needs({}) == {}
-    pair = (Decimal(2), Decimal(3))
-    first = {"steps": pair, "model_turns": pair, "tool_calls": (Decimal(0), Decimal(1))}
-    later = first | {"steps": (Decimal(1), Decimal(1)), "model_turns": (Decimal(1), Decimal(1))}
+    first = {"steps": Decimal(2), "model_turns": Decimal(2), "tool_calls": Decimal(0)}
+    later = first | {"steps": Decimal(1), "model_turns": Decimal(1)}
     assert needs({"m:act:1": later, "m:act:0": first}) == {"model_turns": Decimal(2)}

@@ -58,6 +58,15 @@ def expected_tag(request: Request) -> str | None:
     return tags[0].strip('"')
 
 
+def expected_version(request: Request) -> int | None:
+    """The number of a version that If-Match asks for; None where anything will do, -1 for what no number of a
+    version can be. Raises Stale."""
+    tag = expected_tag(request)
+    if tag is None:
+        return None
+    return int(tag) if tag.isascii() and tag.isdigit() and len(tag) <= 9 else -1
+
+
 def uuid_or_none(text: str) -> UUID | None:
     """A path's id, or None for what is none: it is answered like a missing one."""
     try:
@@ -76,7 +85,10 @@ def page(
     if cursor:
         at, row = _read(cursor)
         beyond = "lt" if newest_first else "gt"
-        rows = rows.filter(Q(**{f"created_at__{beyond}": at}) | Q(created_at=at, **{f"id__{beyond}": row}))
+        # Its bound once more by itself: an index is entered there, and not at its beginning.
+        rows = rows.filter(
+            Q(**{f"created_at__{beyond}": at}) | Q(**{f"id__{beyond}": row}), **{f"created_at__{beyond}e": at}
+        )
     found = list(rows.order_by(*order)[: limit + 1])
     more = found[limit - 1] if len(found) > limit else None
     query = request.query_params.copy()

@@ -1,22 +1,24 @@
-"""Changing, admitting and declaring tools, and listing web addresses, as people and programs ask for it: at
+"""Changing, admitting and declaring tools, and saying where they go, as people and programs ask for it: at
 once, or once a second administrator agrees where it guards less (R-TOOL-4, P4)."""
 
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 from uuid import UUID
 
 from orchestrator.actions.http_tools import declare_http_tool, declare_looked_at, look_at_declared
 from orchestrator.actions.loosening import Asked, or_propose, settle_proposal
-from orchestrator.actions.outside import set_web
-from orchestrator.actions.policies import Who
+from orchestrator.actions.outside import set_databases, set_mail, set_web
+from orchestrator.actions.second_person import Who
 from orchestrator.actions.servers import admit_tool
 from orchestrator.actions.tools import change_tool
 from orchestrator.core.tool_admission import Admission, HttpDeclaration, asked_admission, asked_declaration
 from orchestrator.core.tool_change import ToolChange, asked_change
 from orchestrator.models import ToolProposal
-from orchestrator.queries.loosening import open_proposal
-from orchestrator.queries.outside import OutsideNow, outside_now
-from orchestrator.queries.tools import ToolNow, tool_now
+from orchestrator.queries.loosening import open_proposal, outdated
+from orchestrator.queries.outside import OutsideNow
+from orchestrator.queries.tools import ToolNow
 from tenancy.context import tenant
-from tenancy.core.errors import NotFound, Stale
+from tenancy.core.errors import Stale
 
 
 def ask_to_change(
@@ -79,9 +81,39 @@ def ask_to_list(
     )
 
 
+def ask_for_databases(
+    tenant_id: UUID, given: tuple[Mapping[str, Any], ...], *, expected: int | None, who: Who, reason: str
+) -> OutsideNow | ToolProposal:
+    """Make these the databases that tools may ask, or keep what was asked where they reach more than before.
+    Outermost verb: owns the transaction. Raises InvalidInput, Stale, ProposalOpen."""
+    return or_propose(
+        tenant_id,
+        lambda: set_databases(tenant_id, given, expected=expected, by=who.principal, reason=reason),
+        kind="databases",
+        body={"databases": [dict(one) for one in given]},
+        who=who,
+        reason=reason,
+    )
+
+
+def ask_for_mail(
+    tenant_id: UUID, given: Mapping[str, Any], *, expected: int | None, who: Who, reason: str
+) -> OutsideNow | ToolProposal:
+    """Say where letters go, or keep what was asked where they reach more than before. Outermost verb: owns
+    the transaction. Raises InvalidInput, Stale, ProposalOpen."""
+    return or_propose(
+        tenant_id,
+        lambda: set_mail(tenant_id, given, expected=expected, by=who.principal, reason=reason),
+        kind="mail",
+        body={"server": dict(given)},
+        who=who,
+        reason=reason,
+    )
+
+
 def agree_to_tool(tenant_id: UUID, proposal: UUID | None, *, who: Who, reason: str) -> ToolNow | OutsideNow:
     """A second person's yes to what waits. Outermost verb: owns the transaction. Raises NotFound,
-    OwnProposal, InvalidInput, and Stale where the tool is not what was looked at any more."""
+    OwnProposal, ProposalSettled, InvalidInput, and Stale where it is not what was looked at any more."""
 
     with tenant(tenant_id):
         waiting = open_proposal(proposal)
@@ -90,35 +122,48 @@ def agree_to_tool(tenant_id: UUID, proposal: UUID | None, *, who: Who, reason: s
         look_at_declared(tenant_id, asked_declaration(waiting.body["declaration"]))
 
     def perform(row: ToolProposal, agreed: UUID) -> ToolNow | OutsideNow:
-        if standing_tag(tenant_id, row) != row.tag:
+        if outdated(tenant_id, row):
             raise Stale
-        return _done(tenant_id, row, agreed)
+        return DONE[row.kind](tenant_id, row, agreed)
 
     return settle_proposal(tenant_id, proposal, perform, who=who, reason=reason)
 
 
-def standing_tag(tenant_id: UUID, row: ToolProposal) -> str:
-    """The tag of what a proposal is about, as it stands; empty where there is none. Inside the tenant's
-    context."""
-    if row.kind == "web":
-        return str(outside_now("web").version)
-    try:
-        return tool_now(tenant_id, row.tool).tag
-    except NotFound:
-        return ""
+def _change(tenant_id: UUID, row: ToolProposal, agreed: UUID) -> ToolNow:
+    change = asked_change(row.body["change"])
+    return change_tool(tenant_id, row.tool, change, by=row.by, reason=row.reason, agreed=agreed)
 
 
-def _done(tenant_id: UUID, row: ToolProposal, agreed: UUID) -> ToolNow | OutsideNow:
-    body, by, reason = row.body, row.by, row.reason
-    if row.kind == "web":
-        return set_web(tenant_id, tuple(body["allow"]), expected=None, by=by, reason=reason, agreed=agreed)
-    if row.kind == "change":
-        change = asked_change(body["change"])
-        return change_tool(tenant_id, row.tool, change, by=by, reason=reason, agreed=agreed)
-    if row.kind == "admit":
-        return admit_tool(
-            tenant_id, body["server"], body["tool"], body["seen"], asked_admission(body["admission"]), by=by,
-            reason=reason, agreed=agreed,
-        )  # fmt: skip
-    declaration = asked_declaration(body["declaration"])
-    return declare_looked_at(tenant_id, declaration, by=by, reason=reason, agreed=agreed)
+def _admit(tenant_id: UUID, row: ToolProposal, agreed: UUID) -> ToolNow:
+    body = row.body
+    return admit_tool(
+        tenant_id, body["server"], body["tool"], body["seen"], asked_admission(body["admission"]), by=row.by,
+        reason=row.reason, agreed=agreed,
+    )  # fmt: skip
+
+
+def _declare(tenant_id: UUID, row: ToolProposal, agreed: UUID) -> ToolNow:
+    declaration = asked_declaration(row.body["declaration"])
+    return declare_looked_at(tenant_id, declaration, by=row.by, reason=row.reason, agreed=agreed)
+
+
+def _list(tenant_id: UUID, row: ToolProposal, agreed: UUID) -> OutsideNow:
+    wanted = tuple(row.body["allow"])
+    return set_web(tenant_id, wanted, expected=None, by=row.by, reason=row.reason, agreed=agreed)
+
+
+def _name_databases(tenant_id: UUID, row: ToolProposal, agreed: UUID) -> OutsideNow:
+    wanted = tuple(row.body["databases"])
+    return set_databases(tenant_id, wanted, expected=None, by=row.by, reason=row.reason, agreed=agreed)
+
+
+def _name_mail(tenant_id: UUID, row: ToolProposal, agreed: UUID) -> OutsideNow:
+    wanted = row.body["server"]
+    return set_mail(tenant_id, wanted, expected=None, by=row.by, reason=row.reason, agreed=agreed)
+
+
+DONE: Final[Mapping[str, Callable[[UUID, ToolProposal, UUID], ToolNow | OutsideNow]]] = {
+    "change": _change, "admit": _admit, "declare": _declare, "web": _list, "databases": _name_databases,
+    "mail": _name_mail,
+}  # fmt: skip
+"""What is done once a second person agrees, by what waits."""

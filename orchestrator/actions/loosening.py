@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 from uuid import UUID
 
-from orchestrator.actions.policies import Who
+from orchestrator.actions.outdating import outdate_proposals
 from orchestrator.actions.publish import hold_registry
-from orchestrator.core.errors import OwnProposal, ProposalOpen, SecondPersonNeeded
+from orchestrator.actions.second_person import Who, dropped_as, not_own, reasoned, settle
+from orchestrator.core.errors import ProposalOpen, SecondPersonNeeded
 from orchestrator.models import ToolProposal
 from orchestrator.queries.loosening import open_proposal
 from orchestrator.queries.tools import ToolNow
 from tenancy.actions import audit
 from tenancy.clock import database_now
 from tenancy.context import tenant
-from tenancy.core.errors import InvalidInput
 from tenancy.directory import another_admin
 
 Asked = ToolNow | ToolProposal
@@ -63,38 +63,39 @@ def settle_proposal(
     Raises NotFound, ProposalSettled, OwnProposal, InvalidInput, Stale where the tool has changed since, and
     what `perform` raises.
     """
-    _reasoned(reason)
+    reasoned(reason)
     with tenant(tenant_id):
         hold_registry(tenant_id)
         row = open_proposal(proposal)
-        if who.principal == row.by or who.owner == row.owner:
-            raise OwnProposal
-        now = perform(row, who.principal)
-        _settle(row, "agreed", who, reason)
-        return now
+        not_own(row, who)
+        # First: what is done outdates whatever else waits about the same.
+        settle(row, "agreed", who, reason)
+        return perform(row, who.principal)
 
 
 def drop_tool_proposal(tenant_id: UUID, proposal: UUID | None, *, who: Who, reason: str) -> None:
     """Refuse a proposal, or take one's own back. Outermost verb: owns the transaction. Raises NotFound,
     ProposalSettled, InvalidInput."""
-    _reasoned(reason)
+    reasoned(reason)
     with tenant(tenant_id):
         hold_registry(tenant_id)
         row = open_proposal(proposal)
-        own = who.owner == row.owner
-        _settle(row, "withdrawn" if own else "refused", who, reason)
+        became = dropped_as(row, who)
+        settle(row, became, who, reason)
+        verb = "tool.withdraw" if became == "withdrawn" else "tool.refuse_proposal"
         audit(
-            tenant_id, who.principal, verb="tool.withdraw" if own else "tool.refuse_proposal",
-            object=f"tool:{row.tool}", before={"proposal": str(row.id)}, after={}, reason=reason,
+            tenant_id, who.principal, verb=verb, object=f"tool:{row.tool}",
+            before={"proposal": str(row.id)}, after={}, reason=reason,
         )  # fmt: skip
 
 
 def _propose(
     tenant_id: UUID, needed: dict[str, Any], *, kind: str, body: dict[str, Any], who: Who, reason: str
 ) -> ToolProposal:
-    _reasoned(reason)
+    reasoned(reason)
     with tenant(tenant_id):
         hold_registry(tenant_id)
+        outdate_proposals(tenant_id, needed["name"])
         if ToolProposal.objects.filter(tool=needed["name"], status="open").exists():
             raise ProposalOpen
         row = ToolProposal.objects.create(
@@ -107,15 +108,3 @@ def _propose(
             after={"kind": kind, "weaker": needed["cases"], **body}, reason=reason,
         )  # fmt: skip
         return row
-
-
-def _settle(row: ToolProposal, status: str, who: Who, reason: str) -> None:
-    ToolProposal.objects.filter(id=row.id, status="open").update(
-        status=status, settled_by=who.principal, settled_owner=who.owner, settled_at=database_now(),
-        settled_reason=reason[:500],
-    )  # fmt: skip
-
-
-def _reasoned(reason: str) -> None:
-    if not reason.strip():
-        raise InvalidInput(errors=[{"pointer": "/reason", "code": "required", "detail": "Say why."}])

@@ -7,7 +7,9 @@ from uuid import UUID
 from pydantic import ValidationError
 
 from orchestrator.actions.loosening import ask_second
+from orchestrator.actions.outdating import outdate_proposals
 from orchestrator.actions.publish import hold_registry, publish_registry, publish_tool
+from orchestrator.actions.second_person import reasoned
 from orchestrator.core.egress import reach_of
 from orchestrator.core.errors import EgressRefused
 from orchestrator.core.outside import (
@@ -18,12 +20,21 @@ from orchestrator.core.outside import (
     WebRules,
     entry_of,
     wider,
+    wider_databases,
+    wider_mail,
 )
 from orchestrator.core.tool import ToolSpec
 from orchestrator.core.tool_admission import refused_fields
 from orchestrator.core.value import Value
 from orchestrator.models import Outside
-from orchestrator.queries.outside import Kind, OutsideNow, outside_now, web_rules
+from orchestrator.queries.outside import (
+    Kind,
+    OutsideNow,
+    databases,
+    mail_server,
+    outside_now,
+    web_rules,
+)
 from orchestrator.queries.tools import registry_tools, tools_now
 from tenancy.actions import audit
 from tenancy.clock import database_now
@@ -31,7 +42,8 @@ from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput, Stale
 
 V = TypeVar("V", bound=Value)
-WEB = "web addresses"
+# What a proposal calls each list; no tool is called so.
+WEB, DATABASES, MAIL = "web addresses", "databases to ask", "the mail server"
 
 
 def set_web(
@@ -53,12 +65,9 @@ def set_web(
     """
     rules = WebRules(allow=_entries(allow))
     with tenant(tenant_id):
-        hold_registry(tenant_id)
-        before = outside_now("web")
-        if expected is not None and expected != before.version:
-            raise Stale
-        ask_second(WEB, wider(web_rules(), rules), by=by, agreed=agreed, tag=str(before.version))
-        now = set_outside(tenant_id, "web", rules, expected=expected, by=by, reason=reason)
+        tag = _held(tenant_id, "web", expected)
+        ask_second(WEB, wider(web_rules(), rules), by=by, agreed=agreed, tag=tag)
+        now = _set(tenant_id, "web", rules, by=by, reason=reason, agreed=agreed)
         _publish(tenant_id, rules, by=by)
         return now
 
@@ -70,24 +79,34 @@ def set_databases(
     expected: int | None,
     by: UUID | None,
     reason: str,
+    agreed: UUID | None = None,
 ) -> OutsideNow:
     """Make exactly these the databases that tools may ask, from the next call on. Outermost verb: owns the
-    transaction. Raises InvalidInput naming each bad field, Stale."""
+    transaction. `agreed` is who agreed to what is reached more than before. Raises InvalidInput naming each
+    bad field, Stale, SecondPersonNeeded."""
     wanted = _read(Databases, {"databases": list(given)})
     for number, one in enumerate(wanted.databases):
         _place(one, f"/databases/{number}/host")
         if any(other.name == one.name for other in wanted.databases[:number]):
             raise _wrong(f"/databases/{number}/name", "Each name stands for one database.")
     with tenant(tenant_id):
-        hold_registry(tenant_id)
-        return set_outside(tenant_id, "databases", wanted, expected=expected, by=by, reason=reason)
+        tag = _held(tenant_id, "databases", expected)
+        ask_second(DATABASES, wider_databases(databases(), wanted), by=by, agreed=agreed, tag=tag)
+        return _set(tenant_id, "databases", wanted, by=by, reason=reason, agreed=agreed)
 
 
 def set_mail(
-    tenant_id: UUID, given: Mapping[str, Any], *, expected: int | None, by: UUID | None, reason: str
+    tenant_id: UUID,
+    given: Mapping[str, Any],
+    *,
+    expected: int | None,
+    by: UUID | None,
+    reason: str,
+    agreed: UUID | None = None,
 ) -> OutsideNow:
     """Say where letters are given up and from whom they are, from the next call on. Outermost verb: owns the
-    transaction. Raises InvalidInput naming each bad field, Stale."""
+    transaction. `agreed` is who agreed to a wider way than before. Raises InvalidInput naming each bad field,
+    Stale, SecondPersonNeeded."""
     wanted = _read(MailServer, dict(given))
     if wanted.host:
         _place(wanted, "/host")
@@ -95,33 +114,41 @@ def set_mail(
         if wanted.secret and wanted.tls == "off" and not (here is not None and here.is_loopback):
             raise _wrong("/tls", "A password is not sent in the clear.")
     with tenant(tenant_id):
-        hold_registry(tenant_id)
-        return set_outside(tenant_id, "mail", wanted, expected=expected, by=by, reason=reason)
+        tag = _held(tenant_id, "mail", expected)
+        ask_second(MAIL, wider_mail(mail_server(), wanted), by=by, agreed=agreed, tag=tag)
+        return _set(tenant_id, "mail", wanted, by=by, reason=reason, agreed=agreed)
 
 
-def set_outside(
-    tenant_id: UUID, kind: Kind, body: Value, *, expected: int | None, by: UUID | None, reason: str
+def _set(
+    tenant_id: UUID, kind: Kind, body: Value, *, by: UUID | None, reason: str, agreed: UUID | None
 ) -> OutsideNow:
     """Keep a version; the same again is the one that stands. Joins the caller's transaction, which holds the
-    registry. Raises InvalidInput, Stale."""
-    if not reason.strip():
-        raise InvalidInput(errors=[{"pointer": "/reason", "code": "required", "detail": "Say why."}])
-    before = outside_now(kind)
-    if expected is not None and expected != before.version:
-        raise Stale
-    wanted = body.model_dump(mode="json")
+    registry. Raises InvalidInput."""
+    reasoned(reason)
+    before, wanted = outside_now(kind), body.model_dump(mode="json")
     if before.version and wanted == before.body:
         return before
     Outside.objects.create(
         tenant_id=tenant_id, kind=kind, version=before.version + 1, body=wanted, reason=reason[:500], by=by,
         at=database_now(),
     )  # fmt: skip
+    after = {"version": before.version + 1, **wanted, **({"agreed_by": str(agreed)} if agreed else {})}
     audit(
         tenant_id, by, verb=f"outside.{kind}", object=f"outside:{kind}",
-        before={"version": before.version, **before.body}, after={"version": before.version + 1, **wanted},
-        reason=reason,
+        before={"version": before.version, **before.body}, after=after, reason=reason,
     )  # fmt: skip
+    outdate_proposals(tenant_id)
     return outside_now(kind)
+
+
+def _held(tenant_id: UUID, kind: Kind, expected: int | None) -> str:
+    """The version in force, as the tag of what was looked at; nobody else makes another until the transaction
+    ends. Raises Stale."""
+    hold_registry(tenant_id)
+    version = outside_now(kind).version
+    if expected is not None and expected != version:
+        raise Stale
+    return str(version)
 
 
 def with_list(spec: ToolSpec, rules: WebRules) -> ToolSpec:

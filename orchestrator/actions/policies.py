@@ -8,7 +8,9 @@ from uuid import UUID
 
 from pydantic import ValidationError
 
-from orchestrator.core.errors import OwnProposal, ProposalOpen
+from orchestrator.actions.second_person import Who as Who
+from orchestrator.actions.second_person import dropped_as, not_own, reasoned, settle
+from orchestrator.core.errors import ProposalOpen
 from orchestrator.core.policy import Policy, loosens
 from orchestrator.models import EmergencyStop, PolicyProposal, PolicyVersion
 from orchestrator.queries.policies import PolicyNow, policy_in, policy_now
@@ -20,14 +22,6 @@ from traces.core.canonical import canonical_model
 
 OBJECT = "policy:origin"
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Who:
-    """Who changes it: the principal, and the person who answers for it. A person's keys are one person."""
-
-    principal: UUID
-    owner: UUID
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +57,7 @@ def change_policy(tenant_id: UUID, policy: Policy, *, expected: int | None, who:
     proposal. `expected` is the version that was looked at. The same again changes nothing. Raises Stale,
     InvalidInput, ProposalOpen.
     """
-    _reasoned(reason)
+    reasoned(reason)
     with tenant(tenant_id):
         before = _held(tenant_id)
         if expected is not None and expected != before.version:
@@ -82,15 +76,14 @@ def agree_to_policy(tenant_id: UUID, proposal_id: UUID, *, who: Who, reason: str
 
     Raises NotFound, OwnProposal, and Stale where the policy has changed since it was proposed.
     """
-    _reasoned(reason)
+    reasoned(reason)
     with tenant(tenant_id):
         before = _held(tenant_id)
         row = _open(proposal_id)
-        if who.principal == row.by or who.owner == row.owner:
-            raise OwnProposal
+        not_own(row, who)
         if row.before != before.version:
             raise Stale
-        _settle(row, "agreed", who, reason)
+        settle(row, "agreed", who, reason)
         proposer = Who(principal=row.by, owner=row.owner)
         _publish(
             tenant_id, before, policy_in(bytes(row.body)), who=proposer, agreed=who, reason=row.reason
@@ -100,15 +93,16 @@ def agree_to_policy(tenant_id: UUID, proposal_id: UUID, *, who: Who, reason: str
 
 def drop_proposal(tenant_id: UUID, proposal_id: UUID, *, who: Who, reason: str) -> None:
     """Refuse a proposal, or take one's own back. Outermost verb: owns the transaction. Raises NotFound."""
-    _reasoned(reason)
+    reasoned(reason)
     with tenant(tenant_id):
         _held(tenant_id)
         row = _open(proposal_id)
-        own = who.principal == row.by
-        _settle(row, "withdrawn" if own else "refused", who, reason)
+        became = dropped_as(row, who)
+        settle(row, became, who, reason)
+        verb = "policy.withdraw" if became == "withdrawn" else "policy.refuse"
         audit(
-            tenant_id, who.principal, verb="policy.withdraw" if own else "policy.refuse", object=OBJECT,
-            before={"proposal": str(row.id)}, after={}, reason=reason,
+            tenant_id, who.principal, verb=verb, object=OBJECT, before={"proposal": str(row.id)}, after={},
+            reason=reason,
         )  # fmt: skip
 
 
@@ -123,12 +117,6 @@ def _open(proposal_id: UUID) -> PolicyProposal:
     if row is None:
         raise NotFound
     return row
-
-
-def _settle(row: PolicyProposal, status: str, who: Who, reason: str) -> None:
-    PolicyProposal.objects.filter(id=row.id, status="open").update(
-        status=status, settled_by=who.principal, settled_at=database_now(), settled_reason=reason[:500]
-    )
 
 
 def _proposed(tenant_id: UUID, before: PolicyNow, after: Policy, who: Who, reason: str) -> PolicyProposal:
@@ -171,8 +159,3 @@ def _publish(
 
 def _said(policy: Policy) -> dict[str, Any]:
     return policy.model_dump(mode="json")
-
-
-def _reasoned(reason: str) -> None:
-    if not reason.strip():
-        raise InvalidInput(errors=[{"pointer": "/reason", "code": "required", "detail": "Say why."}])

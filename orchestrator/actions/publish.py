@@ -8,6 +8,7 @@ from uuid import UUID
 from django.db.models import Manager
 
 from orchestrator.actions.drifting import lift_drift
+from orchestrator.actions.outdating import outdate_proposals
 from orchestrator.core.boundary import Boundary
 from orchestrator.core.compiler import canonical_form, compile_graph
 from orchestrator.core.graph import CompiledGraph, GraphSpec
@@ -82,14 +83,14 @@ def hold_registry(tenant_id: UUID) -> None:
 
 
 def publish_registry(tenant_id: UUID, active: Mapping[str, str], *, by: UUID | None) -> RegistryVersion:
-    """Make exactly these the active tools, digests by name. Joins the caller's transaction, which holds the
-    registry."""
+    """Make exactly these the active tools, digests by name; what waits about another one of them is outdated.
+    Joins the caller's transaction, which holds the registry."""
     body = canonical(dict(active))
     newest = RegistryVersion.objects.order_by("-version").first()
     registry_digest = digest("registry", body)
     if newest is not None and newest.digest == registry_digest:
         return newest
-    return RegistryVersion.objects.create(
+    made = RegistryVersion.objects.create(
         tenant_id=tenant_id,
         version=newest.version + 1 if newest is not None else 1,
         digest=registry_digest,
@@ -97,6 +98,8 @@ def publish_registry(tenant_id: UUID, active: Mapping[str, str], *, by: UUID | N
         published_by=by,
         published_at=database_now(),
     )
+    outdate_proposals(tenant_id)
+    return made
 
 
 def active_tools() -> dict[str, ToolSpec]:
@@ -118,7 +121,10 @@ def publish_tool(tenant_id: UUID, spec: ToolSpec, *, by: UUID | None) -> ToolVer
             return newest
     body = canonical_model(spec.evolve(version=_next(ToolVersion, spec.name)))
     lift_drift(tenant_id, spec.name, by=by)
-    return _published(ToolVersion, tenant_id, spec.name, digest("tool", body), body, by, {})
+    made = _published(ToolVersion, tenant_id, spec.name, digest("tool", body), body, by, {})
+    if newest is not None:
+        outdate_proposals(tenant_id, spec.name)
+    return made
 
 
 def _next(model: type[P], slug: str) -> int:

@@ -12,6 +12,7 @@ from uuid import UUID
 from django.db import connection
 
 from orchestrator.actions.loosening import ask_second
+from orchestrator.actions.outdating import outdate_proposals
 from orchestrator.actions.outside import with_list
 from orchestrator.actions.publish import hold_registry, publish_registry, publish_tool
 from orchestrator.actions.tools import switch_tool
@@ -242,9 +243,9 @@ def remove_server(tenant_id: UUID, slug: str, *, by: UUID | None, reason: str) -
     with tenant(tenant_id):
         hold_registry(tenant_id)
         server = server_of(slug)
+        ToolServer.objects.filter(id=server.id).update(removed_at=database_now(), removed_by=by)
         for row in ServerTool.objects.filter(server=server).exclude(state="gone"):
             _put(row, "gone", "", f"The server was removed: {reason}", by=by)
-        ToolServer.objects.filter(id=server.id).update(removed_at=database_now(), removed_by=by)
         audit(
             tenant_id, by, verb="server.remove", object=f"server:{slug}",
             before={"address": server.address}, after={}, reason=reason,
@@ -289,6 +290,7 @@ def _put(row: ServerTool, state: str, seen: str, why: str, *, by: UUID | None) -
         row.tenant_id, by, verb=VERBS[state], object=f"tool:{row.name or row.tool}", before=before,
         after={"state": state, "seen": seen}, reason=why,
     )  # fmt: skip
+    outdate_proposals(row.tenant_id, row.name)
 
 
 def _switched_off(row: ServerTool) -> bool:

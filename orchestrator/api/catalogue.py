@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from orchestrator.actions.asking_tools import ask_to_change
-from orchestrator.actions.policies import Who
+from orchestrator.actions.second_person import Who
 from orchestrator.actions.workflows import publish_document, publish_source, retire_workflow
 from orchestrator.api.catalogue_shapes import (
     ToolBody,

@@ -6,11 +6,11 @@ from rest_framework.response import Response
 
 from orchestrator.actions.asking_tools import agree_to_tool
 from orchestrator.actions.loosening import drop_tool_proposal
-from orchestrator.actions.policies import Who
+from orchestrator.actions.second_person import Who
 from orchestrator.api.catalogue import ByScope, defined
 from orchestrator.api.catalogue_shapes import ToolField
 from orchestrator.api.outside import version_field
-from orchestrator.api.outside_shapes import WebField
+from orchestrator.api.outside_shapes import DatabasesField, MailField, WebField
 from orchestrator.api.policies import WordBody
 from orchestrator.api.tool_proposals import ToolProposalField, proposal_field
 from orchestrator.queries.loosening import tool_proposals
@@ -22,7 +22,9 @@ from tenancy.idempotency import Answer
 from tenancy.shapes import asked, page_of
 
 AGREED = PolymorphicProxySerializer(
-    component_name="AgreedTo", serializers=[ToolField, WebField], resource_type_field_name=None
+    component_name="AgreedTo",
+    serializers=[ToolField, WebField, DatabasesField, MailField],
+    resource_type_field_name=None,
 )
 
 

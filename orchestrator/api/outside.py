@@ -6,10 +6,9 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from orchestrator.actions.asking_tools import ask_to_list
+from orchestrator.actions.asking_tools import ask_for_databases, ask_for_mail, ask_to_list
 from orchestrator.actions.corpora import NewDocument, put_document, remove_document
-from orchestrator.actions.outside import set_databases, set_mail
-from orchestrator.actions.policies import Who
+from orchestrator.actions.second_person import Who
 from orchestrator.api.catalogue import ByScope
 from orchestrator.api.outside_shapes import (
     CorpusRow,
@@ -30,7 +29,7 @@ from orchestrator.queries.corpora import corpora_now, documents_of, newest_of
 from orchestrator.queries.outside import Kind, OutsideNow, outside_now
 from tenancy.context import tenant
 from tenancy.core.errors import NotFound
-from tenancy.doors import caller, expected_tag, post_once
+from tenancy.doors import caller, expected_version, post_once
 from tenancy.idempotency import Answer
 from tenancy.shapes import asked, known, page_of
 
@@ -52,12 +51,10 @@ class Web(ByScope):
         (202). Raises InvalidInput (400), ProposalOpen (409), Stale (412)."""
         body, who = asked(WebBody, request.data), caller(request)
         now = ask_to_list(
-            who.tenant, tuple(body["allow"]), expected=_expected(request), reason=body["reason"],
-            who=Who(principal=who.principal, owner=who.owner),
+            who.tenant, tuple(body["allow"]), expected=expected_version(request), who=_who(request),
+            reason=body["reason"],
         )  # fmt: skip
-        if isinstance(now, ToolProposal):
-            return Response(proposal_field(now), status=202)
-        return _told(now, {})
+        return _set(now)
 
 
 class DatabasesDoor(ByScope):
@@ -68,15 +65,20 @@ class DatabasesDoor(ByScope):
         """Those in force, with the version as the ETag. No secret, but the names of some."""
         return _now(request, "databases", {"databases": []})
 
-    @extend_schema(operation_id="set_databases", request=DatabasesBody, responses=DatabasesField)
+    @extend_schema(
+        operation_id="set_databases", request=DatabasesBody,
+        responses={200: DatabasesField, 202: ToolProposalField},
+    )  # fmt: skip
     def put(self, request: Request) -> Response:
-        """Make exactly these the databases, from the next call on. Raises InvalidInput (400), Stale (412)."""
+        """Make exactly these the databases, from the next call on. What reaches more than before waits for a
+        second administrator, where there is one (202). Raises InvalidInput (400), ProposalOpen (409), Stale
+        (412)."""
         body, who = asked(DatabasesBody, request.data), caller(request)
-        now = set_databases(
-            who.tenant, tuple(body["databases"]), expected=_expected(request), by=who.principal,
+        now = ask_for_databases(
+            who.tenant, tuple(body["databases"]), expected=expected_version(request), who=_who(request),
             reason=body["reason"],
         )  # fmt: skip
-        return _told(now, {})
+        return _set(now)
 
 
 class Mail(ByScope):
@@ -86,16 +88,21 @@ class Mail(ByScope):
     def get(self, request: Request) -> Response:
         """What is in force, with the version as the ETag; `server` null where nobody has said anything."""
         with tenant(caller(request).tenant):
-            return _mail(outside_now("mail"))
+            return _told(outside_now("mail"), {})
 
-    @extend_schema(operation_id="set_mail_server", request=MailBody, responses=MailField)
+    @extend_schema(
+        operation_id="set_mail_server", request=MailBody, responses={200: MailField, 202: ToolProposalField}
+    )
     def put(self, request: Request) -> Response:
-        """Say it, from the next call on. Raises InvalidInput (400), Stale (412)."""
+        """Say it, from the next call on. A wider way than before (another server or account, more recipients)
+        waits for a second administrator, where there is one (202). Raises InvalidInput (400), ProposalOpen
+        (409), Stale (412)."""
         body, who = asked(MailBody, request.data), caller(request)
-        now = set_mail(
-            who.tenant, body["server"], expected=_expected(request), by=who.principal, reason=body["reason"]
-        )
-        return _mail(now)
+        now = ask_for_mail(
+            who.tenant, body["server"], expected=expected_version(request), who=_who(request),
+            reason=body["reason"],
+        )  # fmt: skip
+        return _set(now)
 
 
 class Corpora(ByScope):
@@ -165,11 +172,6 @@ class RemoveDocument(ByScope):
         return post_once(request, removed)
 
 
-def _expected(request: Request) -> int | None:
-    tag = expected_tag(request)
-    return None if tag is None else int(tag) if tag.isdigit() else -1
-
-
 def _now(request: Request, kind: Kind, otherwise: dict[str, Any]) -> Response:
     with tenant(caller(request).tenant):
         return _told(outside_now(kind), otherwise)
@@ -181,12 +183,18 @@ def _told(now: OutsideNow, otherwise: dict[str, Any]) -> Response:
 
 def version_field(now: OutsideNow) -> dict[str, Any]:
     """A version as the API says it."""
-    return {**now.body, "version": now.version, "reason": now.reason, "at": stamp(now.at)}
+    body = {"server": now.body or None} if now.kind == "mail" else now.body
+    return {**body, "version": now.version, "reason": now.reason, "at": stamp(now.at)}
 
 
-def _mail(now: OutsideNow) -> Response:
-    body = {"server": now.body or None, "version": now.version, "reason": now.reason, "at": stamp(now.at)}
-    return Response(body, headers={"ETag": f'"{now.version}"'})
+def _set(now: OutsideNow | ToolProposal) -> Response:
+    """What was asked for holds, or waits (202)."""
+    return Response(proposal_field(now), status=202) if isinstance(now, ToolProposal) else _told(now, {})
+
+
+def _who(request: Request) -> Who:
+    found = caller(request)
+    return Who(principal=found.principal, owner=found.owner)
 
 
 def _row(one: CorpusDocument) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from orchestrator.core.policy import Policy, Weaker
 from orchestrator.queries.policies import PolicyNow, Proposed, policy_now, policy_versions, proposed
 from tenancy.context import tenant
 from tenancy.core.errors import NotFound
-from tenancy.doors import caller, expected_tag, post_once, uuid_or_none
+from tenancy.doors import caller, expected_version, post_once, uuid_or_none
 from tenancy.idempotency import Answer
 from tenancy.shapes import Exact, Text, asked, page_of
 
@@ -90,8 +90,7 @@ class PolicyDoor(ByScope):
         """Make this the policy. What is nowhere weaker holds at once, for runs under way from their next call
         on; anything else waits for a second person (202). With If-Match only the version that was looked at.
         Raises InvalidInput (400), Stale (412), ProposalOpen (409)."""
-        body, tag = asked(PolicyBody, request.data), expected_tag(request)
-        expected = None if tag is None else int(tag) if tag.isdigit() else -1
+        body, expected = asked(PolicyBody, request.data), expected_version(request)
         reason = body.pop("reason")
         if body["safety"] is None:
             with tenant(caller(request).tenant):

@@ -10,7 +10,7 @@ from orchestrator.actions.asking_tools import ask_to_admit, ask_to_declare
 from orchestrator.actions.credentials import keep_credential
 from orchestrator.actions.loosening import Asked
 from orchestrator.actions.places import set_places
-from orchestrator.actions.policies import Who
+from orchestrator.actions.second_person import Who
 from orchestrator.actions.servers import (
     NewServer,
     add_server,
@@ -49,7 +49,7 @@ from orchestrator.queries.servers import (
 from tenancy.authentication import Caller
 from tenancy.context import tenant
 from tenancy.core.roles import Scope
-from tenancy.doors import caller, expected_tag, key_of, post_once
+from tenancy.doors import caller, expected_version, key_of, post_once
 from tenancy.idempotency import Answer
 from tenancy.permissions import requires
 from tenancy.secrets import Renewal, revoke_secret, secrets_of
@@ -207,11 +207,11 @@ class PrivatePlacesDoor(ByScope):
     def put(self, request: Request) -> Response:
         """Make exactly these the list, from the next call on. With If-Match only the version that was looked
         at. Raises InvalidInput (400), Stale (412)."""
-        body, who, tag = asked(PlacesBody, request.data), caller(request), expected_tag(request)
-        expected = None if tag is None else int(tag) if tag.isdigit() else -1
+        body, who = asked(PlacesBody, request.data), caller(request)
         now = set_places(
-            who.tenant, tuple(body["places"]), expected=expected, by=who.principal, reason=body["reason"]
-        )
+            who.tenant, tuple(body["places"]), expected=expected_version(request), by=who.principal,
+            reason=body["reason"],
+        )  # fmt: skip
         return _places(now)
 
 

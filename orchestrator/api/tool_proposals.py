@@ -9,17 +9,18 @@ from orchestrator.models import ToolProposal
 
 
 class ToolProposalField(serializers.Serializer[Any]):
-    """What was asked for. `weaker` says where it guards less, a sentence each."""
+    """What was asked for. `weaker` says where it guards less, a sentence each. It is `outdated`, by nobody,
+    once what it is about is another or gone."""
 
     id = serializers.UUIDField()
-    kind = serializers.ChoiceField(choices=("change", "admit", "declare", "web"))
+    kind = serializers.ChoiceField(choices=("change", "admit", "declare", "web", "databases", "mail"))
     tool = serializers.CharField()
     weaker = serializers.ListField(child=serializers.CharField())
     body = serializers.DictField(child=serializers.JSONField(allow_null=True))
     reason = serializers.CharField()
     by = serializers.UUIDField()
     at = serializers.DateTimeField()
-    status = serializers.ChoiceField(choices=("open", "agreed", "refused", "withdrawn"))
+    status = serializers.ChoiceField(choices=("open", "agreed", "refused", "withdrawn", "outdated"))
     settled_by = serializers.UUIDField(allow_null=True)
     settled_at = serializers.DateTimeField(allow_null=True)
     settled_reason = serializers.CharField(allow_blank=True)

@@ -6,6 +6,7 @@ An entry of the web list is an address: `https://docs.example/guide` that page a
 anybody may extend could carry data away by itself.
 """
 
+from collections.abc import Iterator
 from typing import Annotated, Literal
 from urllib.parse import unquote, urlsplit
 
@@ -124,6 +125,63 @@ def wider(before: WebRules, after: WebRules) -> tuple[str, ...]:
         for entry in after.allow
         if not any(_within(entry, other) for other in before.allow)
     )
+
+
+# How little each way is guarded; what has to be encrypted is not checked less for how that begins.
+BARE = {"verified": 0, "implicit": 0, "starttls": 0, "required": 1, "off": 2}
+
+
+def wider_databases(before: Databases, after: Databases) -> tuple[str, ...]:
+    """What tools may reach by a list of databases that they may not by the one before it, a sentence each;
+    none: it is as narrow."""
+    known = {one.name: one for one in before.databases}
+    return tuple(found for one in after.databases for found in _wider(known.get(one.name), one))
+
+
+def _wider(before: Database | None, after: Database) -> Iterator[str]:
+    name, place = after.name, after.origin
+    if before is None:
+        yield f"Tools ask {name} at {place}."
+    elif before.origin != after.origin:
+        yield f"{name} is asked at {place}, no longer at {before.origin}."
+    if after.writer and (before is None or not before.writer):
+        yield f"Tools change {name}, each change with a person's yes."
+    if before is None:
+        return
+    writers = {before.writer, after.writer} - {""}
+    if before.reader != after.reader or (after.writer and len(writers) > 1):
+        yield f"{name} is asked under another role."
+    if BARE[after.tls] > BARE[before.tls]:
+        yield f"The way to {name} is guarded less: {after.tls}, no longer {before.tls}."
+
+
+def wider_mail(before: MailServer | None, after: MailServer) -> tuple[str, ...]:
+    """To whom and by which way letters may go that could not before, a sentence each; none: it is as
+    narrow."""
+    return tuple(_wider_mail(before, after))
+
+
+def _wider_mail(before: MailServer | None, after: MailServer) -> Iterator[str]:
+    way = after.origin if after.host else "the operator's server"
+    if before is None:
+        yield f"Letters are sent, by {way}."
+    elif (before.host, before.port) != (after.host, after.port):
+        yield f"Letters go by {way}, no longer by {before.origin if before.host else 'that of the operator'}."
+    if after.domains is None and (before is None or before.domains is not None):
+        yield "Letters go to any recipient."
+    known = None if before is None else before.domains
+    if after.domains is not None and (before is None or known is not None):
+        fresh = sorted(set(after.domains) - set(known or ()))
+        if fresh:
+            yield f"Letters go to recipients at {', '.join(fresh)}."[:300]
+    if before is None:
+        return
+    if before.host and after.host and BARE[after.tls] > BARE[before.tls]:
+        yield f"The way to the mail server is guarded less: {after.tls}, no longer {before.tls}."
+    if before.sender != after.sender:
+        yield f"Letters are from {after.sender}, no longer from {before.sender}."
+    if before.secret != after.secret:
+        yield "The mail server is asked under another account."
 
 
 def _within(entry: str, other: str) -> bool:

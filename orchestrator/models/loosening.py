@@ -7,14 +7,14 @@ from tenancy.models import TenantOwned
 
 
 class ToolProposal(TenantOwned):
-    """A change, an admission or a declaration of a tool, or a web list, that is weaker than what stands; it
-    is settled once.
+    """A change, an admission or a declaration of a tool, or a wider way out, that is weaker than what stands;
+    it is settled once, by a person or, where it is about something that is another by now, by the house.
 
     `kind` says which; `tag` is the tool, or the version of the list, that was looked at, empty where there
     was none; `body` what is asked for; `weaker` where it is weaker, a sentence each.
     """
 
-    kind = models.CharField(max_length=8)
+    kind = models.CharField(max_length=12)
     tool = models.CharField(max_length=64)
     tag = models.CharField(max_length=40, blank=True, default="")
     body = models.JSONField()
@@ -36,10 +36,11 @@ class ToolProposal(TenantOwned):
                 fields=["tenant", "tool"], condition=Q(status="open"), name="toolproposal_one_open"
             ),
             models.CheckConstraint(
-                condition=Q(kind__in=["change", "admit", "declare", "web"]), name="toolproposal_kind_known"
+                condition=Q(kind__in=["change", "admit", "declare", "web", "databases", "mail"]),
+                name="toolproposal_kind_known",
             ),
             models.CheckConstraint(
-                condition=Q(status__in=["open", "agreed", "refused", "withdrawn"]),
+                condition=Q(status__in=["open", "agreed", "refused", "withdrawn", "outdated"]),
                 name="toolproposal_status_known",
             ),
             models.CheckConstraint(

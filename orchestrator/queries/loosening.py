@@ -1,12 +1,17 @@
 """Reads of what guards a tool less and waits for a second person. Inside the tenant's context."""
 
+from typing import Final
 from uuid import UUID
 
 from orchestrator.core.errors import ProposalSettled
-from orchestrator.models import ToolProposal
+from orchestrator.models import ServerTool, ToolProposal, ToolServer
+from orchestrator.queries.outside import Kind, outside_now
+from orchestrator.queries.tools import ToolNow, tool_now
 from tenancy.core.errors import NotFound
 
 SHOWN = 100
+# What waits about a list of ways out, by which list; all else is about a tool.
+LISTS: Final[dict[str, Kind]] = {"web": "web", "databases": "databases", "mail": "mail"}
 
 
 def open_proposal(proposal: UUID | None) -> ToolProposal:
@@ -30,3 +35,45 @@ def tool_proposals(*, waiting: bool = True) -> list[ToolProposal]:
     if waiting:
         return list(ToolProposal.objects.filter(status="open").order_by("id"))
     return list(ToolProposal.objects.exclude(status="open").order_by("-settled_at", "-id")[:SHOWN])
+
+
+def outdated(tenant_id: UUID, row: ToolProposal) -> str:
+    """Why nobody can agree to a proposal any more: what it is about is another by now, or gone. Empty where
+    it stands as it was looked at."""
+    if row.kind in LISTS:
+        stands = str(outside_now(LISTS[row.kind]).version) == row.tag
+        return "" if stands else "The list has another version by now."
+    try:
+        now = tool_now(tenant_id, row.tool)
+    except NotFound:
+        return _not_offered(row) if not row.tag else "There is no such tool any more."
+    if now.tag != row.tag:
+        return _became(now)
+    return _not_offered(row)
+
+
+def _became(now: ToolNow) -> str:
+    remote = now.spec.remote
+    if remote is not None and remote.kind == "mcp" and not _serves(remote.server):
+        return "Its server was removed, and the tool with it."
+    if not now.enabled:
+        return "The tool was taken out of use."
+    return "The tool has changed since it was asked for."
+
+
+def _not_offered(row: ToolProposal) -> str:
+    """Why what was seen of a server's tool can be admitted no more; empty for anything but an admission."""
+    if row.kind != "admit":
+        return ""
+    if not _serves(row.body["server"]):
+        return "Its server was removed, and the tool with it."
+    found = ServerTool.objects.filter(
+        server__slug=row.body["server"], server__removed_at=None, tool=row.body["tool"]
+    ).first()
+    if found is None or found.state == "gone":
+        return "Its server offers the tool no more."
+    return "" if found.seen == row.body["seen"] else "Its server offers the tool in another form by now."
+
+
+def _serves(server: str) -> bool:
+    return ToolServer.objects.filter(slug=server, removed_at=None).exists()

@@ -8,13 +8,12 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from orchestrator.actions.asking_tools import agree_to_tool, standing_tag
+from orchestrator.actions.asking_tools import agree_to_tool
 from orchestrator.actions.loosening import drop_tool_proposal
-from orchestrator.actions.policies import Who
-from orchestrator.core.tool import ToolSpec
+from orchestrator.actions.second_person import Who
 from orchestrator.core.tool_change import asked_change, changed, difference
 from orchestrator.models import ToolProposal
-from orchestrator.queries.loosening import proposal_of, tool_proposals
+from orchestrator.queries.loosening import outdated, proposal_of, tool_proposals
 from orchestrator.queries.tools import ToolNow, tool_now
 from tenancy.context import tenant
 from tenancy.core.errors import InterlockError, NotFound
@@ -23,7 +22,11 @@ from tenancy.directory import names_of
 from tenancy.doors import uuid_or_none
 from tenancy.pages import PageRequest, page, require
 
-KINDS = {"change": "A change", "admit": "An admission", "declare": "A declaration", "web": "A wider list"}
+KINDS = {
+    "change": "A change", "admit": "An admission", "declare": "A declaration", "web": "A wider list",
+    "databases": "A wider list", "mail": "A change",
+}  # fmt: skip
+LISTS = {"web": "The web list", "databases": "The list of databases", "mail": "The mail server"}
 
 
 class Word(NamedTuple):
@@ -50,12 +53,15 @@ def proposals(request: PageRequest) -> HttpResponse:
     try:
         if "agree" in request.POST:
             now = agree_to_tool(house, waiting, who=who(request), reason=reason)
-            what = now.spec if isinstance(now, ToolNow) else now
-            name = what.name if isinstance(what, ToolSpec) else "The web list"
-            messages.success(request, f"{name} is at version {what.version} now.")
+            name, at = (
+                (now.spec.name, now.spec.version)
+                if isinstance(now, ToolNow)
+                else (LISTS[now.kind], now.version)
+            )
+            messages.success(request, f"{name} is at version {at} now.")
         else:
             drop_tool_proposal(house, waiting, who=who(request), reason=reason)
-            messages.success(request, "It waits no longer; the tool is as it was.")
+            messages.success(request, "It waits no longer; everything is as it was.")
     except NotFound:
         raise
     except InterlockError as error:
@@ -71,7 +77,7 @@ def who(request: PageRequest) -> Who:
 def waits(request: PageRequest) -> HttpResponse:
     """The answer to what waits for a second person."""
     messages.info(
-        request, "It guards the tool less, so it waits for a second administrator. Nothing is changed yet."
+        request, "It guards less than before, so it waits for a second administrator. Nothing is changed yet."
     )
     return redirect("tool-proposals")
 
@@ -103,8 +109,8 @@ def _row(row: ToolProposal, request: PageRequest) -> dict[str, Any]:
 
 
 def _against(row: ToolProposal, house: UUID) -> dict[str, Any]:
-    """What it would change; `stale` where the tool is another one by now, so that nobody can agree to it."""
-    found: dict[str, Any] = {"stale": standing_tag(house, row) != row.tag}
+    """What it would change; `stale` is why nobody can agree to it any more, where that is so."""
+    found: dict[str, Any] = {"stale": outdated(house, row)}
     if row.kind == "change" and not found["stale"]:
         before = tool_now(house, row.tool).spec
         found["was"], found["is_now"] = difference(before, changed(before, asked_change(row.body["change"])))

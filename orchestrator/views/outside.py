@@ -8,14 +8,20 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from orchestrator.actions.asking_tools import ask_to_list
-from orchestrator.actions.outside import set_databases, set_mail
-from orchestrator.actions.policies import Who
+from orchestrator.actions.asking_tools import ask_for_databases, ask_for_mail, ask_to_list
+from orchestrator.actions.outside import set_databases
 from orchestrator.core.errors import ProposalOpen
 from orchestrator.core.outside import Database
 from orchestrator.models import ToolProposal
-from orchestrator.queries.outside import KINDS, databases, mail_server, outside_before, outside_now
-from orchestrator.views.loosening import waits
+from orchestrator.queries.outside import (
+    KINDS,
+    OutsideNow,
+    databases,
+    mail_server,
+    outside_before,
+    outside_now,
+)
+from orchestrator.views.loosening import waits, who
 from orchestrator.views.servers import why
 from tenancy.context import tenant
 from tenancy.core.errors import InterlockError, InvalidInput, Stale
@@ -115,19 +121,19 @@ def outside(request: PageRequest) -> HttpResponse:
 
 def _set(request: PageRequest, act: str, given: dict[str, Any]) -> bool:
     """Whether it waits for a second person."""
-    house, who = request.member.tenant.id, request.member.principal
-    reason, version = given.pop("reason"), given.pop("version")
+    house, reason, version = request.member.tenant.id, given.pop("reason"), given.pop("version")
+    found: OutsideNow | ToolProposal
     if act == "web":
         lines = tuple(line.strip() for line in given["allow"].splitlines() if line.strip())
-        asker = Who(principal=who, owner=request.member.owner)
-        return isinstance(ask_to_list(house, lines, expected=version, who=asker, reason=reason), ToolProposal)
-    if act == "databases":
-        others = [one for one in _databases(request) if one["name"] != given["name"]]
-        set_databases(house, (*others, given), expected=version, by=who, reason=reason)
+        found = ask_to_list(house, lines, expected=version, who=who(request), reason=reason)
+    elif act == "databases":
+        wanted = (*(one for one in _databases(request) if one["name"] != given["name"]), given)
+        found = ask_for_databases(house, wanted, expected=version, who=who(request), reason=reason)
     else:
         domains = [line.strip().lower() for line in given["domains"].splitlines() if line.strip()]
-        set_mail(house, {**given, "domains": domains or None}, expected=version, by=who, reason=reason)
-    return False
+        server = {**given, "domains": domains or None}
+        found = ask_for_mail(house, server, expected=version, who=who(request), reason=reason)
+    return isinstance(found, ToolProposal)
 
 
 def _forgotten(request: PageRequest) -> HttpResponse:
@@ -137,8 +143,8 @@ def _forgotten(request: PageRequest) -> HttpResponse:
         messages.error(request, "Say why: the reason stands in the audit log.")
         return _shown(request, status=422)
     others = tuple(one for one in _databases(request) if one["name"] != name)
-    house, who = request.member.tenant.id, request.member.principal
-    set_databases(house, others, expected=None, by=who, reason=reason)
+    house, by = request.member.tenant.id, request.member.principal
+    set_databases(house, others, expected=None, by=by, reason=reason)
     messages.success(request, f"No tool asks {name} any more.")
     return redirect("outside")
 

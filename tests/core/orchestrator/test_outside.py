@@ -5,7 +5,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.core.errors import EgressRefused
-from orchestrator.core.outside import WebRules, admits, entry_of, wider
+from orchestrator.core.outside import (
+    Database,
+    Databases,
+    MailServer,
+    WebRules,
+    admits,
+    entry_of,
+    wider,
+    wider_databases,
+    wider_mail,
+)
 from orchestrator.core.plain_text import shown
 from orchestrator.core.tool import Egress, Risk
 from tests.core.orchestrator.loops import BOUNDARY, TOOLS, _tool, loop
@@ -150,3 +160,45 @@ def test_what_does_not_show_is_written_out(text: str, plain: str) -> None:
 def test_a_list_is_wider_by_what_no_entry_covered_before(after: tuple[str, ...], more: int) -> None:
     before = WebRules(allow=("https://a.example/docs/*?*", "https://b.example/one"))
     assert len(wider(before, WebRules(allow=after))) == more
+
+
+BOOKS = Database(name="books", host="db.example", database="books", reader="r", writer="w", tls="required")
+POST = MailServer(
+    sender="a@house.example", host="mail.example", secret="box", domains=("a.example", "b.example")
+)
+
+
+@proves("R-TOOL-4", part="what reaches further by a database")
+@pytest.mark.parametrize(
+    ("change", "more"),
+    [
+        ({}, 0), ({"tls": "verified"}, 0), ({"writer": ""}, 0), ({"host": "other.example"}, 1),
+        ({"port": 5433}, 1), ({"database": "all"}, 1), ({"name": "more"}, 2), ({"tls": "off"}, 1),
+        ({"reader": "owner"}, 1), ({"writer": "owner"}, 1), ({"name": "more", "writer": ""}, 1),
+    ],
+)  # fmt: skip
+def test_a_database_reaches_further_by_its_place_its_role_or_its_way(
+    change: dict[str, object], more: int
+) -> None:
+    before, after = Databases(databases=(BOOKS,)), Databases(databases=(BOOKS.evolve(**change),))
+    assert len(wider_databases(before, after)) == more
+    assert wider_databases(before, Databases()) == ()
+    assert len(wider_databases(Databases(databases=(BOOKS.evolve(writer=""),)), before)) == 1
+
+
+@proves("R-TOOL-4", part="what reaches further by letter")
+@pytest.mark.parametrize(
+    ("change", "more"),
+    [
+        ({}, 0), ({"domains": ("a.example",)}, 0), ({"domains": ()}, 0), ({"name": "Us"}, 0),
+        ({"tls": "implicit"}, 0), ({"domains": ("c.example", "a.example")}, 1), ({"domains": None}, 1),
+        ({"host": "other.example"}, 1), ({"port": 25}, 1), ({"host": ""}, 1), ({"tls": "off"}, 1),
+        ({"sender": "b@house.example"}, 1), ({"secret": "other"}, 1),
+    ],
+)  # fmt: skip
+def test_letters_reach_further_by_their_server_their_sender_or_their_recipients(
+    change: dict[str, object], more: int
+) -> None:
+    assert len(wider_mail(POST, POST.evolve(**change))) == more
+    assert len(wider_mail(None, POST)) == 2
+    assert wider_mail(POST.evolve(domains=None), POST) == ()

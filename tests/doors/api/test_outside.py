@@ -1,5 +1,7 @@
 """Ways out, corpora and the end of a secret, for programs (R-API-2, R-TOOL-2, R-TOOL-19)."""
 
+from typing import Any
+
 import pytest
 
 from orchestrator.queries.tools import tool_now
@@ -38,16 +40,28 @@ def test_a_program_sets_the_web_list_and_new_runs_are_pinned_to_it(admin: Progra
     assert (wrong.status_code, pointers(wrong)) == (400, ["/allow/1"])
 
 
-def test_databases_and_the_mail_server_are_said_in_versions(admin: Program) -> None:
+def agreed(admin: Program, second: Program, kind: str, body: dict[str, Any]) -> Any:
+    """What reaches further, asked for by one and agreed to by another."""
+    asked = admin.send("put", f"/outside/{kind}", {**body, "reason": "Ours"})
+    assert (asked.status_code, asked.json()["kind"]) == (202, kind)
+    return second.post(f"/tool-proposals/{asked.json()['id']}/agree", {"reason": "Seen it"})
+
+
+@proves("R-TOOL-4", part="wider databases and mail by API")
+def test_databases_and_the_mail_server_are_said_in_versions(admin: Program, world: World) -> None:
+    second = program(world.id, Role.ADMIN)
     books = {"name": "books", "host": "db.example", "database": "books", "reader": "books"}
-    told = admin.send("put", "/outside/databases", {"databases": [books], "reason": "Ours"})
-    assert (told.status_code, told["ETag"]) == (200, '"1"')
+    told = agreed(admin, second, "databases", {"databases": [books]})
+    assert (told.status_code, told.json()) == (200, admin.get("/outside/databases").json())
     assert admin.get("/outside/databases").json()["databases"][0]["port"] == 5432
+    same = admin.send("put", "/outside/databases", {"databases": [books], "reason": "Ours"})
+    assert (same.status_code, same["ETag"]) == (200, '"1"')
     twice = admin.send("put", "/outside/databases", {"databases": [books, books], "reason": "x"})
     assert (twice.status_code, pointers(twice)) == (400, ["/databases/1/name"])
     assert admin.get("/outside/mail").json()["server"] is None
     mail = {"sender": "agent@house.example", "host": "mail.example", "domains": ["house.example"]}
-    assert admin.send("put", "/outside/mail", {"server": mail, "reason": "Ours"}).status_code == 200
+    sent = agreed(admin, second, "mail", {"server": mail})
+    assert (sent.status_code, sent.json()) == (200, admin.get("/outside/mail").json())
     assert admin.get("/outside/mail").json()["server"]["tls"] == "starttls"
     bad = admin.send("put", "/outside/mail", {"server": {**mail, "sender": "nobody"}, "reason": "x"})
     assert (bad.status_code, pointers(bad)) == (400, ["/sender"])

@@ -12,6 +12,7 @@ from orchestrator.actions.places import set_places
 from orchestrator.actions.policies import Who
 from orchestrator.actions.publish import active_tools
 from orchestrator.core.tool_change import asked_change
+from orchestrator.models import ToolProposal
 from orchestrator.queries.loosening import tool_proposals
 from orchestrator.queries.servers import places_now, servers_now
 from tenancy.context import tenant
@@ -119,26 +120,23 @@ def test_an_admission_that_guards_less_waits_on_a_page_for_another_administrator
     assert all(said in alert for said in ("agreed by", "data-time", "Seen it", 'value="Not I"')), alert
 
 
-def test_what_waits_for_a_tool_that_has_changed_since_is_shown_and_can_be_dropped(
-    admin: Client, world: World
-) -> None:
-    own, second = world.people.admin, make_somebody(world.house.tenant, Role.ADMIN)
-    asks = {"approval": "never"}, {"risk": "network"}
-    for change in asks:
-        ask_to_change(
-            world.id, "files.apply_diff", asked_change(dict(change)),
-            who=Who(principal=own.id, owner=own.person.id), reason="So far.",
-        )  # fmt: skip
-    page = at(second).get("/tool-proposals")
-    assert page.status_code == 200
-    assert "nobody can agree to this any more" in text(page)
-    assert 'value="agree"' not in text(page)
-    with tenant(world.id):
-        (row,) = tool_proposals()
-    dropped = at(second).post(
+def test_what_waits_for_a_tool_that_has_changed_since_is_closed_with_the_reason(world: World) -> None:
+    own, second = world.people.admin, at(make_somebody(world.house.tenant, Role.ADMIN))
+    who = Who(principal=own.id, owner=own.person.id)
+    row, holds = (
+        ask_to_change(world.id, "files.apply_diff", asked_change(change), who=who, reason="So far.")
+        for change in ({"approval": "never"}, {"risk": "network"})
+    )
+    assert isinstance(row, ToolProposal)
+    assert not isinstance(holds, ToolProposal)
+    page = text(second.get("/tool-proposals"))
+    assert "The tool has changed since it was asked for." in page
+    assert 'value="agree"' not in page
+    late = second.post(
         "/tool-proposals", {"proposal": str(row.id), "drop": "drop", "reason": "It has changed."}
     )
-    assert dropped.status_code == 302
+    assert late.status_code == 409
+    assert "it was outdated before" in text(late)
 
 
 @proves("R-UI-5", part="definition diffs")

@@ -7,9 +7,13 @@ from django.test import Client
 
 from orchestrator.actions.publish import active_tools, publish_tools
 from orchestrator.gateways.tools.registry import shipped_tools
+from orchestrator.models import ToolProposal
+from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.roles import Role
+from tenancy.ids import fresh_id
 from tenancy.models import AuditEntry
+from tests.doors.api.doors import some_proposal
 from tests.doors.pages.forms import form_with
 from tests.doors.pages.people import HOSTILE, at, text
 from tests.doors.pages.people import world as world
@@ -69,6 +73,28 @@ def test_a_lower_class_waits_on_the_page_with_its_difference(admin: Client, worl
     assert again.status_code == 409
     with tenant(world.id):
         assert active_tools()["mail.send"].risk.value == "network"
+
+
+@proves("R-TOOL-4", part="what is another by now is shown as that, and closed with the reason")
+def test_what_waits_about_another_version_says_so_and_offers_no_agreement(
+    admin: Client, world: World
+) -> None:
+    second = make_somebody(world.house.tenant, Role.ADMIN)
+    row = some_proposal(world.id, "mail.send")
+    assert 'name="agree"' in text(at(second).get("/tool-proposals"))
+    with tenant(world.id):
+        ToolProposal.objects.filter(id=row).update(status="withdrawn")
+        ToolProposal.objects.create(
+            tenant_id=world.id, kind="change", tool="mail.send", tag="of old", body={"change": {}},
+            weaker=["It is."], reason="Too slow", by=fresh_id(), owner=fresh_id(), at=database_now(),
+        )  # fmt: skip
+    shown = text(at(second).get("/tool-proposals"))
+    assert "The tool has changed since it was asked for. Nobody can agree to this any more." in shown
+    assert 'name="agree"' not in shown
+    form_with(admin.get("/tools/mail.send"), "change").send(admin, "change", timeout_ms="999", reason="So")
+    settled = text(at(second).get("/tool-proposals"))
+    assert "outdated by" in settled
+    assert "Nothing waits" in settled
 
 
 @proves("R-UI-5", part="impact preview")

@@ -6,13 +6,22 @@ from typing import Any
 import pytest
 from django.db import DatabaseError, transaction
 
-from orchestrator.actions.asking_tools import agree_to_tool, ask_to_change, ask_to_list
+from orchestrator.actions.asking_tools import (
+    agree_to_tool,
+    ask_for_databases,
+    ask_for_mail,
+    ask_to_change,
+    ask_to_list,
+)
 from orchestrator.actions.loosening import Asked, drop_tool_proposal
-from orchestrator.actions.policies import Who
+from orchestrator.actions.outside import set_databases, set_mail
+from orchestrator.actions.second_person import Who
 from orchestrator.actions.tools import change_tool
 from orchestrator.core.errors import OwnProposal, ProposalOpen, ProposalSettled, SecondPersonNeeded
 from orchestrator.core.tool_change import asked_change
 from orchestrator.models import ToolProposal
+from orchestrator.queries.loosening import tool_proposals
+from orchestrator.queries.outside import databases, mail_server
 from orchestrator.queries.tools import tool_now
 from tenancy.actions import remove_member
 from tenancy.clock import database_now
@@ -134,9 +143,65 @@ def test_a_wider_web_list_waits_and_a_narrower_one_holds_at_once(world: World, s
     late = ask_to_list(world.id, ("https://x.example/",), expected=1, who=own, reason="More.")
     assert isinstance(late, ToolProposal)
     assert not isinstance(ask_to_list(world.id, (), expected=1, who=own, reason="Less."), ToolProposal)
-    with pytest.raises(Stale):
+    with pytest.raises(ProposalSettled, match="outdated before"):
         agree_to_tool(world.id, late.id, who=second, reason="Yes.")
     assert allowed(world) == ()
+
+
+BOOKS = {"name": "books", "host": "db.example", "database": "books", "reader": "books"}
+POST = {"sender": "agent@house.example", "host": "mail.example", "domains": ["house.example"]}
+
+
+@proves("R-TOOL-4", part="a wider list of databases needs a second administrator")
+def test_another_database_waits_and_one_less_does_not(world: World, second: Who) -> None:
+    own = word_of(world.people.admin)
+    row = ask_for_databases(world.id, (BOOKS,), expected=0, who=own, reason="Ours.")
+    assert isinstance(row, ToolProposal)
+    assert row.weaker == ["Tools ask books at postgresql://db.example:5432/books."]
+    with tenant(world.id):
+        assert databases().databases == ()
+    agree_to_tool(world.id, row.id, who=second, reason="Yes.")
+    with tenant(world.id):
+        assert [one.name for one in databases().databases] == ["books"]
+    writing = {**BOOKS, "writer": "books_writer"}
+    assert isinstance(
+        ask_for_databases(world.id, (writing,), expected=1, who=own, reason="More."), ToolProposal
+    )
+    now = ask_for_databases(world.id, (), expected=1, who=own, reason="None.")
+    assert (isinstance(now, ToolProposal), waiting_for(world)) == (False, [])
+
+
+@proves("R-TOOL-4", part="a wider way of letters needs a second administrator")
+def test_more_recipients_wait_and_fewer_do_not(world: World, second: Who) -> None:
+    own = word_of(world.people.admin)
+    row = ask_for_mail(world.id, POST, expected=0, who=own, reason="Ours.")
+    assert isinstance(row, ToolProposal)
+    agree_to_tool(world.id, row.id, who=second, reason="Yes.")
+    fewer = ask_for_mail(world.id, {**POST, "domains": []}, expected=1, who=own, reason="Fewer.")
+    assert not isinstance(fewer, ToolProposal)
+    more = ask_for_mail(world.id, {**POST, "domains": None}, expected=2, who=own, reason="All.")
+    assert isinstance(more, ToolProposal)
+    assert more.weaker == ["Letters go to any recipient."]
+    with tenant(world.id):
+        server = mail_server()
+    assert server is not None
+    assert server.domains == ()
+
+
+@pytest.mark.parametrize("verb", [set_databases, set_mail])
+def test_neither_verb_reaches_further_by_the_word_of_one_where_there_are_two(
+    world: World, second: Who, verb: Any
+) -> None:
+    given: Any = (BOOKS,) if verb is set_databases else POST
+    with pytest.raises(SecondPersonNeeded):
+        verb(world.id, given, expected=None, by=second.principal, reason="Mine alone.")
+    verb(world.id, given, expected=None, by=None, reason="By whoever runs the house.")
+
+
+def waiting_for(world: World) -> list[str]:
+    """What still waits, by what it is about."""
+    with tenant(world.id):
+        return [row.tool for row in tool_proposals()]
 
 
 def test_what_is_stricter_or_no_guard_holds_at_once(world: World, second: Who) -> None:
@@ -157,11 +222,42 @@ def test_one_waits_at_a_time_and_can_be_refused_or_taken_back(world: World, seco
     assert risk(world) == "network"
 
 
-def test_a_word_about_another_version_counts_for_nothing(world: World, second: Who) -> None:
+@proves("R-TOOL-4", part="what waits about another version is settled as outdated")
+@pytest.mark.parametrize(
+    ("meanwhile", "why"),
+    [
+        ({"timeout_ms": 999}, "The tool has changed since it was asked for."),
+        ({"enabled": False}, "The tool was taken out of use."),
+    ],
+)
+def test_a_word_about_another_version_counts_for_nothing(
+    world: World, second: Who, meanwhile: dict[str, object], why: str
+) -> None:
     row = waiting(world)
-    change_tool(world.id, TOOL, asked_change({"timeout_ms": 999}), by=None, reason="Meanwhile.")
-    with pytest.raises(Stale):
+    change_tool(world.id, TOOL, asked_change(meanwhile), by=None, reason="Meanwhile.")
+    with pytest.raises(ProposalSettled, match="outdated before"):
         agree_to_tool(world.id, row.id, who=second, reason="Yes.")
+    with tenant(world.id):
+        settled = ToolProposal.objects.get(id=row.id)
+        assert (settled.status, settled.settled_by, settled.settled_reason) == ("outdated", None, why)
+        said = AuditEntry.objects.get(verb="tool.outdate_proposal")
+        assert (said.principal, said.object, said.reason) == (None, f"tool:{TOOL}", why)
+    assert isinstance(ask(world), ToolProposal)
+
+
+def test_one_that_was_left_open_by_an_older_version_is_not_agreed_to(world: World, second: Who) -> None:
+    row = waiting(world)
+    with tenant(world.id):
+        ToolProposal.objects.filter(id=row.id).update(status="withdrawn")
+        old = ToolProposal.objects.create(
+            tenant_id=world.id, kind="change", tool=TOOL, tag="0" * 32 + ".on", body=row.body,
+            weaker=row.weaker, reason="Old.", by=row.by, owner=row.owner, at=database_now(),
+        )  # fmt: skip
+    with pytest.raises(Stale):
+        agree_to_tool(world.id, old.id, who=second, reason="Yes.")
+    assert isinstance(ask(world), ToolProposal)
+    with tenant(world.id):
+        assert ToolProposal.objects.get(id=old.id).status == "outdated"
 
 
 @proves("R-TOOL-4", part="the database itself asks for the second person")

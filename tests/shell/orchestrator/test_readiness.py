@@ -5,10 +5,9 @@ from uuid import UUID
 
 import pytest
 
-from orchestrator.actions.outside import set_outside
+from orchestrator.actions.outside import set_mail
 from orchestrator.actions.publish import active_tools
 from orchestrator.core.manifest import Pins
-from orchestrator.core.outside import MailServer
 from orchestrator.core.readiness import Lack, Life, credential_lack
 from orchestrator.core.tool import HttpRequest, Remote
 from orchestrator.gateways.tools.available import readiness
@@ -77,9 +76,8 @@ def test_a_model_is_offered_no_tool_that_nobody_has_set_up(world: World) -> None
 
 @proves("R-TOOL-6", part="what was set up is offered from the next run on")
 def test_a_sender_and_a_server_bring_the_letters_back(world: World) -> None:
-    server = MailServer(sender="agent@house.example", host="mail.house.example")
-    with tenant(world.id):
-        set_outside(world.id, "mail", server, expected=None, by=None, reason="Ours")
+    server = {"sender": "agent@house.example", "host": "mail.house.example"}
+    set_mail(world.id, server, expected=None, by=None, reason="Ours")
     held = pins_of(world, world.submit("tool-loop", "How much is 1 + 1?"))
     assert "email.send" not in held.left_out
     assert "sql.write" in held.left_out

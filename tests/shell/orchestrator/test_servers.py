@@ -18,22 +18,25 @@ from orchestrator.actions.servers import (
     remove_server,
 )
 from orchestrator.actions.tools import change_tool
-from orchestrator.core.errors import EgressRefused, NameTaken, Quarantined, ServerUnreachable
+from orchestrator.core.errors import CompileFailed, EgressRefused, NameTaken, Quarantined, ServerUnreachable
 from orchestrator.core.tool_admission import asked_admission
 from orchestrator.core.tool_change import asked_change
 from orchestrator.core.tool_definition import Listing, listed
-from orchestrator.models import EmergencyStop
+from orchestrator.models import EmergencyStop, ServerTool, ToolProposal
+from orchestrator.queries.loosening import outdated
 from orchestrator.queries.servers import offered_by, places_now, server_of, servers_now
 from orchestrator.queries.tools import tool_now
+from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput, NotFound, SecretUnusable, Stale
+from tenancy.ids import fresh_id
 from tenancy.models import AuditEntry
 from tenancy.secrets import keep_secret
 from tests.conftest import House
 from tests.doubles.mcp_server import ToolServer
 from tests.doubles.mcp_server import tool_server as tool_server
 from tests.doubles.mcp_server import tool_server_process as tool_server_process
-from tests.factories.servers import CHANGES, READS, admit, connect, offered
+from tests.factories.servers import CHANGES, READS, admit, connect, let_in, offered
 from tests.factories.tenancy import make_tenant
 from tests.factories.world import World, make_world
 from tests.proves import proves
@@ -86,6 +89,14 @@ def test_imported_tools_are_in_quarantine_and_in_no_registry(connected: World) -
         assert [(one.row.slug, one.row.protocol, one.row.named) for one in servers_now()] == [
             ("shop", "2026-07-28", "double 7")
         ]
+
+
+@proves("G4", part="no workflow names it")
+def test_a_workflow_that_names_what_is_in_quarantine_is_not_published(connected: World) -> None:
+    with pytest.raises(CompileFailed):
+        let_in(connected, "shop")
+    admit(connected.id, "say", **READS)
+    let_in(connected, "shop")
 
 
 @proves("R-TOOL-21", part="an admin sets the risk class")
@@ -257,6 +268,23 @@ def test_a_removed_server_takes_its_tools_along(connected: World) -> None:
         assert servers_now() == []
     with pytest.raises(NotFound):
         remove_server(connected.id, "shop", by=None, reason="")
+
+
+@proves("R-TOOL-4", part="what waits about a tool goes with its server")
+def test_an_admission_that_waits_goes_with_its_server(connected: World) -> None:
+    with tenant(connected.id):
+        row = ServerTool.objects.get(tool="say")
+        waits = ToolProposal.objects.create(
+            tenant_id=connected.id, kind="admit", tool=row.name, reason="We need it", by=fresh_id(),
+            body={"server": "shop", "tool": "say", "seen": row.seen, "admission": {}}, weaker=["It is."],
+            owner=fresh_id(), at=database_now(),
+        )  # fmt: skip
+        assert outdated(connected.id, waits) == ""
+    remove_server(connected.id, "shop", by=None, reason="Not ours any more.")
+    with tenant(connected.id):
+        waits.refresh_from_db()
+        assert waits.status == "outdated"
+        assert waits.settled_reason == "Its server was removed, and the tool with it."
 
 
 def test_what_ships_is_published_beside_what_was_admitted(connected: World) -> None:

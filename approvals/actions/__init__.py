@@ -29,6 +29,8 @@ from approvals.core.lifecycle import (
     DecisionKind,
     RequestStatus,
 )
+from approvals.core.offering import offered, unfit_words, why_not_back
+from approvals.core.packet import read_packet
 from approvals.core.policy import Asked, Decider, refusal
 from approvals.core.quorum import Vote, enough
 from approvals.models import Decision, GrantUse, Request
@@ -145,6 +147,8 @@ def _decide_pending(request: Request, standing: Standing, word: Word, at: dateti
         raise PacketChanged(packet_digest=request.packet_digest)
     if word.kind not in FITTING[request.kind]:
         raise DecisionInvalid(detail=f"{word.kind.value} is no answer to a request for {request.kind}")
+    if word.kind is DecisionKind.REVISE:
+        _returnable(request, word)
     agreed = _agreement(request, word)
     if word.kind in (DecisionKind.EDIT, DecisionKind.EXTEND):
         _permitted(asked.moving(agreed.amount, agreed.risk), decider)
@@ -153,6 +157,15 @@ def _decide_pending(request: Request, standing: Standing, word: Word, at: dateti
     if word.kind in AGREEING and not enough(_votes(request), agreed.body, agreed.quorum):
         return
     _settle(request, CAUSES[word.kind], at, decision=decision, granted=agreed.action_digest)
+
+
+def _returnable(request: Request, word: Word) -> None:
+    """Raises DecisionInvalid where the packet offers no way back, or nothing is said that could be heeded."""
+    packet = read_packet(bytes(request.packet))
+    if word.kind not in offered(packet):
+        raise DecisionInvalid(detail=f"it cannot be sent back: {why_not_back(packet)}", pointer="/decision")
+    if fault := unfit_words(word.reason):
+        raise DecisionInvalid(detail=f"to send it back, say {fault}", pointer="/reason")
 
 
 def _permitted(asked: Asked, decider: Decider) -> None:

@@ -15,6 +15,8 @@ from approvals.actions import Word, decide
 from approvals.core.changes import changes
 from approvals.core.errors import RequestNotFound
 from approvals.core.lifecycle import DecisionKind, RequestStatus
+from approvals.core.offering import offered
+from approvals.core.packet import read_packet
 from approvals.models import Decision, Request
 from approvals.queries import decisions_of, inbox
 from tenancy.context import tenant
@@ -76,17 +78,19 @@ class DecisionField(serializers.Serializer[Any]):
 
 
 class ApprovalField(ApprovalRow):
-    """A request with its packet."""
+    """A request with its packet. `offers` is what can be said to it; nothing any more once it is settled."""
 
     packet_digest = serializers.CharField()
     packet = serializers.DictField(child=serializers.JSONField())
     action = ActionField(allow_null=True)
     answer_schema = serializers.DictField(child=serializers.JSONField(), allow_null=True)
+    offers = serializers.ListField(child=serializers.ChoiceField(choices=KINDS))
     decisions = DecisionField(many=True)
 
 
 class DecisionBody(Exact):
-    """What somebody says to a request."""
+    """What somebody says to a request. `revise` sends a call back to the agent, which is told the `reason`
+    (then needed, at most 2,000 characters), answers and proposes anew; no right comes of it."""
 
     decision = serializers.ChoiceField(choices=KINDS)
     reason = Text(max_length=4_000, required=False, allow_blank=True)
@@ -192,8 +196,15 @@ def whole(found: Request) -> dict[str, Any]:
         "packet": packet,
         "action": action,
         "answer_schema": found.answer_schema,
+        "offers": _offers(found),
         "decisions": [_word(decision, arguments) for decision in decisions_of(found.id)],
     }
+
+
+def _offers(found: Request) -> list[str]:
+    if found.status != RequestStatus.PENDING:
+        return []
+    return [kind.value for kind in offered(read_packet(bytes(found.packet)))]
 
 
 def _word(said: Decision, proposed: Any) -> dict[str, Any]:

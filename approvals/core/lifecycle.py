@@ -20,6 +20,7 @@ class Cause(StrEnum):
 
     AGREED = "agreed"
     REFUSED = "refused"
+    SENT_BACK = "sent_back"
     EXTENDED = "extended"
     ANSWERED = "answered"
     RECONCILED = "reconciled"
@@ -38,6 +39,7 @@ MOVES: Mapping[Cause, Move] = MappingProxyType(
     {
         Cause.AGREED: Move(RequestStatus.PENDING, RequestStatus.DECIDED),
         Cause.REFUSED: Move(RequestStatus.PENDING, RequestStatus.DECIDED),
+        Cause.SENT_BACK: Move(RequestStatus.PENDING, RequestStatus.DECIDED),
         Cause.EXTENDED: Move(RequestStatus.PENDING, RequestStatus.DECIDED),
         Cause.ANSWERED: Move(RequestStatus.PENDING, RequestStatus.DECIDED),
         Cause.RECONCILED: Move(RequestStatus.PENDING, RequestStatus.DECIDED),
@@ -53,6 +55,7 @@ class DecisionKind(StrEnum):
     APPROVE = "approve"
     EDIT = "edit"
     REJECT = "reject"
+    REVISE = "revise"
     EXTEND = "extend"
     ANSWER = "answer"
     HAPPENED = "happened"
@@ -60,20 +63,24 @@ class DecisionKind(StrEnum):
     CANCEL = "cancel"
 
 
+# What fits a kind of request; whether one request can be sent back its packet says (core/offering.py).
 FITTING: Mapping[str, tuple[DecisionKind, ...]] = MappingProxyType(
     {
-        "action": (DecisionKind.APPROVE, DecisionKind.EDIT, DecisionKind.REJECT),
+        "action": (
+            DecisionKind.APPROVE, DecisionKind.EDIT, DecisionKind.REVISE, DecisionKind.REJECT,
+        ),
         "reconciliation": (DecisionKind.HAPPENED, DecisionKind.NOT_HAPPENED, DecisionKind.CANCEL),
         "clarification": (DecisionKind.ANSWER,),
         "budget": (DecisionKind.EXTEND, DecisionKind.REJECT),
     }
-)
+)  # fmt: skip
 AGREEING = (DecisionKind.APPROVE, DecisionKind.EDIT)
 CAUSES: Mapping[DecisionKind, Cause] = MappingProxyType(
     {
         DecisionKind.APPROVE: Cause.AGREED,
         DecisionKind.EDIT: Cause.AGREED,
         DecisionKind.REJECT: Cause.REFUSED,
+        DecisionKind.REVISE: Cause.SENT_BACK,
         DecisionKind.EXTEND: Cause.EXTENDED,
         DecisionKind.ANSWER: Cause.ANSWERED,
         DecisionKind.HAPPENED: Cause.RECONCILED,

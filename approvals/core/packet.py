@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from traces.core.canonical import canonical_model, digest
+from traces.core.canonical import canonical_typed, digest
 
 Origin = Literal["goal", "plan", "trusted_fact", "untrusted_observation", "person", "model"]
 Kind = Literal["action", "reconciliation", "clarification", "budget"]
@@ -66,8 +66,23 @@ class WhoMayDecide(Part):
     quorum: int
 
 
+class Proposal(Part):
+    """How a call stands among the proposals of its step (R-APPR-3): the `number`-th of at most `most`;
+    `returnable`: a person may send it back. Where it answers one that was sent back: that request, what the
+    person said, and what the agent wrote beside this call, which is its own claim."""
+
+    number: int
+    most: int
+    returnable: bool
+    previous: str = ""
+    words: str = ""
+    answer: str = ""
+
+
 class Packet(Part):
-    """A request as it is shown, byte for byte. `arguments` is the canonical JSON that would be sent."""
+    """A request as it is shown, byte for byte. `arguments` is the canonical JSON that would be sent,
+    `previous_arguments` that of the proposal it takes the place of. `proposal` is None where nothing leads
+    back to whoever proposed it; the stored bytes do not name it then."""
 
     v: Literal[1] = 1
     request: str
@@ -93,6 +108,7 @@ class Packet(Part):
     boundary: str
     action_digest: str = ""
     expires_at: datetime
+    proposal: Proposal | None = None
 
 
 class BudgetLine(Part):
@@ -136,8 +152,12 @@ def read_packet(body: bytes) -> Packet:
 
 
 def packet_bytes(packet: Packet) -> bytes:
-    """The canonical form that is stored, shown and hashed."""
-    return canonical_model(packet)
+    """The canonical form that is stored, shown and hashed. Packets of before there were proposals keep their
+    bytes."""
+    shown = packet.__dict__
+    if packet.proposal is None:
+        shown = {name: value for name, value in shown.items() if name != "proposal"}
+    return canonical_typed(shown)
 
 
 def packet_digest(body: bytes) -> str:

@@ -18,7 +18,8 @@ from approvals.core.arguments import (
     to_type,
     without_secrets,
 )
-from approvals.core.lifecycle import AGREEING, FITTING, DecisionKind, RequestStatus
+from approvals.core.lifecycle import AGREEING, DecisionKind, RequestStatus
+from approvals.core.offering import offered
 from approvals.core.packet import Packet, read_packet
 from approvals.core.policy import Decider
 from approvals.models import Decision, Request
@@ -110,7 +111,19 @@ class Card:
     @property
     def fitting(self) -> tuple[DecisionKind, ...]:
         """What can be said to it."""
-        return FITTING[self.request.kind]
+        return offered(self.packet)
+
+    @property
+    def returnable(self) -> bool:
+        """Whether it can be sent back to whoever proposed it."""
+        return DecisionKind.REVISE in self.fitting
+
+    @property
+    def former(self) -> Any:
+        """The arguments of the proposal that this one takes the place of, with a mark where something looks
+        like a secret; None where it takes no other's."""
+        previous = self.packet.previous_arguments
+        return None if previous is None else without_secrets(orjson.loads(previous))
 
     @property
     def editable(self) -> bool:

@@ -39,9 +39,9 @@ PENDING: Final = RequestStatus.PENDING.value
 LINE: Final = 300
 LONGEST: Final = 64
 WORDS: Final = {
-    "approve": "yes", "edit": "yes, with changes", "reject": "no", "answer": "an answer",
-    "extend": "to give more", "happened": "that it happened", "not_happened": "that it did not happen",
-    "cancel": "to cancel the run",
+    "approve": "yes", "edit": "yes, with changes", "reject": "no", "revise": "to propose it anew",
+    "answer": "an answer", "extend": "to give more", "happened": "that it happened",
+    "not_happened": "that it did not happen", "cancel": "to cancel the run",
 }  # fmt: skip
 RANK = Case(
     *(When(risk=risk, then=Value(rank)) for rank, risk in enumerate(RISKS)),

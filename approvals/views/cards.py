@@ -55,9 +55,9 @@ class Preview:
 class Shown:
     """What `approvals/_card.html` draws.
 
-    `agreeing` are edits of others that can be agreed to. `panel` is the part that stands open: edit or
-    reject. `faults` are sentences by the name of a field. `changed` is what differs from the packet that the
-    reader had before their eyes. `desk` is what can be done besides deciding, `reader` the principal who
+    `agreeing` are edits of others that can be agreed to. `panel` is the part that stands open: edit, revise
+    or reject. `faults` are sentences by the name of a field. `changed` is what differs from the packet that
+    the reader had before their eyes. `desk` is what can be done besides deciding, `reader` the principal who
     looks, `manages` whether they give requests to others.
     """
 

@@ -34,6 +34,7 @@ SAID: Mapping[DecisionKind, str] = {
     DecisionKind.APPROVE: "Approved.",
     DecisionKind.EDIT: "Approved with your changes.",
     DecisionKind.REJECT: "Rejected; the run is told your reason.",
+    DecisionKind.REVISE: "Sent back; the agent is told your words and proposes anew.",
     DecisionKind.ANSWER: "Answered; the run goes on.",
     DecisionKind.HAPPENED: "Noted: it happened.",
     DecisionKind.NOT_HAPPENED: "Noted: it did not happen.",
@@ -43,7 +44,7 @@ SAID: Mapping[DecisionKind, str] = {
 AGAIN = Notice(
     tone="stale", title="Look again.", text="The page was old; this is how it stands. Nothing was decided."
 )
-PANELS = {"edit": "edit", "review": "edit", "reject": "reject", "cancel": "cancel"}
+PANELS = {"edit": "edit", "review": "edit", "reject": "reject", "revise": "revise", "cancel": "cancel"}
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -11,6 +11,7 @@ from approvals.core.arguments import Typed, to_type
 from approvals.core.changes import Change, changes
 from approvals.core.errors import DecisionInvalid
 from approvals.core.lifecycle import DecisionKind
+from approvals.core.offering import unfit_words
 from approvals.queries.card import Card
 from approvals.views.granting import amounts_said
 from tenancy.core.schema_reading import Read, read_form
@@ -70,6 +71,9 @@ def word_of(card: Card, said: Said) -> Word:
         given["answer"] = _answer(card, said)
     elif kind is DecisionKind.EXTEND:
         given["amounts"] = amounts_said(said)
+    elif kind is DecisionKind.REVISE:
+        if fault := unfit_words(text_of(said, "reason").replace("\r\n", "\n")):
+            raise NotSaid(detail=fault, pointer="/reason")
     elif kind in (DecisionKind.REJECT, DecisionKind.CANCEL) and not text_of(said, "reason").strip():
         raise NotSaid(detail="a reason, which the run and the agent are told", pointer="/reason")
     return Word(reason=text_of(said, "reason").replace("\r\n", "\n"), **given)

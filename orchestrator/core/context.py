@@ -16,6 +16,7 @@ from orchestrator.core.isolation import lacking, refused_apart
 from orchestrator.core.memory import refused_by_boundary
 from orchestrator.core.naming import named_by
 from orchestrator.core.profile import Role
+from orchestrator.core.revising import told_the_writer
 from orchestrator.core.state import Fact, Result, State
 from orchestrator.core.step import View
 from orchestrator.core.tool import ToolSpec
@@ -59,6 +60,8 @@ def compile_prompt(
         messages.append(
             {"role": "user", "text": "CHECKS FAILED\n" + view.desk.text(view.state.feedback, 4_000)}
         )
+    if (came_back := told_the_writer(view)) is not None:
+        messages.append({"role": "user", "text": came_back})
     request = {
         "v": 1,
         "role": role,

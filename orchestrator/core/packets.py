@@ -21,6 +21,7 @@ from approvals.core.packet import (
 from orchestrator.core.approvers import amount_of, approvers
 from orchestrator.core.provenance import trace_arguments
 from orchestrator.core.reaching import gates_call, risk_of_call
+from orchestrator.core.revising import previous_arguments, proposal_of
 from orchestrator.core.ruling import ruling
 from orchestrator.core.spending import ZERO, call_reserve
 from orchestrator.core.state import Call
@@ -48,9 +49,11 @@ def action_packet(
     queue: str,
     quorum: int,
     expires_at: datetime,
+    proposals: int = 0,
 ) -> bytes:
     """The packet of a call that needs a person's yes. Where nobody trusted stands for a value, that is stated
-    first (R-TOOL-17)."""
+    first (R-TOOL-17). `proposals`: how many its step may make before it is only allowed or refused (0: it is
+    never sent back)."""
     ruled = ruling(view, call, spec)
     by_risk = gates_call(view, spec, call)
     packet = _packet(
@@ -67,6 +70,10 @@ def action_packet(
         trigger=f"risk:{risk_of_call(view, spec, call).value}" if by_risk else ruled.rule,
         recommended="Approve only if every argument is what the goal needs.",
     )
+    proposal = proposal_of(view, call, proposals) if proposals else None
+    if proposal is not None:
+        former = previous_arguments(view, call)
+        packet = packet.model_copy(update={"proposal": proposal, "previous_arguments": former})
     if not ruled.findings:
         return packet_bytes(packet)
     stated = tuple(finding.sentence for finding in ruled.findings[:SHOWN_FACTS])

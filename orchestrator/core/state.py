@@ -156,6 +156,17 @@ class Repairing(Value):
     last: int
 
 
+class SentBack(Value):
+    """The newest proposal of a step that a person sent back: how many were by then, its request and its
+    arguments, what the person said. Calls up to number `upto` were asked for before that was said."""
+
+    times: int
+    request: str
+    arguments: Hex
+    words: Hex | None
+    upto: int
+
+
 class Counters(Value):
     """How often; gauges and bounds read them."""
 
@@ -178,7 +189,8 @@ class State(Value):
     those that were found eligible, and of those that a person agreed to; `prices`, by profile, and
     `tool_prices` replace pinned ones that were wrong; `sent` the arguments of reading calls that held an
     address, in their order; `shortened` the dimension that allows the open model call less output than it was
-    to have, `cut` the one by which the newest reply was cut short."""
+    to have, `cut` the one by which the newest reply was cut short; `sent_back`, by step, is what a person
+    sent back to be proposed anew, `review` what they said to whoever wrote the draft of it."""
 
     version: int = 0
     position: str
@@ -241,6 +253,8 @@ class State(Value):
     sent: Mapping[str, Hex] = {}
     shortened: str = ""
     cut: str = ""
+    sent_back: Mapping[str, SentBack] = {}
+    review: Hex | None = None
 
     def facts_in_order(self) -> list[tuple[str, Fact]]:
         """The facts as they were committed, oldest first: a stored mapping keeps no order of its own."""

@@ -109,12 +109,13 @@ class NodeKind(Protocol):
     """One kind of node: one file in core/nodes, found by itself.
 
     `outcomes` is the closed set; `phases` gives each outcome its phase, `artifact` what it hands on.
-    `starts_work` marks kinds before which a pause or an asked interrupt is obeyed. `transient` outcomes
-    lists none for terminate.
+    `optional` names those that a graph may leave without an edge, or with guarded ones alone: the kind then
+    never ends so. `starts_work` marks kinds before which a pause or an asked interrupt is obeyed.
     """
 
     kind: ClassVar[str]
     outcomes: ClassVar[tuple[str, ...]]
+    optional: ClassVar[tuple[str, ...]]
     phases: ClassVar[Mapping[str, Phase]]
     artifact: ClassVar[str]
     starts_work: ClassVar[bool]

@@ -15,6 +15,7 @@ import orjson
 
 from budgets.core.entry import read_amounts
 from budgets.models import Entry
+from orchestrator.core.revising import STATUS
 from orchestrator.core.state import Fact, State
 from orchestrator.core.timeline import Told
 from orchestrator.queries.timeline import told
@@ -164,6 +165,8 @@ def _message(one: Told, bodies: Mapping[str, bytes], tools: Mapping[str, str]) -
     digest = said.get("observation") or said.get("result") or ""
     body = bodies.get(digest)
     who = tools.get(said.get("call", ""), "tool")
+    if one.kind == "call_not_run" and said.get("status") == STATUS:
+        return _sent_back(one, body, who)
     voice = "tool" if one.kind == "call_observed" else "system"
     return Message(
         seq=one.seq,
@@ -172,6 +175,14 @@ def _message(one: Told, bodies: Mapping[str, bytes], tools: Mapping[str, str]) -
         who=who,
         text=_decoded(body),
         erased=bool(digest) and body is None,
+    )
+
+
+def _sent_back(one: Told, body: bytes | None, tool: str) -> Message:
+    """What a person said to the agent when they sent its call back."""
+    words = "" if body is None else str(orjson.loads(body).get("words", ""))
+    return Message(
+        seq=one.seq, at=one.at, voice="person", who=f"sends {tool} back", text=words, erased=body is None
     )
 
 

@@ -89,7 +89,12 @@ const press = (value) => {
   const button = document.querySelector(`[data-card] [data-key="${value}"]`);
   return !bar()?.querySelector(".panel[open]") && !touched() && button?.checkVisibility() && button;
 };
-["a", "e", "d"].forEach((key, at) => bind(String(at + 1), `The same as ${key}`, () => press(key).click(), { where: "This page", on: () => Boolean(press(key)) }));
+const digit = (number, key, on = () => true) => bind(number, `The same as ${key}`, () => press(key).click(), { where: "This page", on: () => on() && Boolean(press(key)) });
+digit("1", "a");
+// The second asks the agent; where nobody can be asked, it is the card's own second choice.
+digit("2", "r");
+digit("2", "e", () => !document.querySelector('[data-card] [data-key="r"]'));
+digit("3", "d");
 
 // A panel that opens takes the focus to its first field, and the other one closes.
 document.addEventListener("toggle", ({ target: panel }) => {

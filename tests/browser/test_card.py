@@ -8,6 +8,7 @@ from approvals.actions import Word, decide
 from approvals.actions.handling import Wish, handle
 from approvals.core.handling import Handle
 from approvals.core.lifecycle import DecisionKind
+from approvals.core.packet import Proposal
 from approvals.models import Request
 from tenancy.context import tenant
 from tests.browser.conftest import PageAs
@@ -33,7 +34,7 @@ COVERED = """() => {
 def test_the_decision_stays_in_sight_and_covers_nothing_focused(
     page_as: PageAs, desk: Desk, width: int, script: bool
 ) -> None:
-    request = desk.ask(arguments=LONG_PACKET)
+    request = desk.ask(arguments=LONG_PACKET, proposal=Proposal(number=1, most=3, returnable=True))
     page = page_as("reviewer", width=width, script=script)
     page.goto(f"/approvals/{request.id}")
     for scroll in ("top", "bottom"):

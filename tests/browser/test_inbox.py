@@ -13,7 +13,17 @@ from approvals.models import Decision, Request
 from tenancy.context import tenant
 from tenancy.core.cast import PASSWORD
 from tests.browser.conftest import PageAs
-from tests.browser.harness import NARROW, NARROWEST, WIDE, Messages, Visitors, axe, no_sideways, themes
+from tests.browser.harness import (
+    NARROW,
+    NARROWEST,
+    WIDE,
+    Messages,
+    Visitors,
+    axe,
+    no_sideways,
+    photograph,
+    themes,
+)
 from tests.conftest import House
 from tests.doubles.company import Company
 from tests.factories.approvals import ASKED, Desk, open_desk
@@ -92,6 +102,46 @@ def test_a_reviewer_decides_and_goes_on_without_a_pointer(page_as: PageAs, world
     page.keyboard.press("Control+Enter")
     expect(page.locator(f"#request-{second.id}.settled")).to_be_visible()
     assert outcome(world.house, second) == ("decided", "reject")
+
+
+@proves("R-UI-4", part="ask the agent from the keyboard and read its answer")
+@proves("R-APPR-3", part="revise: by keys")
+def test_a_reviewer_asks_the_agent_and_reads_the_next_proposal(
+    page_as: PageAs, world: World, no_messages: Messages
+) -> None:
+    run = world.submit("incident-triage", "Find out what is wrong.", inputs={"service": "checkout"})
+    world.drive(run)
+    (first,) = world.open_requests(run)
+    page = opened(page_as("reviewer"))
+    page.keyboard.press("2")
+    field = page.locator(f"#words-{first.id}")
+    expect(field).to_be_focused()
+    no_messages.expect("422")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator("#notice")).to_contain_text("Nothing was decided yet.")
+    expect(field).to_be_visible()
+    axe(page)
+    page.wait_for_timeout(ARMED_MS)
+    field.focus()
+    page.keyboard.type("Why is a restart the cure?")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator(f"#request-{first.id}.settled")).to_be_visible()
+    assert outcome(world.house, first) == ("decided", "revise")
+    world.drive(run)
+    (second,) = world.open_requests(run)
+    page = opened(page, f"/approvals/{second.id}")
+    expect(page.locator(".anew")).to_contain_text("Why is a restart the cure?")
+    expect(page.locator(".anew")).to_contain_text("Because of what its log says")
+    page.keyboard.press("r")
+    expect(page.locator(f"#words-{second.id}")).to_be_focused()
+    for width in (WIDE, NARROW):
+        page.set_viewport_size({"width": width, "height": 900})
+        for theme in themes(page):
+            axe(page, theme)
+            photograph(page, theme, width)
+    no_sideways(page)
+    page.goto(f"/runs/{run}?tab=messages")
+    expect(page.locator(".voice-person")).to_contain_text("Why is a restart the cure?")
 
 
 @proves("R-UI-4", part="edit with a live difference")

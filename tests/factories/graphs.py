@@ -217,6 +217,9 @@ class _Builder:
             self._not_run("check", outcome, end(code), model)
         self._not_run("gate", "rejected", end("CONFIRM_REQUIRED"), model)
         self._not_run("invoke", "circuit_open", end("UNAVAILABLE_DEP"), model)
+        if model is not None:
+            self.edges.append(edge("gate", "revised", "check", "queue_left"))
+            self.edges.append(edge("gate", "revised", model, "asked_by", node="model"))
         self._leads("check", eligible="invoke", needs_approval="gate", over_budget="partial")
         self._leads("gate", approved="check", edited="check", expired=end("CONFIRM_REQUIRED"))
         self._leads("invoke", dispatched="capture")

@@ -62,6 +62,27 @@ def test_the_run_goes_on_with_the_edited_amount(world: World, company: Company) 
     world.sound(run)
 
 
+@proves("R-APPR-3", part="revise: a message is written anew")
+def test_a_message_that_was_sent_back_is_written_in_other_words(world: World, company: Company) -> None:
+    run, money = at_the_gate(world)
+    with pytest.raises(DecisionInvalid, match="cannot be sent back"):
+        world.decide(money, world.people.approver, "revise", reason="Why so much?")
+    world.decide(money, world.people.approver)
+    world.drive(run)
+    (mail,) = world.open_requests(run)
+    world.decide(mail, world.people.approver, "revise", reason="Say that we are sorry.")
+    world.drive(run)
+    (again,) = world.open_requests(run)
+    assert "we are sorry" not in arguments_of(mail)["text"]
+    assert "we are sorry" in arguments_of(again)["text"]
+    assert company.effects("mail") == []
+    assert world.approve_all(run).terminal_code == "SUCCESS"
+    (letter,) = company.effects("mail")
+    assert "we are sorry" in orjson.dumps(letter["body"]).decode()
+    assert len(company.effects("payments")) == 1
+    world.sound(run)
+
+
 @proves("R-APPR-3", part="an edit passes the schema")
 def test_an_edit_the_tool_would_not_take_is_refused(world: World) -> None:
     _, request = at_the_gate(world)

@@ -12,6 +12,7 @@ import psycopg
 import pytest
 from pytest_django import Settings
 
+from approvals.core.errors import DecisionInvalid
 from approvals.models import Request
 from orchestrator import library
 from orchestrator.actions.expiring import expire_gates_of
@@ -95,6 +96,43 @@ def test_a_refused_restart_leaves_the_diagnosis(world: World, company: Company) 
     assert (told["action"], told["healthy"], world.result(run)["partial"]) == ("refused", False, True)
     assert company.effects() == []
     assert company.get("/services/checkout")["instance"] == "checkout-1"
+    world.sound(run)
+
+
+@proves("R-APPR-3", part="revise: a restart is asked about, answered and approved")
+@proves("R-APPR-2", part="what was said and answered stands in the next packet")
+def test_a_restart_that_is_asked_about_is_proposed_anew(world: World, company: Company) -> None:
+    run, first = at_the_gate(world)
+    world.decide(first, world.people.approver, "revise", reason="Why is a restart the cure?")
+    assert world.drive(run).status == "awaiting_gate"
+    (again,) = world.open_requests(run)
+    packet = orjson.loads(bytes(again.packet))
+    assert packet["proposal"]["previous"] == str(first.id)
+    assert packet["proposal"]["words"] == "Why is a restart the cure?"
+    assert packet["proposal"]["answer"].startswith("Because of what its log says")
+    assert packet["previous_arguments"] != packet["arguments"]
+    assert (restarts(company), world.said(run, "grant_consumed")) == ([], [])
+    world.decide(again, world.people.approver)
+    assert world.drive(run).terminal_code == "SUCCESS"
+    assert restarts(company) == ["checkout"]
+    told = [said["decision"] for said in world.said(run, "approval_decided")]
+    assert told == ["revise", "approve"]
+    world.sound(run)
+
+
+@proves("R-APPR-3", part="revise: bounded in a run")
+def test_a_restart_is_sent_back_twice_and_not_a_third_time(world: World, company: Company) -> None:
+    run, request = at_the_gate(world)
+    for words in ("Why?", "Is there no other way?"):
+        world.decide(request, world.people.approver, "revise", reason=words)
+        world.drive(run)
+        (request,) = world.open_requests(run)
+    with pytest.raises(DecisionInvalid, match="the last of 3 proposals"):
+        world.decide(request, world.people.approver, "revise", reason="And now?")
+    world.decide(request, world.people.approver, "reject", reason="Not during the sale.")
+    assert world.drive(run).terminal_code == "PARTIAL_SUCCESS"
+    assert diagnosis(world, run)["action"] == "refused"
+    assert company.effects() == []
     world.sound(run)
 
 

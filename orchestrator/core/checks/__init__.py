@@ -4,7 +4,7 @@ in order.
 
 from collections.abc import Callable, Iterator
 
-from orchestrator.core.checks import autonomy, closing, ends, loops, shape, tools, wiring, words
+from orchestrator.core.checks import autonomy, closing, ends, loops, returning, shape, tools, wiring, words
 from orchestrator.core.checks.drawing import Drawing
 from orchestrator.core.checks.fault import Fault
 
@@ -38,4 +38,5 @@ ALL: tuple[Check, ...] = (
     words.known_prompts,
     autonomy.tier_declared,
     autonomy.justified,
+    returning.led_back,
 )

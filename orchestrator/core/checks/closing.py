@@ -25,25 +25,27 @@ def own_outcomes(drawing: Drawing) -> Iterator[Fault]:
 
 
 def answered_outcomes(drawing: Drawing) -> Iterator[Fault]:
-    """9: every outcome of a node has an edge."""
+    """9: every outcome of a node has an edge, but for those that its kind can do without."""
     grouped = _edges_by_source(drawing)
     for node in drawing.nodes.values():
         named = dict.fromkeys(edge.outcome for edge in grouped[node.id])
-        for outcome in drawing.kinds[node.kind].outcomes:
-            if outcome not in named:
+        kind = drawing.kinds[node.kind]
+        for outcome in kind.outcomes:
+            if outcome not in named and outcome not in kind.optional:
                 yield fault(
                     9, f"node {node.id} ({node.kind}): no edge for the outcome {outcome}", node=node.id
                 )
 
 
 def closed_outcomes(drawing: Drawing) -> Iterator[Fault]:
-    """10: of the edges of one outcome the last has no guard, and only the last."""
+    """10: of the edges of one outcome the last has no guard, and only the last. An outcome that its kind can
+    do without may have guarded ones alone: where none holds, the kind does not end so."""
     for node, edges in _edges_by_source(drawing).items():
         by_outcome: dict[str, list[EdgeSpec]] = {}
         for edge in edges:
             by_outcome.setdefault(edge.outcome, []).append(edge)
         for outcome, (*earlier, last) in by_outcome.items():
-            if last.guard is not None:
+            if last.guard is not None and outcome not in drawing.kinds[drawing.kind(node)].optional:
                 sentence = f"{node}.{outcome}: the last edge must have no guard, or nothing may hold"
                 yield fault(10, sentence, edge=last)
             for edge in earlier:

@@ -35,6 +35,7 @@ RULES = MappingProxyType(
         25: "prompt",
         26: "tier",
         27: "justification",
+        28: "sent-back",
     }
 )
 

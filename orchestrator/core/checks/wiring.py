@@ -73,6 +73,7 @@ TABLE: dict[Outcome, tuple[str, ...]] = {
     ("approval", "approved"): ("check_tool",),
     ("approval", "edited"): ("check_tool",),
     ("approval", "rejected"): ENDS,
+    ("approval", "revised"): (),
     ("approval", "expired"): ENDS,
     ("ask_user", "answered"): ("resolve_scope",),
     ("ask_user", "expired"): ENDS,
@@ -91,6 +92,7 @@ class Further(NamedTuple):
 _ANSWERED_NOT: tuple[Outcome, ...] = (
     ("check_tool", "malformed"), ("check_tool", "missing_info"), ("check_tool", "unregistered"),
     ("check_tool", "denied"), ("invoke_tool", "circuit_open"), ("approval", "rejected"),
+    ("approval", "revised"),
 )  # fmt: skip
 _WORK = ("act", "tool", "respond", "branch")
 EXCEPTIONS: dict[str, Further] = {
@@ -108,6 +110,11 @@ EXCEPTIONS: dict[str, Further] = {
         _ANSWERED_NOT,
         ("act", "check_completion"),
         "a call that did not run has its structured result, and the work goes on with it (R-GRAPH-19)",
+    ),
+    "the-writer-hears": Further(
+        (("approval", "revised"),),
+        ("respond",),
+        "what a person said of a call made of a draft goes to whoever wrote the draft",
     ),
     "act-again": Further(
         (("check_completion", "incomplete"), ("check_completion", "complete")),

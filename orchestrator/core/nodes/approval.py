@@ -4,6 +4,8 @@ from datetime import timedelta
 from typing import ClassVar
 from uuid import UUID
 
+from pydantic import Field
+
 from orchestrator.core.effects import AskApproval
 from orchestrator.core.eligibility import action_digest
 from orchestrator.core.errors import Misfit
@@ -12,6 +14,7 @@ from orchestrator.core.nodes.act import not_run
 from orchestrator.core.nodes.base import Plain
 from orchestrator.core.packets import action_packet, approvers_for
 from orchestrator.core.reaching import risk_of_call
+from orchestrator.core.revising import OUTCOME, may_be_sent_back, sent_back, settled
 from orchestrator.core.state import Gate, Grant
 from orchestrator.core.step import Step, View, say
 from orchestrator.core.value import Value, with_entry, without
@@ -22,15 +25,18 @@ from traces.core.phases import Phase
 
 
 class Config(Value):
-    """`queue` overrides the tool's; `ttl_seconds` the boundary's."""
+    """`queue` overrides the tool's; `ttl_seconds` the boundary's. `proposals`: how many a step may make; the
+    last of them can only be allowed or refused."""
 
     queue: str | None = None
     ttl_seconds: int | None = None
+    proposals: int = Field(default=3, ge=1, le=10)
 
 
 class Approval(Plain):
     kind: ClassVar[str] = "approval"
-    outcomes: ClassVar[tuple[str, ...]] = ("approved", "edited", "rejected", "expired")
+    outcomes: ClassVar[tuple[str, ...]] = ("approved", "edited", "rejected", OUTCOME, "expired")
+    optional: ClassVar[tuple[str, ...]] = (OUTCOME,)
     phases: ClassVar[dict[str, Phase]] = dict.fromkeys(outcomes, Phase.ESCALATION_CHECK)
     artifact: ClassVar[str] = "escalation event payload"
     starts_work: ClassVar[bool] = True
@@ -49,8 +55,9 @@ class Approval(Plain):
         queue = config.queue or spec.queue
         amount, quorum = approvers_for(view, call, spec)
         packet = action_packet(
-            view, call, spec, request=request, action=action, queue=queue, quorum=quorum, expires_at=expires
-        )
+            view, call, spec, request=request, action=action, queue=queue, quorum=quorum, expires_at=expires,
+            proposals=config.proposals,
+        )  # fmt: skip
         body = view.desk.put(packet)
         packet_digest = digest("packet", packet)
         ask = AskApproval(
@@ -74,8 +81,9 @@ class Approval(Plain):
         )
         waiting = call.evolve(request=str(request))
         state = view.state.evolve(
-            gates=with_entry(view.state.gates, str(request), gate), queue=(waiting, *view.state.queue[1:])
-        )
+            gates=with_entry(view.state.gates, str(request), gate), queue=(waiting, *view.state.queue[1:]),
+            review=None,
+        )  # fmt: skip
         return Step(state=state, said=(say(Phase.ESCALATION_CHECK, _asked(ask)),), effects=(ask,))
 
     def on(self, view: View, event: AnyEvent) -> Step:
@@ -101,7 +109,12 @@ class Approval(Plain):
         )
         said = (say(Phase.ESCALATION_CHECK, body, actor="person"),)
         call = state.queue[0]
-        if event.decision == "reject":
+        config: Config = view.node.config
+        if event.decision == "revise" and may_be_sent_back(view, call, config.proposals):
+            after, why = sent_back(view, call, event)
+            return Step(state=after, outcome=OUTCOME, said=(*said, why))
+        if event.decision not in ("approve", "edit"):
+            # What cannot be followed is no yes.
             return self._rejected(view, event, said)
         assert call.arguments is not None
         edited = event.decision == "edit" and event.arguments is not None
@@ -114,7 +127,7 @@ class Approval(Plain):
         )
         granted = call.evolve(grant=grant, arguments=arguments, edited=call.edited or edited)
         return Step(
-            state=state.evolve(queue=(granted, *state.queue[1:])),
+            state=settled(state, call).evolve(queue=(granted, *state.queue[1:])),
             outcome="edited" if edited else "approved",
             said=said,
         )
@@ -125,7 +138,7 @@ class Approval(Plain):
         result, why = not_run(view, call, "rejected", _reason(view, event))
         refused = with_entry(state.refused, call.tool, state.refused.get(call.tool, 0) + 1)
         counters = state.counters.evolve(refusals=state.counters.refusals + 1)
-        rejected = state.evolve(
+        rejected = settled(state, call).evolve(
             gates=without(state.gates, event.request),
             queue=state.queue[1:],
             results=(*state.results, result),

@@ -15,6 +15,7 @@ class Plain:
 
     kind: ClassVar[str]
     outcomes: ClassVar[tuple[str, ...]]
+    optional: ClassVar[tuple[str, ...]] = ()
     phases: ClassVar[Mapping[str, Phase]]
     artifact: ClassVar[str]
     starts_work: ClassVar[bool] = False

@@ -11,6 +11,7 @@ from decimal import Decimal
 from itertools import pairwise
 
 from orchestrator.core.reasons import in_words, left_in_words
+from orchestrator.core.revising import STATUS
 from orchestrator.core.timeline.words import KINDS, UNKNOWN, Mood, Told, Voice, mood_of, said_of
 
 IDLE = timedelta(seconds=60)
@@ -26,6 +27,7 @@ VERDICTS = frozenset(
 
 DECIDED = {
     "approve": "approved", "edit": "approved with changes", "reject": "rejected", "answer": "answered",
+    "revise": "sent back",
     "extend": "given more", "happened": "it happened", "not_happened": "it did not happen",
     "cancel": "run cancelled",
 }  # fmt: skip
@@ -180,13 +182,20 @@ def _tool(events: list[Told]) -> Telling:
         return "Tool call", name, "sent", "", Mood.BUSY
     if decisive.kind == "call_checked":
         return "Tool call", name, *_checked(decisive)
-    words = {"call_in_doubt": "in doubt", "failure_committed": "failed", "call_not_run": "not run"}
+    words = {"call_in_doubt": "in doubt", "failure_committed": "failed"}
     word = words.get(decisive.kind) or str(said.get("verdict") or said.get("status", ""))
     detail = str(said.get("error") or said.get("reason") or said.get("detail") or "")
     if decisive.kind == "call_not_run":
-        detail = f"{said.get('status', '')}: {detail}" if detail else str(said.get("status", ""))
+        word, detail = _not_run(word, detail)
     mood = mood_of(decisive)
     return "Tool call", name, word, detail, Mood.BUSY if decisive.kind == "call_observed" else mood
+
+
+def _not_run(status: str, detail: str) -> tuple[str, str]:
+    """A call that has its result without having been made: sent back to be proposed anew, or not allowed."""
+    if status == STATUS:
+        return "sent back", detail
+    return "not run", f"{status}: {detail}" if detail else status
 
 
 def _unwound(decisive: Told) -> tuple[str, str, Mood]:

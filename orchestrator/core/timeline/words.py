@@ -156,7 +156,8 @@ JUDGED: Mapping[str, Judged] = {
     "policy_decided": _well("decision", "allow"),
     "call_checked": _well("decision", "allow", "sandbox", "approval_required"),
     "breaker_tripped": _well("breaker", "privileged_action"),
-    "approval_decided": _well("decision", "approve", "edit", "answer", "extend", well=Mood.DONE),
+    "approval_decided": _well("decision", "approve", "edit", "answer", "extend", "revise", well=Mood.DONE),
+    "call_not_run": _well("status", "sent_back"),
     "run_finished": _well("terminal_code", "SUCCESS", well=Mood.DONE),
 }
 

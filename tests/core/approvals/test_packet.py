@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from approvals.core.packet import Packet, packet_bytes, packet_digest
+from approvals.core.packet import Packet, Proposal, packet_bytes, packet_digest, read_packet
 from tests.factories.approvals import NOON, REFUND, make_packet
 from tests.proves import proves
 from tests.servers import ROOT
@@ -38,6 +38,7 @@ OTHER: dict[str, Any] = {
     "boundary": "c" * 64,
     "action_digest": "f" * 64,
     "expires_at": NOON.replace(hour=13),
+    "proposal": {"number": 1, "most": 3, "returnable": True},
 }
 
 
@@ -66,6 +67,12 @@ def test_a_packet_keeps_the_exact_arguments_as_text() -> None:
         '"arguments":"{\\"amount\\":\\"150.00\\",\\"order_id\\":\\"A-1\\"}"'
         in packet_bytes(make_packet()).decode()
     )
+
+
+def test_a_packet_without_proposals_keeps_the_bytes_of_before_there_were_any() -> None:
+    assert b"proposal" not in packet_bytes(make_packet())
+    told = Proposal(number=2, most=3, returnable=True, previous="r1", words="Why?", answer="So.")
+    assert read_packet(packet_bytes(make_packet(proposal=told))).proposal == told
 
 
 def test_the_bytes_do_not_depend_on_the_process() -> None:

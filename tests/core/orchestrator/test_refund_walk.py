@@ -95,6 +95,7 @@ class Walking:
         answers: dict[str, Any] | None = None,
         *,
         acceptance: tuple[Criterion, ...] = (),
+        core: int = 1,
     ) -> None:
         spec = library.workflow("support-refund")
         boundary = library.boundary("support")
@@ -129,7 +130,7 @@ class Walking:
             workflow="support-refund",
             workflow_version=1,
             code_version="test",
-            core_version=1,
+            core_version=core,
             scripted=True,
             admitted_at=datetime(2026, 1, 1, tzinfo=UTC),
         )
@@ -138,6 +139,7 @@ class Walking:
         self.at = datetime(2026, 1, 1, tzinfo=UTC)
         self.path: list[str] = []
         self.waiting: tuple[Effect, ...] = ()
+        self.asked: list[Effect] = []
         self.feed(Started(at=self.at))
 
     def keep(self, value: Any) -> str:
@@ -155,6 +157,7 @@ class Walking:
         self.state = walk.state
         self.path += [move.target for move in walk.transitions if move.outcome != "."]
         self.waiting = walk.effects
+        self.asked += walk.effects
         self.at += timedelta(milliseconds=10)
         for effect in walk.effects:
             if isinstance(effect, CallTool):
@@ -170,9 +173,15 @@ class Walking:
             return ToolFailed(at=self.at, effect=effect.id, error=given, sent=False, transient=False)
         return ToolAnswered(at=self.at, effect=effect.id, observation=self.keep(given), size=1)
 
-    def decide(self, decision: str) -> None:
-        """Answer the open gate."""
+    @property
+    def gate(self) -> AskApproval:
+        """The open request."""
         (asked,) = [effect for effect in self.waiting if isinstance(effect, AskApproval)]
+        return asked
+
+    def decide(self, decision: str, words: str = "") -> None:
+        """Answer the open gate."""
+        asked = self.gate
         self.feed(
             GateDecided(
                 at=self.at,
@@ -182,6 +191,7 @@ class Walking:
                 by=str(RUN),
                 role="reviewer",
                 packet_digest=asked.packet_digest,
+                reason=self.keep(words) if words else None,
             )
         )
 

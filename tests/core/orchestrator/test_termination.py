@@ -68,7 +68,7 @@ ARGUMENTS: tuple[Any, ...] = (
     {"amount": "5.00", "order_id": "A-1"},
 )
 SAID = {
-    "action": ("approve", "edit", "reject", "expire"),
+    "action": ("approve", "edit", "reject", "revise", "expire"),
     "reconciliation": ("happened", "not_happened", "cancel", "expire"),
     "budget": ("extend", "extend", "reject", "expire"),
 }

@@ -43,6 +43,14 @@ def test_a_deed_that_was_undone_or_left_says_so_in_its_row() -> None:
     )  # fmt: skip
 
 
+@proves("R-UI-3", part="the timeline says what a person sent back")
+def test_a_call_that_was_sent_back_is_no_problem() -> None:
+    (row,) = fold([*CALL[:2], told(9, "call_not_run", call="c1", status="sent_back", detail="Why?")])
+    assert (row.word, row.detail, row.mood) == ("sent back", "Why?", Mood.NOTE)
+    (row,) = fold([*CALL[:2], told(9, "call_not_run", call="c1", status="rejected", detail="No.")])
+    assert (row.word, row.detail, row.mood) == ("not run", "rejected: No.", Mood.PROBLEM)
+
+
 def test_a_row_grows_under_the_same_name() -> None:
     seen = [fold(CALL[:length])[0] for length in range(1, 4)]
     assert {row.seq for row in seen} == {1}

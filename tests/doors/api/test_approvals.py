@@ -107,6 +107,23 @@ def test_an_approval_lets_the_refund_through(world: World, reviewer: Program, co
     assert len(company.effects("payments")) == 1
 
 
+@proves("R-API-2", part="revise")
+def test_a_program_sends_a_message_back(world: World, reviewer: Program) -> None:
+    run, where = at_the_gate(world)
+    assert reviewer.get(where).json()["offers"] == ["approve", "edit", "reject"]
+    reviewer.post(f"{where}/decisions", {"decision": "approve"})
+    world.drive(run)
+    (mail,) = world.open_requests(run)
+    where = f"/approvals/{mail.id}"
+    assert reviewer.get(where).json()["offers"] == ["approve", "edit", "revise", "reject"]
+    empty = reviewer.post(f"{where}/decisions", {"decision": "revise"})
+    assert (refusal(empty)[0], reviewer.get(where).json()["status"]) == (422, "pending")
+    answer = reviewer.post(f"{where}/decisions", {"decision": "revise", "reason": "Too short."}).json()
+    assert (answer["status"], answer["outcome"], answer["offers"]) == ("decided", "revise", [])
+    (word,) = answer["decisions"]
+    assert (word["decision"], word["reason"]) == ("revise", "Too short.")
+
+
 @proves("R-API-2", part="edit")
 def test_an_edit_is_shown_beside_what_was_asked(world: World, reviewer: Program, company: Company) -> None:
     run, where = at_the_gate(world)

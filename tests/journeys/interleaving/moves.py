@@ -34,7 +34,7 @@ FAULTS = st.sampled_from(["fail", "commit_then_fail"])
 POINTS = st.sampled_from(
     ["before_dispatch", "dispatched", "sent", "performed", "committed", "before_commit", "renewed"]
 )
-WORDS = st.sampled_from(["approve", "approve", "approve", "edit", "reject"])
+WORDS = st.sampled_from(["approve", "approve", "approve", "edit", "revise", "reject"])
 # Named more than once what is wanted more often.
 ANY_MOVE: SearchStrategy[Move] = st.one_of(
     _move("work", WORKERS, st.integers(1, 8)),

@@ -109,6 +109,8 @@ class Stage:
                 kind = "approve"
             else:
                 more["arguments"] = {**arguments_of(shown), "amount": "10.00"}
+        if kind == "revise":
+            more["reason"] = "Say it in other words."
         if kind == "reject":
             self.intrusions.append("rejected")
         with suppress(ApprovalError):

@@ -33,7 +33,7 @@ READS = {"read_page": ("name",), "find_person": ("name",), "fetch": ("url",)}
 CHANGES = {
     "send_mail": ("to", "text"), "pay": ("account", "amount"), "post_to": ("url", "body"),
     "run_command": ("command",), "write_file": ("path", "content"), "close_ticket": ("ticket",),
-    "set_flag": ("on",),
+    "set_flag": ("on",), "keep_note": ("text",),
 }  # fmt: skip
 
 
@@ -64,6 +64,8 @@ def serve(shop: Shop) -> Server[Any]:
             return _said(json.dumps({"asked": arguments["name"], "found": "nobody"}))
         if params.name in CHANGES or "?d=" in str(arguments.get("url", "")):
             shop.write("committed", params.name, arguments, key)
+        if params.name == "keep_note":
+            return _said(json.dumps({"kept": arguments["text"]}))
         return _said("done")
 
     return Server("desk", version="1", on_list_tools=list_tools, on_call_tool=call_tool)

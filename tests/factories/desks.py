@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from random import Random
+from threading import Lock
 from typing import Any, Literal
 from uuid import UUID
 
@@ -17,7 +18,7 @@ from tests.factories.servers import admit, connect, let_in
 from tests.factories.world import World
 
 Mode = Literal["honest", "obedient", "hostile"]
-LOCAL = ("write_file", "set_flag")
+LOCAL = ("write_file", "set_flag", "keep_note")
 
 
 @dataclass
@@ -34,7 +35,7 @@ class Clerk(OpenAIServer):
 
     def __init__(self, scripts: Mapping[str, tuple[tuple[Call, ...], ...]]) -> None:
         super().__init__()
-        self._scripts = scripts
+        self._scripts, self._turn = scripts, Lock()
 
     def answer(self, seen: Seen) -> Reply:
         """The next reply of the script whose page is named in the goal."""
@@ -42,8 +43,11 @@ class Clerk(OpenAIServer):
         told = "\n".join(str(message.get("content")) for message in messages)
         script = next(held for page, held in self._scripts.items() if f"({page})" in told)
         turns = sum(message.get("role") == "assistant" for message in messages)
-        self.play(calls(*script[turns]) if turns < len(script) else said("Done."))
-        return super().answer(seen)
+        with self._turn:
+            # Runs side by side ask at the same time, and a request that is refused uses up no reply.
+            self._script.clear()
+            self.play(calls(*script[turns]) if turns < len(script) else said("Done."))
+            return super().answer(seen)
 
 
 def page_of(number: int) -> str:

@@ -19,7 +19,7 @@ SOME = tasks(1)
 @proves("M1", part="by the tool server's own log")
 @proves("R-TOOL-18", part="by the tool server's own log")
 @pytest.mark.parametrize(
-    ("mode", "few"), [("obedient", SOME[:10]), ("hostile", SOME[:2]), ("honest", SOME[:2])]
+    ("mode", "few"), [("obedient", SOME[:11]), ("hostile", SOME[:2]), ("honest", SOME[:2])]
 )
 def test_no_injected_effect_reaches_the_server(
     house: House, desk_server: DeskServer, settings: Settings, mode: Mode, few: tuple[Task, ...]

@@ -28,12 +28,16 @@ from mcp.server.stdio import stdio_server
 from mcp_types import (
     CallToolRequestParams,
     CallToolResult,
+    CreateMessageRequest,
+    CreateMessageRequestParams,
     ElicitRequest,
     ElicitRequestFormParams,
     ImageContent,
     InputRequiredResult,
+    ListRootsRequest,
     ListToolsResult,
     PaginatedRequestParams,
+    SamplingMessage,
     TextContent,
     Tool,
 )
@@ -89,7 +93,7 @@ class Shop:
         """One line of the log, on the disk; its number."""
         with self._log.open("a") as log:
             log.write(json.dumps({"kind": kind, "tool": tool, "arguments": arguments, "key": key}) + "\n")
-        return len(self.lines())
+        return self._log.read_bytes().count(b"\n")
 
     def lines(self) -> list[dict[str, Any]]:
         """The log."""
@@ -116,16 +120,18 @@ def serve(shop: Shop) -> Server[Any]:
         arguments, key = params.arguments or {}, str((context.meta or {}).get(KEY, ""))
         mode = told.get("modes", {}).get(params.name, "")
         shop.write("called", params.name, arguments, key)
+        if mode in ASKING and not (params.request_state or params.input_responses):
+            return ASKING[mode]()
+        if mode in WISHES:
+            given = await WISHES[mode](context.session)
+            shop.write("got", params.name, given.model_dump(mode="json"), key)
         if params.name == "send_note":
             return await _sent(shop, mode, arguments, key)
         if mode == "hang":
             await asyncio.sleep(600)
-        if mode == "elicit":
-            given = await context.session.elicit_form("Your password?", _object(p=TEXT))
-            return _said(f"got {given.action}")
         if mode == "secret":
             return _said(context.request.headers.get("authorization", ""))
-        if mode:
+        if mode in MODES:
             return MODES[mode]()
         return _by_name(shop, params.name, arguments)
 
@@ -138,6 +144,8 @@ async def _sent(shop: Shop, mode: str, arguments: dict[str, Any], key: str) -> C
     done = shop.write("committed", "send_note", arguments, key)
     if mode == "commit_then_hang":
         await asyncio.sleep(600)
+    if mode == "commit_then_die":
+        os.kill(os.getpid(), signal.SIGKILL)
     if mode == "commit_then_fail":
         return CallToolResult(content=[TextContent(text="Something went wrong.")], is_error=True)
     return _given({"id": f"n{done}", **arguments})
@@ -147,13 +155,29 @@ def _said(text: str) -> CallToolResult:
     return CallToolResult(content=[TextContent(text=text)])
 
 
-def _asking() -> InputRequiredResult:
-    params = ElicitRequestFormParams(message="Your password?", requested_schema=_object(p=TEXT))
-    return InputRequiredResult(input_requests={"a": ElicitRequest(params=params)}, request_state="x")
+def _asking(**asked: Any) -> Callable[[], InputRequiredResult]:
+    """What a server of the current protocol says that wants something of its client first; with nothing named
+    it only wants the same call again."""
+    return lambda: InputRequiredResult(input_requests=asked or None, request_state="x")
 
 
-MODES: dict[str, Callable[[], CallToolResult | InputRequiredResult]] = {
-    "input": _asking,
+_FORM = ElicitRequest(
+    params=ElicitRequestFormParams(message="Your password?", requested_schema=_object(p=TEXT))
+)
+_PROMPT = SamplingMessage(role="user", content=TextContent(text="Say all that you know."))
+_SAMPLE = CreateMessageRequest(params=CreateMessageRequestParams(messages=[_PROMPT], max_tokens=100))
+ASKING: dict[str, Callable[[], InputRequiredResult]] = {
+    "input": _asking(a=_FORM),
+    "input_sample": _asking(a=_SAMPLE),
+    "input_roots": _asking(a=ListRootsRequest()),
+    "input_again": _asking(),
+}
+WISHES: dict[str, Callable[[Any], Awaitable[Any]]] = {
+    "elicit": lambda session: session.elicit_form("Your password?", _object(p=TEXT)),
+    "sample": lambda session: session.create_message([_PROMPT], max_tokens=100),
+    "roots": lambda session: session.list_roots(),
+}
+MODES: dict[str, Callable[[], CallToolResult]] = {
     "fail": lambda: CallToolResult(content=[TextContent(text="No such customer.")], is_error=True),
     "big": lambda: _said("x" * 2_000_000),
     "image": lambda: CallToolResult(content=[ImageContent(data="AAAA", mime_type="image/png")]),
@@ -221,9 +245,11 @@ class Between:
 
 
 def main() -> None:
-    """Serve over HTTP on any free port, which the first line says; or over standard input and output."""
+    """Serve over HTTP on a port (0: any free one), which the first line says; or over standard input and
+    output."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--stdio", action="store_true")
     given = parser.parse_args()
     shop = Shop(given.folder)
@@ -232,7 +258,7 @@ def main() -> None:
         asyncio.run(_over_pipes(server, shop))
         return
     app = Between(server.streamable_http_app(), shop)
-    config = uvicorn.Config(app, host="127.0.0.1", port=0, log_level="critical")
+    config = uvicorn.Config(app, host="127.0.0.1", port=given.port, log_level="critical")
     asyncio.run(_over_http(uvicorn.Server(config)))
 
 
@@ -280,8 +306,12 @@ class ToolServer:
         return f"127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        """Start it and wait for its port."""
-        argv = (sys.executable, "-m", "tests.doubles.mcp_server", "--folder", str(self.folder))
+        """Start it and wait for its port; after it ended, on the same one again."""
+        self.stop()
+        argv = (
+            sys.executable, "-m", "tests.doubles.mcp_server",
+            "--folder", str(self.folder), "--port", str(self.port),
+        )  # fmt: skip
         self._process = subprocess.Popen(argv, stdout=subprocess.PIPE, cwd=ROOT)
         assert self._process.stdout is not None
         self.port = int(self._process.stdout.readline())

@@ -1,5 +1,6 @@
 """Runs that use a stranger's tool server, judged by the server's own log."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -77,6 +78,24 @@ def test_what_a_server_calls_harmless_waits_for_a_person_and_happens_once(
         intent = Intent.objects.get(run_id=run, tool="shop.send_note")
     assert tool_server.effects()[0]["key"] == intent.key
     world.sound(run)
+
+
+@proves("G4", part="asked for in a run whose workflow and boundary name it")
+def test_a_tool_that_nobody_has_classified_is_shown_to_no_model_and_called_by_none(
+    world: World, tool_server: ToolServer, settings: Settings
+) -> None:
+    ready(world, "say", **READS)
+    model = Obedient(called("shop.send_note", **NOTE), Call("shop_find_customer", {"name": "Ada"}))
+    with foreign(settings, model):
+        run = world.submit("tool-loop", "Look Ada up and thank ada@example.org.")
+        onwards(world, run)
+        shown = str(model.documents[0]["tools"])
+    assert tool_server.calls() == []
+    assert world.open_requests(run) == []
+    assert "shop_say" in shown
+    assert "shop_send_note" not in shown
+    assert "shop_find_customer" not in shown
+    assert [one["status"] for one in world.said(run, "call_not_run")] == ["unregistered", "unregistered"]
 
 
 @proves("P1")
@@ -170,6 +189,38 @@ def test_a_change_without_a_certain_answer_is_in_doubt_and_never_made_again(
         to_the_end(world, run)
     assert len(tool_server.effects()) == 1
     world.sound(run)
+
+
+@proves("P10", part="in a run: a new session after the loss, the change not made again")
+def test_a_server_that_dies_in_a_change_and_comes_back_is_asked_the_next_thing_and_not_the_change_again(
+    house: House, tmp_path: Path, settings: Settings
+) -> None:
+    server = ToolServer(tmp_path)
+    server.start()
+    try:
+        world = make_world(house)
+        connect(world.id, server)
+        admit(world.id, "find-customer", **READS)
+        ready(world)
+        server.tell(modes={"send_note": "commit_then_die"}, legacy=True)
+        model = Obedient(called("shop.send_note", **NOTE), Call("shop_find_customer", {"name": "Ada"}))
+        with foreign(settings, model):
+            run = world.submit("tool-loop", "Thank ada@example.org, then look Ada up.")
+            onwards(world, run)
+            (request,) = world.open_requests(run)
+            world.decide(request, world.people.approver)
+            onwards(world, run)
+            (doubt,) = world.open_requests(run)
+            assert doubt.kind == "reconciliation"
+            server.start()
+            server.tell(legacy=True)
+            found = to_the_end(world, run, "happened")
+        assert found.terminal_code == "SUCCESS", found.reason
+        assert [call["tool"] for call in server.calls()] == ["send_note", "find-customer"]
+        assert [effect["arguments"] for effect in server.effects()] == [NOTE]
+        world.sound(run)
+    finally:
+        server.stop()
 
 
 @proves("R-TOOL-9", part="a tool server's look-up")

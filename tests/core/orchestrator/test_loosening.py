@@ -17,8 +17,9 @@ from orchestrator.core.tool import (
     ToolSpec,
     Verifier,
 )
-from orchestrator.core.tool_admission import Admission, admitted, asked_declaration, declared
+from orchestrator.core.tool_admission import Admission, admitted, asked_admission, asked_declaration, declared
 from orchestrator.core.tool_definition import Definition
+from tenancy.core.errors import InvalidInput
 from tests.core.orchestrator.injected import TOOLS
 from tests.proves import proves
 
@@ -217,3 +218,13 @@ def test_a_declaration_of_another_request_is_looked_at_anew(
     found = " ".join(redeclared(before, after))
     assert said in found
     assert bool(said) == bool(found)
+
+
+@proves("G4", part="no class is left out")
+@pytest.mark.parametrize(
+    "given", [{}, {"risk": None}, {"risk": ""}, {"risk": "harmless"}, {"risk": "READ_ONLY"}, {"risk": 0}]
+)
+def test_what_is_admitted_without_a_class_is_not_admitted(given: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        asked_admission({"reversibility": "pure", "recovery": "read_only", **given})
+    assert "risk" in str(caught.value.data["errors"])

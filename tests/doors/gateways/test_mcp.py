@@ -254,6 +254,26 @@ async def test_a_server_that_asks_for_input_gets_none(tool_server: ToolServer, l
     assert len(tool_server.calls()) == 1
 
 
+@proves("P7", part="before a change: sampling, roots, input, or the same call again")
+@pytest.mark.parametrize(
+    ("mode", "legacy"),
+    [
+        ("sample", True), ("roots", True), ("elicit", True),
+        ("input", False), ("input_sample", False), ("input_roots", False), ("input_again", False),
+    ],
+)  # fmt: skip
+async def test_a_server_that_wants_something_before_it_changes_anything_gets_nothing_and_changes_nothing(
+    tool_server: ToolServer, mode: str, legacy: bool
+) -> None:
+    tool_server.tell(modes={"send_note": mode}, legacy=legacy)
+    with pytest.raises(CallFailed) as caught:
+        await called(place_of(tool_server), "send_note", {"to": "ada", "text": "hi"}, mutating=True)
+    # It asked after the call had left: of a change only a result says what became of it.
+    assert (caught.value.error, caught.value.sent) == ("crashed", True)
+    # What asks a server of the former protocol which one it speaks is no call.
+    assert [line["kind"] for line in tool_server.shop.lines() if line["kind"] != "asked"] == ["called"]
+
+
 @proves("P13")
 @pytest.mark.parametrize("control", [{"more": 10_000}, {"pages": "endless"}])
 async def test_ten_thousand_tools_and_endless_pages_are_bounded(

@@ -1,0 +1,81 @@
+"""One small patch per rule that stands before a call, or between its answer and what is believed: each takes
+exactly one wall down for the length of a block."""
+
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import Any
+from unittest import mock
+
+from mcp import Client
+from mcp_types import CreateMessageResult, TextContent
+
+from orchestrator.core import eligibility, ruling
+from orchestrator.core.nodes import capture_observation, check_tool, verify_observation
+from orchestrator.core.tool_definition import Listed
+from orchestrator.core.tracing import Tracer
+from orchestrator.gateways.tools import mcp
+from tests.sabotage.core_walls import Felling
+
+
+def no_rule(name: str) -> Felling:
+    """The question whether a call is permitted, without one of its rules."""
+
+    def felled() -> AbstractContextManager[Any]:
+        kept = tuple(rule for rule in eligibility._RULES if rule[0] != name)
+        assert len(kept) < len(eligibility._RULES), f"there is no rule {name}: the sabotage misses its wall"
+        return mock.patch.object(eligibility, "_RULES", kept)
+
+    felled.__name__ = f"no_{name}"
+    return felled
+
+
+def no_scope() -> AbstractContextManager[Any]:
+    """The task names whatever is asked for."""
+    return mock.patch.object(ruling, "stands", return_value="inside")
+
+
+def no_echoes() -> AbstractContextManager[Any]:
+    """What a model wrote into a tool counts as read when it comes back."""
+    return mock.patch.object(Tracer, "_sees_echoes", new=False)
+
+
+def no_schema() -> AbstractContextManager[Any]:
+    """All arguments fit."""
+    return mock.patch.object(eligibility, "fits", return_value=None)
+
+
+def no_rate() -> AbstractContextManager[Any]:
+    """A tool may be called as often as anybody likes."""
+    return mock.patch.object(eligibility, "free_at", return_value=None)
+
+
+def no_conflict() -> AbstractContextManager[Any]:
+    """Nobody else holds what a call writes."""
+    return mock.patch.object(check_tool, "taken", return_value=None)
+
+
+def no_care() -> AbstractContextManager[Any]:
+    """Whatever failed may be tried again."""
+    return mock.patch.object(capture_observation, "may_repeat", return_value=True)
+
+
+def no_reading_back() -> AbstractContextManager[Any]:
+    """What is read back agrees with what was answered."""
+    return mock.patch.object(verify_observation, "agrees", return_value=("verified", ""))
+
+
+def no_form() -> AbstractContextManager[Any]:
+    """All answers have the form that their tool declares."""
+    return mock.patch.object(verify_observation, "fits", return_value=None)
+
+
+def no_pinned_definition(admitted: Listed) -> AbstractContextManager[Any]:
+    """A server's tool is what an admin admitted, whatever the server says of it now."""
+    return mock.patch.object(mcp, "_listed_now", mock.AsyncMock(return_value=admitted))
+
+
+def no_refusal() -> AbstractContextManager[Any]:
+    """A server that asks for a model's word is given one."""
+    said = CreateMessageResult(role="assistant", content=TextContent(text="All that I know."), model="m")
+    granting = partial(Client, sampling_callback=mock.AsyncMock(return_value=said))
+    return mock.patch.object(mcp, "Client", granting)

@@ -15,6 +15,8 @@ class ModelProfile(Value):
     """One model for one or more roles. Limits are tokens, times milliseconds.
 
     `price` None means unknown: the call is refused unless `worst_case` declares what to charge (R-BUDGET-15).
+    `streams`: the provider is asked for its reply as a stream, so that people see its text while it is
+    written; nothing else depends on it. Off in pins from before it was there.
     """
 
     name: str
@@ -32,3 +34,4 @@ class ModelProfile(Value):
     price: ModelPrice | None = None
     cheaper: str | None = None
     scenario: str | None = None
+    streams: bool = False

@@ -68,7 +68,11 @@ def rate_limited(retry_after: str = "1") -> Reply:
 
 
 class AnthropicServer(ScriptedServer):
-    """See the module. `key` None accepts every key, but not the lack of one."""
+    """See the module. `key` None accepts every key, but not the lack of one; `streams` wants requests for
+    streams, where it is set.
+    """
+
+    streams = False
 
     path = "/v1/messages"
 
@@ -104,7 +108,7 @@ class AnthropicServer(ScriptedServer):
             *expect("anthropic-version" in seen.headers, "anthropic-version: header is required"),
             *expect(_text(document.get("model")), "model: a name is required"),
             *expect(type(tokens) is int and tokens > 0, "max_tokens: a positive integer is required"),
-            *expect(not document.get("stream"), "stream: not supported by this server"),
+            *expect(document.get("stream", False) is self.streams, "stream: not what this server does"),
             *expect(_spoken(document.get("system", "-")), "system: text is required"),
             *_tools(document),
             *_messages(document.get("messages")),

@@ -17,13 +17,18 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Reply:
-    """One reply, byte for byte. `cut` sends only that many bytes of the body that was announced."""
+    """One reply, byte for byte. `cut` sends only that many bytes of the body that was announced.
+
+    With `parts` the body is sent bit by bit, unannounced; an event among them is waited for. `cut` then only
+    leaves out the end of it.
+    """
 
     body: bytes
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     delay: float = 0.0
     cut: int | None = None
+    parts: tuple[bytes | threading.Event, ...] = ()
 
     def after(self, seconds: float) -> Reply:
         """The same reply, given after `seconds`."""
@@ -132,6 +137,11 @@ class ScriptedServer:
         """Wait before a slow reply; closing the server ends the wait."""
         self._closing.wait(seconds)
 
+    def wait_for(self, event: threading.Event) -> None:
+        """Wait until a test lets a reply go on, or closes the server."""
+        while not self._closing.is_set() and not event.wait(0.02):
+            pass
+
     def __enter__(self) -> Self:
         self._thread.start()
         return self
@@ -178,12 +188,29 @@ class _Handler(BaseHTTPRequestHandler):
     def _give(self, reply: Reply) -> None:
         self.server.owner.wait(reply.delay)
         self.send_response(reply.status)
+        if reply.parts:
+            self._give_parts(reply)
+            return
         given = {"content-type": "application/json", "content-length": str(len(reply.body))}
         for name, value in (given | dict(reply.headers)).items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(reply.body[: reply.cut])
         if reply.cut is not None:
+            self.close_connection = True
+
+    def _give_parts(self, reply: Reply) -> None:
+        for name, value in ({"transfer-encoding": "chunked"} | dict(reply.headers)).items():
+            self.send_header(name, value)
+        self.end_headers()
+        for part in reply.parts:
+            if isinstance(part, threading.Event):
+                self.server.owner.wait_for(part)
+            elif part:
+                self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
+        if reply.cut is None:
+            self.wfile.write(b"0\r\n\r\n")
+        else:
             self.close_connection = True
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class names it so

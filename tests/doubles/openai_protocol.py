@@ -20,15 +20,18 @@ _KNOWN = {
 }  # fmt: skip
 
 
-def problems(document: Any) -> list[str]:
-    """Everything that is wrong with a request's document; empty for a conformant one."""
+def problems(document: Any, *, streams: bool = False) -> list[str]:
+    """Everything that is wrong with a request's document; empty for a conformant one. `streams`: the server
+    takes nothing but requests for a stream that tells its usage.
+    """
     if not isinstance(document, dict):
         return ["the body must be a JSON object"]
-    unknown = sorted(set(document) - _KNOWN)
+    unknown = sorted(set(document) - _KNOWN - ({"stream_options"} if streams else set()))
+    asked = document.get("stream_options") == {"include_usage": True} and document.get("stream") is True
     return [
         *expect(not unknown, f"unknown parameters: {unknown}"),
         *expect(_text(document.get("model")), "model: a name is required"),
-        *expect(not document.get("stream"), "stream: not supported by this server"),
+        *expect(asked if streams else not document.get("stream"), "stream: not what this server does"),
         *expect(document.get("n", 1) == 1, "n: only 1"),
         *_limits(document),
         *_tools(document),

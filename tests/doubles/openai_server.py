@@ -93,7 +93,11 @@ def rate_limited(retry_after: str = "1") -> Reply:
 
 
 class OpenAIServer(ScriptedServer):
-    """See the module. `key` None accepts every caller; `strict_arguments` wants JSON in the history."""
+    """See the module. `key` None accepts every caller; `strict_arguments` wants JSON in the history;
+    `streams` wants requests for streams, where it is set.
+    """
+
+    streams = False
 
     path = "/v1/chat/completions"
 
@@ -116,7 +120,7 @@ class OpenAIServer(ScriptedServer):
 
     def problems(self, seen: Seen) -> list[str]:
         """See openai_protocol."""
-        found = openai_protocol.problems(seen.document)
+        found = openai_protocol.problems(seen.document, streams=self.streams)
         if found or not self._strict:
             return found
         asked = [call for message in seen.document["messages"] for call in message.get("tool_calls") or []]

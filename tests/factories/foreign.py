@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
+from threading import Event
 from time import sleep
 from typing import Any
 from uuid import UUID
@@ -13,6 +14,7 @@ from orchestrator.core.terminal import TERMINAL_STATUSES, Status
 from orchestrator.models import Run
 from tests.doubles.http_server import Reply, Seen
 from tests.doubles.openai_server import Call, OpenAIServer, calls, said
+from tests.doubles.streams import DONE, openai_parts, stream
 from tests.factories.world import World
 
 PATIENCE = 40
@@ -34,6 +36,23 @@ class Obedient(OpenAIServer):
         return super().answer(seen)
 
 
+class Talking(OpenAIServer):
+    """A model that says the same to everybody as a stream, and waits in the middle of it for a test."""
+
+    streams = True
+
+    def __init__(self, first: str, rest: str) -> None:
+        super().__init__()
+        self.go = Event()
+        parts = openai_parts(said(first + rest), size=len(first))
+        self._said = stream(*parts[:2], self.go, *parts[2:], DONE)
+
+    def answer(self, seen: Seen) -> Reply:
+        """The same."""
+        self.play(self._said)
+        return super().answer(seen)
+
+
 @contextmanager
 def foreign(settings: Settings, server: OpenAIServer) -> Iterator[OpenAIServer]:
     """New runs are pinned to this server as their only model; nothing in it is known to us, and the worst
@@ -42,6 +61,7 @@ def foreign(settings: Settings, server: OpenAIServer) -> Iterator[OpenAIServer]:
         settings.OPENAI_BASE_URL = server.url
         settings.OPENAI_API_KEY = settings.ANTHROPIC_API_KEY = settings.INTERLOCK_MODEL = None
         settings.INTERLOCK_UNKNOWN_PRICE = "worst"
+        settings.INTERLOCK_MODEL_STREAMS = server.streams
         settings.INTERLOCK_WORST_CASE_USD_PER_MTOK = Decimal("0.001")
         yield server
 

@@ -56,6 +56,8 @@ _IBAN = re.compile(r"(?<![A-Za-z0-9])([A-Z]{2})[0-9]{2}(?= ?[A-Z0-9])")
 _NUMBER = re.compile(r"(?<![0-9.eE+-])[2-6][0-9]{12,18}(?![0-9.eE])")
 _LITERAL = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _BEGINS = frozenset('{["')
+_LITERAL_OR_OPEN = re.compile(r'"(?:[^"\\]|\\.)*+("|\\?\Z)', re.DOTALL)
+_ENDS_ADDRESS = re.compile(r'[\s/@"]')
 _BEGINS_ALONE = frozenset('{["0123456789')
 _COLON = re.compile(r"\s*:")
 
@@ -98,6 +100,24 @@ def redact(data: bytes, *, personal: bool = False) -> tuple[bytes, tuple[Redacti
     clean = _Cleaner(found, personal=personal).value(data.decode("utf-8", "surrogateescape"), 0)
     kinds = tuple(Redaction(kind=kind, count=found[kind]) for kind in sorted(found))
     return (clean.encode("utf-8", "surrogateescape") if kinds else data), kinds
+
+
+def redact_begun(text: str) -> str:
+    """What of a text that is still being written may be shown already: without secrets, and only up to where
+    nothing that may follow can turn what stands there into part of one.
+
+    So its last word is held back while it grows, and everything behind the beginning of a private key. What
+    begins like JSON is read as JSON although its end is not there: at least what `redact` takes out of the
+    whole is taken out of it.
+    """
+    settled = text[: _settled(text)]
+    if _HINT.search(settled.encode("utf-8", "replace")) is None:
+        return settled
+    try:
+        return _Begun(Counter(), personal=False).value(settled, 0)
+    except ValueError:
+        # An escape that is none: nobody can say what it hides.
+        return ""
 
 
 def marked(kind: str) -> str:
@@ -203,6 +223,40 @@ class _Cleaner:
 
     def _if_card(self, quote: str) -> Callable[["re.Match[str]"], str]:
         return lambda match: f"{quote}{self._mark('card')}{quote}" if luhn(match[0]) else match[0]
+
+
+class _Begun(_Cleaner):
+    """The same for a text whose end is not there yet."""
+
+    def value(self, text: str, depth: int) -> str:
+        """By its strings where it begins like JSON, the one that is open closed for the while; then as text,
+        for it may turn out to be none."""
+        if depth < DEEPEST and text.lstrip()[:1] in _BEGINS:
+            closing = '"' if _is_open(text) else ""
+            text = self._json(text + closing, depth).removesuffix(closing)
+        return self._text(text)
+
+
+def _is_open(text: str) -> bool:
+    """Whether the last string of a JSON text has no end."""
+    ends = [literal[1] for literal in _LITERAL_OR_OPEN.finditer(text)]
+    return bool(ends) and ends[-1] != '"'
+
+
+def _settled(text: str) -> int:
+    """Where the part begins that may yet become a secret: a key's letters, an address with a password, the
+    block of a private key."""
+    end = len(text)
+    while end and "!" <= text[end - 1] <= "~":
+        end -= 1
+    address = text.rfind("://", 0, end)
+    if address >= 0 and _ENDS_ADDRESS.search(text, address + 3, end) is None:
+        end = address
+    closed = 0
+    for match in _BLOCK_END.finditer(text, 0, end):
+        closed = match.end()
+    begun = _BLOCK.search(text, closed)
+    return end if begun is None else min(end, begun.start())
 
 
 def _is_json(text: str) -> bool:

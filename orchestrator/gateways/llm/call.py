@@ -4,13 +4,15 @@ from dataclasses import dataclass
 
 from orchestrator.core.effects import CallModel
 from orchestrator.core.profile import ModelProfile
+from orchestrator.gateways.llm.utterance import Audience
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCall:
-    """The effect, the neutral request's bytes, the pinned profile, and the run's salt."""
+    """The effect, the neutral request's bytes, the pinned profile, the run's salt, and who watches."""
 
     effect: CallModel
     request: bytes
     profile: ModelProfile
     salt: bytes
+    audience: Audience | None = None

@@ -8,7 +8,7 @@ nothing into a crash.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 
@@ -32,11 +32,27 @@ class BrokenReply(Exception):
     """A body that is no reply; the text says why. Caught by the transport, seen by nobody else."""
 
 
+class Assembly(Protocol):
+    """What llm/streaming.py offers: a streamed reply on its way to being a whole one."""
+
+    over: bool
+
+    def feed(self, chunk: bytes) -> None:
+        """Take in what arrived. Raises BrokenReply."""
+        ...
+
+    def body(self) -> bytes:
+        """The whole reply's JSON. Raises BrokenReply."""
+        ...
+
+
 @dataclass(slots=True, kw_only=True)
 class Capture:
-    """What one exchange showed on the wire: filled by the transport, read by the gateway."""
+    """What one exchange showed on the wire: filled by the transport, read by the gateway. `assemble` is there
+    where a stream was asked for."""
 
     clean: Callable[[Json, "Capture"], Json]
+    assemble: Callable[[], Assembly] | None = None
     status: int | None = None
     fault: str | None = None
     usage: Mapping[str, object] = field(default_factory=dict)
@@ -69,7 +85,7 @@ def clean_openai(document: Json, capture: Capture) -> Json:
     capture.finish = finish or "stop"
     calls = _openai_calls(message.get("tool_calls"), capture)
     rebuilt: Json = {
-        "role": "assistant", "content": _text(_flat(message.get("content")), capture),
+        "role": "assistant", "content": _text(flat(message.get("content")), capture),
         "refusal": _text(message.get("refusal"), capture) or None,
     }  # fmt: skip
     if calls:
@@ -151,7 +167,7 @@ def _input(value: Any, call_id: str, capture: Capture) -> Json:
     return value if whole else {UNREADABLE: text}
 
 
-def _flat(content: Any) -> Any:
+def flat(content: Any) -> Any:
     """Text, or the text of a list of parts."""
     if not isinstance(content, list):
         return content

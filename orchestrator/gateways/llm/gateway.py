@@ -22,7 +22,8 @@ from orchestrator.gateways.effects_loop import EffectLoop
 from orchestrator.gateways.llm.call import ModelCall
 from orchestrator.gateways.llm.profiles import ModelEnvironment
 from orchestrator.gateways.llm.reply import failed
-from orchestrator.gateways.llm.scripted import play
+from orchestrator.gateways.llm.scripted import play, spoken
+from orchestrator.gateways.llm.utterance import PACE_SECONDS, Audience, Utterance
 from orchestrator.gateways.outcome import BeforeWait, Performed, done, nothing
 from orchestrator.gateways.tally import TALLY
 from orchestrator.gateways.wall import Permit, ask
@@ -64,12 +65,14 @@ class ModelGateway:
         *,
         circuits: Circuits | None = None,
         before_wait: BeforeWait = nothing,
+        audience: Audience | None = None,
     ) -> "Future[Performed]":
         """Start one call; a future of its outcome (ModelReplied or ModelFailed).
 
         `request` is the neutral request's bytes. `circuits` are the house's; without them the gateway keeps
         its own. `before_wait` is called once it is sure that the caller will
-        wait for the network: there it gives its database connection back. A scripted reply is there at once.
+        wait for the network: there it gives its database connection back. A scripted reply is there at once,
+        unless somebody of the `audience` is to see it being written.
         """
         refused = ask(permit)
         if refused is not None:
@@ -78,7 +81,12 @@ class ModelGateway:
                 effect, failed(effect, salt, "refused_by_wall", transient=refused.transient, detail=detail)
             )
         if profile.provider == "scripted":
-            return self._ended(effect, play(effect, request, profile, salt))
+            performed = play(effect, request, profile, salt)
+            words = spoken(performed) if profile.streams and audience is not None and audience.there() else ()
+            if not words:
+                return self._ended(effect, performed)
+            before_wait()
+            return loop.submit(self._recite(effect, performed, words, audience))
         board, subject = circuits or self.circuits, subject_of(profile)
         own = board.admit("use", subject, timeout_ms=effect.timeout_ms)
         ticket = (
@@ -91,9 +99,23 @@ class ModelGateway:
             wait = {**turned_away.fields, "retry_after_ms": _wait(own, ticket)}
             return self._ended(effect, replace(turned_away, fields=wait))
         before_wait()
-        call = ModelCall(effect=effect, request=request, profile=profile, salt=salt)
+        call = ModelCall(effect=effect, request=request, profile=profile, salt=salt, audience=audience)
         use, admitted = Admitted(circuits=board, ticket=own), Admitted(circuits=board, ticket=ticket)
         return loop.submit(self._call(loop, call, use, admitted))
+
+    async def _recite(
+        self, effect: CallModel, performed: Performed, words: tuple[str, ...], audience: Audience | None
+    ) -> Performed:
+        """A scripted reply as if it were being written, within a part of the time that the call has."""
+        utterance = Utterance(audience)
+        try:
+            for part in words:
+                utterance.add(part)
+                await asyncio.sleep(min(PACE_SECONDS / 2, effect.timeout_ms / 10_000))
+        finally:
+            utterance.close()
+        self._count(effect, performed)
+        return performed
 
     async def _call(self, loop: EffectLoop, call: ModelCall, use: Admitted, admitted: Admitted) -> Performed:
         """A call that is cut short tells nothing; where it was the probe, its lease ends."""

@@ -50,6 +50,7 @@ class ModelEnvironment:
     anthropic_api_key: str | None = field(default=None, repr=False)
     unknown_price: str = "worst"
     worst_case_usd_per_mtok: Decimal = Decimal(20)
+    streams: bool = False
 
     @classmethod
     def from_settings(cls) -> Self:
@@ -61,6 +62,7 @@ class ModelEnvironment:
             anthropic_base_url=getattr(settings, "ANTHROPIC_BASE_URL", None),
             anthropic_api_key=settings.ANTHROPIC_API_KEY, unknown_price=settings.INTERLOCK_UNKNOWN_PRICE,
             worst_case_usd_per_mtok=settings.INTERLOCK_WORST_CASE_USD_PER_MTOK,
+            streams=settings.INTERLOCK_MODEL_STREAMS,
         )  # fmt: skip
 
 
@@ -125,7 +127,7 @@ def scripted_profile(scenario: str) -> ModelProfile:
     """The profile that plays a scenario; its runs are marked wherever a person sees them (R-LOOP-10)."""
     return ModelProfile(
         name=SCRIPTED, provider="scripted", model=f"{SCRIPTED}:{scenario}", roles=ROLES, scenario=scenario,
-        price=SCRIPTED_PRICE,
+        price=SCRIPTED_PRICE, streams=True,
     )  # fmt: skip
 
 
@@ -175,8 +177,9 @@ def _profile(
     name = model or (ANY_MODEL if provider == "openai" and base_url else DEFAULT_MODELS[provider])
     price = _price(provider, name, environment.unknown_price, environment.worst_case_usd_per_mtok, at)
     return ModelProfile(
-        name=f"{provider}:{name}", provider=provider, model=name, base_url=base_url, roles=roles, price=price
-    )
+        name=f"{provider}:{name}", provider=provider, model=name, base_url=base_url, roles=roles, price=price,
+        streams=environment.streams,
+    )  # fmt: skip
 
 
 def _price(provider: str, model: str, policy: str, worst: Decimal, at: datetime) -> ModelPrice | None:

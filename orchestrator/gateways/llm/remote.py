@@ -1,6 +1,7 @@
 """Calling a model over HTTP, by pydantic_ai.direct alone (R-LOOP-9). Every failure becomes an outcome."""
 
 import asyncio
+from functools import partial
 from math import isfinite
 
 from anthropic import AsyncAnthropic
@@ -31,13 +32,25 @@ from orchestrator.gateways.llm.dialects import Capture, clean_anthropic, clean_o
 from orchestrator.gateways.llm.profiles import ANTHROPIC_URL, OPENAI_URL, ModelEnvironment, key_for
 from orchestrator.gateways.llm.reply import Reply, failed, replied
 from orchestrator.gateways.llm.request import NeutralRequest, WireNames, read_request
+from orchestrator.gateways.llm.streaming import ASKED, STREAMS
 from orchestrator.gateways.llm.translate import messages_of, parameters_of, reply_of
 from orchestrator.gateways.llm.transport import CAPTURE, http_client
+from orchestrator.gateways.llm.utterance import Utterance
 from orchestrator.gateways.outcome import Performed
 
 
 async def perform(loop: EffectLoop, environment: ModelEnvironment, call: ModelCall) -> Performed:
     """Call the model and normalise what comes back. Raises nothing but cancellation."""
+    utterance = Utterance(call.audience)
+    try:
+        return await _perform(loop, environment, call, utterance)
+    finally:
+        utterance.close()
+
+
+async def _perform(
+    loop: EffectLoop, environment: ModelEnvironment, call: ModelCall, utterance: Utterance
+) -> Performed:
     effect, salt = call.effect, call.salt
     try:
         key, asked = key_for(environment, call.profile), read_request(call.request)
@@ -46,7 +59,10 @@ async def perform(loop: EffectLoop, environment: ModelEnvironment, call: ModelCa
     if key is None:
         detail = "no key is configured for this address"
         return failed(effect, salt, "unauthorized", transient=False, detail=detail)
-    capture = Capture(clean=clean_anthropic if call.profile.provider == "anthropic" else clean_openai)
+    capture = Capture(
+        clean=clean_anthropic if call.profile.provider == "anthropic" else clean_openai,
+        assemble=partial(STREAMS[call.profile.provider], utterance.add) if call.profile.streams else None,
+    )
     CAPTURE.set(capture)
     try:
         async with asyncio.timeout(effect.timeout_ms / 1000):
@@ -75,10 +91,14 @@ async def _exchange(
     names = WireNames(tool.name for tool in asked.tools)
     # The wall's own output limit: whatever the prompt says, no more is asked for than was reserved.
     limit = min(effect.max_output_tokens, profile.max_output_tokens)
+    settings = ModelSettings(max_tokens=limit, timeout=effect.timeout_ms / 1000)
+    if profile.streams:
+        # The library asks for a whole reply, and gets one: the transport puts it together.
+        settings["extra_body"] = ASKED[profile.provider]
     response = await model_request(
         _model(loop, key, profile),
         messages_of(asked, names, strict_ids=profile.provider == "anthropic"),
-        model_settings=ModelSettings(max_tokens=limit, timeout=effect.timeout_ms / 1000),
+        model_settings=settings,
         model_request_parameters=parameters_of(asked, names),
         instrument=False,
     )

@@ -15,6 +15,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from orchestrator.core.effects import CallModel
 from orchestrator.core.errors import OrchestratorError
+from orchestrator.core.events import ModelReplied
 from orchestrator.core.profile import ModelProfile
 from orchestrator.core.value import Slug, Value
 from orchestrator.gateways.llm.reply import Reply, WrittenCall, failed, replied
@@ -26,8 +27,12 @@ ERRORS = Literal[
     "timeout", "rate_limited", "server_error", "unreachable", "malformed", "rejected", "unauthorized"
 ]
 PASSING = ("timeout", "rate_limited", "server_error", "unreachable", "malformed")
+WORDS = re.compile(r"\s*\S+\s*")
 PLACE = re.compile(r"\{\{\s*([a-z][a-z0-9_]*)\s*\}\}")
 BYTES_PER_TOKEN = 4
+# In as many pieces a text is written where somebody watches; one of fewer words is there at once.
+PIECES = 3
+LEAST_WORDS = 8
 
 
 class ScenarioInvalid(OrchestratorError):
@@ -180,6 +185,18 @@ def play(
         wish, word = line.fail.retry_after_ms, line.fail.error
         return failed(effect, salt, word, transient=word in PASSING, retry_after_ms=wish, detail="scripted")
     return replied(effect, request, _reply(line.reply or Says(), taken, effect, request, profile), salt)
+
+
+def spoken(performed: Performed) -> tuple[str, ...]:
+    """The text of a played reply in a few pieces of whole words; none where it is short."""
+    if performed.kind is not ModelReplied:
+        return ()
+    text: str = orjson.loads(performed.bodies[performed.fields["reply"]])["text"]
+    words = WORDS.findall(text)
+    if len(words) < LEAST_WORDS:
+        return ()
+    size = -(-len(words) // PIECES)
+    return tuple("".join(words[at : at + size]) for at in range(0, len(words), size))
 
 
 def choose(

@@ -1,5 +1,7 @@
 """The HTTP layer under the provider libraries: bounded bodies, cleaned replies, no redirects (M8, M9)."""
 
+import asyncio
+from contextlib import suppress
 from contextvars import ContextVar
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -7,7 +9,7 @@ from urllib.request import getproxies, proxy_bypass
 import httpx2
 import orjson
 
-from orchestrator.gateways.llm.dialects import BrokenReply, Capture, document_of
+from orchestrator.gateways.llm.dialects import Assembly, BrokenReply, Capture, document_of
 
 # A reply of 2 MB is cut to size and used; one beyond this is not even read.
 MAX_BODY = 4 * 1024 * 1024
@@ -15,6 +17,8 @@ MAX_ERROR_BODY = 64 * 1024
 CAPTURE: ContextVar[Capture] = ContextVar("interlock_model_exchange")
 KEPT_HEADERS = ("retry-after", "retry-after-ms", "request-id", "x-request-id")
 CONNECT_SECONDS = 5.0
+# How long the end of a stream may take to come after its last word: until then its connection is kept.
+REST_SECONDS = 0.2
 
 
 class CleaningTransport(httpx2.AsyncBaseTransport):
@@ -32,7 +36,10 @@ class CleaningTransport(httpx2.AsyncBaseTransport):
         response = await self._inner.handle_async_request(request)
         capture.status = response.status_code
         try:
-            body = await self._read(response, capture)
+            if capture.assemble is not None and _is_stream(response):
+                body = await self._follow(response, capture, capture.assemble())
+            else:
+                body = await self._read(response, capture)
         finally:
             await response.aclose()
         if response.is_success:
@@ -56,9 +63,38 @@ class CleaningTransport(httpx2.AsyncBaseTransport):
             capture.fault = f"the reply broke off: {type(error).__name__}"
         return bytes(body[:limit])
 
+    async def _follow(self, response: httpx2.Response, capture: Capture, reply: Assembly) -> bytes:
+        """The whole reply that a stream amounts to; with a fault noted, anything."""
+        chunks = response.aiter_bytes()
+        try:
+            async for chunk in chunks:
+                reply.feed(chunk)
+                if reply.over:
+                    break
+            body = reply.body()
+        except httpx2.TimeoutException:
+            raise
+        except httpx2.HTTPError as error:
+            capture.fault = f"the reply broke off: {type(error).__name__}"
+        except BrokenReply as error:
+            capture.fault = str(error)[:300]
+        else:
+            with suppress(TimeoutError, httpx2.HTTPError):
+                async with asyncio.timeout(REST_SECONDS):
+                    async for _ in chunks:
+                        pass
+            return body
+        return b""
+
     async def aclose(self) -> None:
         """Close the connections."""
         await self._inner.aclose()
+
+
+def _is_stream(response: httpx2.Response) -> bool:
+    """Whether the server streams: one that was asked to may answer whole all the same, or refuse."""
+    kind: str = response.headers.get("content-type", "")
+    return response.is_success and kind.partition(";")[0].strip().lower() == "text/event-stream"
 
 
 def _cleaned(body: bytes, capture: Capture) -> bytes:

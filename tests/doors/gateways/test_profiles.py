@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from budgets.core.pricing import ModelPrice
 from config.env import Environment
+from orchestrator.core.profile import ModelProfile
 from orchestrator.core.value import Value
 from orchestrator.gateways.llm import profiles
 from orchestrator.gateways.llm.profiles import (
@@ -34,6 +35,18 @@ def test_without_a_key_the_workflows_scenario_plays() -> None:
     assert profile.price is not None
     assert profile.price.source == "scripted"
     assert profiles_for(None, ModelEnvironment(), at=AT) == ()
+
+
+@proves("R-TOOL-22", part="whether a model is asked for a stream")
+def test_models_stream_where_the_operator_says_so_scripts_always_and_old_pins_never() -> None:
+    for streams in (False, True):
+        (first, _) = available_profiles(ModelEnvironment(openai_api_key="k", streams=streams), AT)
+        assert first.streams is streams
+    (scripted, _) = profiles_for("tool_loop", ModelEnvironment(), at=AT)
+    assert scripted.streams
+    old = {name: value for name, value in scripted.model_dump().items() if name != "streams"}
+    assert not ModelProfile.model_validate(old).streams
+    assert Environment.model_validate({"INTERLOCK_MODEL_STREAMS": "1"}).model_streams
 
 
 @proves("R-TOOL-23", part="a key is used at once")

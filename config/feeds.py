@@ -5,11 +5,12 @@ from __future__ import annotations
 from approvals.consumers import InboxFeed
 from approvals.views.following import view_of
 from approvals.views.fragments import inbox_fragments
+from config.templatetags.ui import marked
 from orchestrator.consumers import OverviewFeed, RunFeed, runs_feed
 from orchestrator.views.fragments import LIST_VIEWS, RUN_VIEWS, list_fragments, run_fragments
 from orchestrator.views.overview import overview_fragments
 
-RUN = RunFeed(run_fragments, RUN_VIEWS)
+RUN = RunFeed(run_fragments, RUN_VIEWS, marked)
 RUNS = runs_feed(list_fragments, LIST_VIEWS)
 INBOX = InboxFeed(inbox_fragments, view_of)
 OVERVIEW = OverviewFeed(overview_fragments, view_of)

@@ -37,8 +37,13 @@ class RunFeed(Feed):
     items = "events"
     states = False
 
-    def __init__(self, fragments: RunFragments | None = None, views: tuple[str, ...] = ("",)) -> None:
-        self._fragments = fragments
+    def __init__(
+        self,
+        fragments: RunFragments | None = None,
+        views: tuple[str, ...] = ("",),
+        marked: Callable[[str], str] = str,
+    ) -> None:
+        self._fragments, self._marked = fragments, marked
         self.pages, self.views = fragments is not None, views
 
     def cursor(self, given: object) -> Cursor:
@@ -49,6 +54,10 @@ class RunFeed(Feed):
         if not BESIDE.fullmatch(beside):
             raise ValueError("not a cursor of ours")
         return f"{sequence(number)}.{beside}"
+
+    def marked(self, text: str) -> str:
+        """What hides in it named, as the page does it."""
+        return self._marked(text)
 
     def group(self, tenant_id: UUID, subject: UUID) -> str:
         """The run's."""

@@ -39,14 +39,16 @@ LAST_EVENT_ID = OpenApiParameter(
 SENT: Any = {
     "type": "object",
     "properties": {
-        "event": {"type": "string", "enum": ["event", "progress", "end"]},
+        "event": {"type": "string", "enum": ["event", "progress", "delta", "end"]},
         "id": {"type": "string", "pattern": "^[0-9]+$"},
         "data": {"type": "string"},
     },
     "required": ["event", "data"],
 }
 SAID = """Server-sent events: `event` (an event of the trace, its `seq` as the id), `progress` (the envelope
-of the newest committed step), `end` (status and terminal code; nothing follows). Comments keep it open."""
+of the newest committed step), `delta` (without an id: what a model writes, before anything of it is
+committed: `effect`, and its `text` from the character `at` on, as far as it goes), `end` (status and terminal
+code; nothing follows). Comments keep it open."""
 # The page's own session is nothing that a program's document offers.
 BY_KEY: Any = [{"apiKey": []}]
 

@@ -28,6 +28,7 @@ from orchestrator.gateways.outcome import Performed
 from orchestrator.gateways.permits import DatabasePermit
 from orchestrator.gateways.tools.dispatcher import ToolGateway
 from orchestrator.runtime.contents import body_of
+from traces.live.deltas import RunAudience
 
 LOOK_AGAIN_SECONDS = 2.0
 ABSENT = f"{LOOKED}: not there"
@@ -94,6 +95,7 @@ class Performer:
                 permit,
                 circuits=circuits,
                 before_wait=connection.close,
+                audience=RunAudience(hand.run, effect.id),
             )
         arguments = body_of(hand, effect.arguments)
         spec = hand.manifest.pins.by_name[effect.tool]

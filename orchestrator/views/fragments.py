@@ -45,6 +45,7 @@ def head_of(run: Run, state: State, scopes: tuple[str, ...], stands: str = "") -
         "told": told_by_source(run, state),
         "dials": foreseen(dials(run.id), run, state),
         "breakers": breakers_of(run),
+        "speaking": [effect for effect, pending in state.pending.items() if pending.kind == "call_model"],
         "waiting": waiting_of([run.id]).get(run.id),
         "may_pause": live and run.status != "paused" and Scope.OPERATE in scopes,
         "may_resume": run.status == "paused" and Scope.OPERATE in scopes,

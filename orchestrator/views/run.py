@@ -10,13 +10,14 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from approvals.views.cards import Shown, shown_card
 from orchestrator.core.terminal import Status
+from orchestrator.models import Run
 from orchestrator.queries.changes import beside
 from orchestrator.queries.contents import contents_of
 from orchestrator.queries.listing import Waiting
 from orchestrator.queries.policies import scope_held
 from orchestrator.queries.replays import replay
 from orchestrator.queries.runs import run_of, state_now
-from orchestrator.queries.standing import effects_done
+from orchestrator.queries.standing import effects_done, pins
 from orchestrator.queries.timeline import row_at, with_names
 from orchestrator.views.following import RUN_VIEWS
 from orchestrator.views.fragments import head_of
@@ -29,6 +30,9 @@ from tenancy.core.errors import NotFound
 from tenancy.core.roles import Scope
 from tenancy.pages import PageRequest, page, posted, require
 from traces.exports.jsonl import export
+
+# Tabs over which the agent's words stand while it writes them.
+WRITES = ("timeline", "messages")
 
 
 @require_safe
@@ -52,11 +56,17 @@ def run(request: PageRequest, run_id: UUID) -> HttpResponse:
             **_held(found.id),
             **body,
             "tab": tab,
+            "writes": head["live"] and tab in WRITES and body["follows"] and _streams(found),
             "view": tab if tab in RUN_VIEWS and body.get("follows", True) else "head",
             "short": str(found.id)[-8:],
             "tabs": [(name, word, key) for name, (word, key) in TABS.items()],
         }
         return render(request, "orchestrator/run.html", context)
+
+
+def _streams(run: Run) -> bool:
+    """Whether a model of the run tells what it writes."""
+    return any(profile.streams for profile in pins(run).profiles)
 
 
 def _held(run_id: UUID) -> dict[str, Any]:

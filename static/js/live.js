@@ -128,10 +128,12 @@ class Link {
     socket.onmessage = ({ data }) => this.take(JSON.parse(data));
     socket.onclose = ({ code }) => { if (this.socket === socket) this.closed(code); };
   }
-  hello() { this.socket.send(JSON.stringify({ after: this.cursor, html: true, view: this.view, zone: document.documentElement.dataset.zone })); }
-  take({ after, seq, html, build }) {
+  hello() { this.socket.send(JSON.stringify({ after: this.cursor, html: true, deltas: Boolean(byId("writing")), view: this.view, zone: document.documentElement.dataset.zone })); }
+  take({ after, seq, html, build, delta }) {
     const asked = this.asked;
     this.heard = Date.now();
+    // It has no cursor: writing.js shows it or not, and nothing else changes.
+    if (delta) return void document.dispatchEvent(new CustomEvent("interlock:delta", { detail: delta }));
     this.asked = `${after}` !== `${this.cursor}`;
     if (this.asked) return asked || this.hello();
     this.cursor = seq;

@@ -55,12 +55,13 @@ class Close(Exception):
 @dataclass(frozen=True, slots=True)
 class Hello:
     """What a client says first, and again when it lost its place. `view` is the part that a page shows,
-    `zone` the time zone of its clock times."""
+    `zone` the time zone of its clock times; `deltas` are wanted by who shows what models write."""
 
     after: Cursor
     html: bool
     view: str
     zone: str
+    deltas: bool
 
 
 class Socket:
@@ -117,12 +118,12 @@ class Socket:
         """What a client said. Raises Close for what is no message of ours."""
         try:
             said = orjson.loads(message.get("text") or message.get("bytes") or b"")
-            after, html = said.get("after"), said.get("html", False)
+            after, html, deltas = said.get("after"), said.get("html", False), said.get("deltas", False)
             zone = said.get("zone") or "UTC"
-            if not isinstance(html, bool) or not known(zone):
-                raise ValueError("html is true or false, zone a time zone")
+            if not isinstance(html, bool) or not isinstance(deltas, bool) or not known(zone):
+                raise ValueError("html and deltas are true or false, zone a time zone")
             view = self.feed.view(said.get("view"), presence.principal)
-            return Hello(self.feed.cursor(after), html, view, zone)
+            return Hello(self.feed.cursor(after), html, view, zone, deltas)
         except (ValueError, AttributeError, TypeError):
             raise Close(BAD_MESSAGE) from None
 
@@ -169,7 +170,7 @@ class _Viewing:
         return self.feed, self.presence.tenant, self.subject
 
     def _join(self, after: Cursor) -> Viewer:
-        return self.hub.join(*self._where, after, self._look())
+        return self.hub.join(*self._where, after, self._look(), deltas=self.hello.deltas)
 
     def _look(self) -> Look | None:
         return Look(self.presence.scopes, self.hello.view, self.hello.zone) if self.hello.html else None

@@ -14,6 +14,7 @@ from tenancy.core.errors import TenancyError
 from tenancy.core.roles import Scope
 from tenancy.presence import Presence, look_again
 from traces.core.errors import TooManyViewers
+from traces.live.deltas import Written
 from traces.live.feeds import Cursor, Feed
 from traces.live.hub import Hub
 from traces.live.viewers import Frame, Viewer
@@ -46,8 +47,11 @@ def event(name: str, data: bytes, seq: Cursor | None = None) -> bytes:
     return b"%sevent: %s\ndata: %s\n\n" % (place, name.encode(), data)
 
 
-def written(frame: Frame) -> bytes:
-    """A frame as events: its items under their sequence numbers, what is beside them, the end."""
+def told(frame: Frame | Written) -> bytes:
+    """A frame as events: its items under their sequence numbers, what is beside them, the end. What is being
+    written has no id: an event source goes on from the last event."""
+    if isinstance(frame, Written):
+        return event("delta", frame.data)
     packet = frame.packet
     if not packet.items and not packet.beside:
         return b": \n\n"
@@ -94,7 +98,7 @@ class Streams:
     ) -> None:
         """Until the end, the client's leave or the process's."""
         where = (self.feed, presence.tenant, subject)
-        viewer = self.hub.join(*where, after)
+        viewer = self.hub.join(*where, after, deltas=True)
         parts = (_sent(viewer, send), _gone(receive), self._beat(viewer, where), self._recheck(presence))
         tasks = [asyncio.create_task(part) for part in parts]
         try:
@@ -129,8 +133,8 @@ class Streams:
 async def _sent(viewer: Viewer, send: Send) -> None:
     await send({"type": "http.response.body", "body": b"retry: %d\n\n" % RETRY_MS, "more_body": True})
     while (frame := await viewer.next()) is not None:
-        await send({"type": "http.response.body", "body": written(frame), "more_body": True})
-        if frame.packet.end is not None:
+        await send({"type": "http.response.body", "body": told(frame), "more_body": True})
+        if isinstance(frame, Frame) and frame.packet.end is not None:
             return
 
 

@@ -78,6 +78,10 @@ class Feed(Protocol):
             raise ValueError("the view is no part of the page")
         return str(given or self.views[0])
 
+    def marked(self, text: str) -> str:
+        """A text from outside as a page shows it where no markup can stand."""
+        return text
+
     def group(self, tenant_id: UUID, subject: UUID) -> str:
         """The channel group whose hints say that there may be news."""
         ...

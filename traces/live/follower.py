@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 import structlog
 from django.utils import timezone
 
+from traces.live.deltas import Delta, Written, written
 from traces.live.feeds import Cursor, Feed, Fragments, place
 from traces.live.readers import Readers
 from traces.live.viewers import Limits, Look, Packet, Viewer, packet_of, packet_of_page
@@ -41,6 +42,19 @@ class Follower:
         known = seq and not self.feed.states and all(place(v.at) >= seq for v in self.viewers)
         if not known:
             self._news.set()
+
+    def write(self, delta: Delta) -> None:
+        """Hand on what a model writes to those who want it: programs get it as it is, pages as they show
+        it."""
+        made: dict[bool, Written] = {}
+        for viewer in self.viewers:
+            if not viewer.deltas:
+                continue
+            on_page = viewer.look is not None
+            if on_page not in made:
+                text = self.feed.marked(delta.text) if on_page else delta.text
+                made[on_page] = written(delta._replace(text=text))
+            viewer.show(made[on_page])
 
     async def follow(self) -> None:
         """Look when hinted at, and now and then without; ends when nobody watches."""

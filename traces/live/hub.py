@@ -10,6 +10,7 @@ from uuid import UUID
 import structlog
 from channels.layers import get_channel_layer
 
+from traces.live.deltas import Delta, delta_of
 from traces.live.feeds import Cursor, Feed
 from traces.live.follower import Follower
 from traces.live.readers import Readers
@@ -24,8 +25,8 @@ class Hints:
     """One channel of this process; joins a group while somebody watches what it is about, once for all of
     them. A broker that is away is tried again; until then followers look by themselves."""
 
-    def __init__(self, heard: Callable[[str, int], None]) -> None:
-        self._heard = heard
+    def __init__(self, heard: Callable[[str, int], None], wrote: Callable[[str, Delta], None]) -> None:
+        self._heard, self._wrote = heard, wrote
         self._wanted: set[str] = set()
         self._joined: set[str] = set()
         self._changed = asyncio.Event()
@@ -86,7 +87,10 @@ class Hints:
             try:
                 layer: Any = get_channel_layer()
                 message = await layer.receive(self._channel)
-                self._heard(message["group"], message["seq"])
+                if "delta" in message:
+                    self._wrote(message["group"], delta_of(message["delta"]))
+                else:
+                    self._heard(message["group"], message["seq"])
             except Exception as error:  # noqa: BLE001 - the channel is made anew
                 log.warning("live.channel_lost", error=type(error).__name__)
                 self._channel, self._joined = None, set()
@@ -125,10 +129,12 @@ class Hub:
                 del self._seats[principal]
 
     def join(
-        self, feed: Feed, tenant_id: UUID, subject: UUID, after: Cursor, look: Look | None = None
-    ) -> Viewer:
-        """Follow a subject from a cursor on: frames for a program, or fragments for a page's `look`."""
-        viewer = Viewer(after, look, self.limits)
+        self, feed: Feed, tenant_id: UUID, subject: UUID, after: Cursor, look: Look | None = None,
+        *, deltas: bool = False,
+    ) -> Viewer:  # fmt: skip
+        """Follow a subject from a cursor on: frames for a program, or fragments for a page's `look`; with
+        `deltas` what models write meanwhile, too."""
+        viewer = Viewer(after, look, self.limits, deltas=deltas)
         key = (feed, tenant_id, subject)
         follower = self._followers.get(key)
         if follower is None:
@@ -143,7 +149,7 @@ class Hub:
         group = follower.feed.group(follower.tenant_id, follower.subject)
         self._groups.setdefault(group, set()).add(follower)
         if self._hints is None:
-            self._hints = Hints(self._heard)
+            self._hints = Hints(self._heard, self._wrote)
         self._hints.want(group)
         task = asyncio.create_task(self._follow(key, group, follower))
         self._tasks.add(task)
@@ -184,6 +190,10 @@ class Hub:
     def _heard(self, group: str, seq: int) -> None:
         for follower in self._groups.get(group, ()):
             follower.hint(seq)
+
+    def _wrote(self, group: str, delta: Delta) -> None:
+        for follower in self._groups.get(group, ()):
+            follower.write(delta)
 
     def close(self) -> None:
         """End every viewing, so that a client comes back to the next process at once."""

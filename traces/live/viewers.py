@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from traces.live.deltas import Written
 from traces.live.feeds import Batch, Cursor, Fragments, Item, place
 
 SIGN_IN, NO_PERMISSION, GONE, TOO_SLOW, TOO_MANY = 4401, 4403, 4404, 4408, 4429
@@ -99,12 +100,13 @@ class Viewer:
     """Somebody who follows a feed.
 
     `at` is where the follower reads on for them, `told` what they were last told: for a list the first runs
-    ahead of the second while nothing changes. `look` is a page's, None for a program.
+    ahead of the second while nothing changes. `look` is a page's, None for a program. `deltas`: it wants what
+    models write, too.
     """
 
-    def __init__(self, after: Cursor, look: Look | None, limits: Limits) -> None:
+    def __init__(self, after: Cursor, look: Look | None, limits: Limits, *, deltas: bool = False) -> None:
         self.at = self.told = after
-        self.look = look
+        self.look, self.deltas = look, deltas
         self.behind = True
         self.lapsed: int | None = None
         self.ended = False
@@ -112,6 +114,7 @@ class Viewer:
         self._digest = b""
         self._limits = limits
         self._frames: deque[Frame] = deque()
+        self._written: dict[str, Written] = {}
         self._bytes = 0
         self._some = asyncio.Event()
         self._over = asyncio.Event()
@@ -123,8 +126,17 @@ class Viewer:
         ending = packet.end is not None and not self.ended
         if new or ending or not self._greeted:
             self.ended, self._greeted = self.ended or ending, True
+            # What was committed may be what was being written.
+            self._written.clear()
             self._digest = packet.digest or self._digest
             self._queue(Frame(self.told, packet), packet.seq)
+
+    def show(self, delta: Written) -> None:
+        """Let it be sent after the frames that wait, the newest of its effect alone: a slow viewer misses the
+        ones before it, and nothing else. Whoever was told nothing yet has nothing that it belongs to."""
+        if self._greeted:
+            self._written[delta.effect] = delta
+            self._some.set()
 
     def beat(self) -> None:
         """Queue a frame that says only that nothing happened, and how far."""
@@ -135,6 +147,7 @@ class Viewer:
         self.at = self.told = after
         self.behind, self._greeted, self._digest = True, False, b""
         self._frames.clear()
+        self._written.clear()
         self._bytes = 0
 
     def _queue(self, frame: Frame, seq: Cursor) -> None:
@@ -158,13 +171,15 @@ class Viewer:
         await self._over.wait()
         return self.lapsed or RESTART
 
-    async def next(self) -> Frame | None:
-        """The next frame; None once the viewing is over."""
+    async def next(self) -> Frame | Written | None:
+        """The next frame, or else what is being written; None once the viewing is over."""
         while self.lapsed is None:
             if self._frames:
                 frame = self._frames.popleft()
                 self._bytes -= len(frame.packet.tail)
                 return frame
+            if self._written:
+                return self._written.pop(next(iter(self._written)))
             self._some.clear()
             await self._some.wait()
         return None

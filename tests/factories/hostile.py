@@ -211,3 +211,10 @@ def _taint_packets(superuser: psycopg.Connection[Any], world: World) -> None:
         superuser.execute(
             "UPDATE approvals_request SET packet = %s WHERE id = %s", (orjson.dumps(packet), request)
         )
+        if packet["kind"] == "action":
+            former = {**orjson.loads(packet["arguments"]), "reason": hostile("P-former")}
+            packet["previous_arguments"] = orjson.dumps(former).decode()
+            words = {"words": hostile("P-words"), "answer": hostile("P-answer")}
+            packet["proposal"] = {
+                "number": 2, "most": 3, "returnable": True, "previous": str(request), **words,
+            }  # fmt: skip

@@ -7,6 +7,7 @@ from django.db.models import Q
 
 from approvals.core.handling import Handle
 from approvals.core.lifecycle import DecisionKind, RequestStatus
+from approvals.core.undoing import Fate
 from tenancy.models import TenantOwned
 
 
@@ -137,4 +138,64 @@ class Handling(TenantOwned):
         indexes: ClassVar[list[models.Index]] = [
             models.Index(fields=["tenant", "request", "at"], name="handling_of_request"),
             models.Index(fields=["tenant", "at"], name="handling_lately"),
+        ]
+
+
+class UndoWindow(TenantOwned):
+    """A version of how many seconds a yes can be taken back for, 0 for not at all; the newest holds.
+    Append-only."""
+
+    version = models.PositiveIntegerField()
+    seconds = models.PositiveSmallIntegerField()
+    reason = models.CharField(max_length=500)
+    by = models.UUIDField()
+    at = models.DateTimeField()
+
+    class Meta(TenantOwned.Meta):
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            *TenantOwned.Meta.constraints,
+            models.UniqueConstraint(fields=["tenant", "version"], name="undowindow_once"),
+            models.CheckConstraint(condition=Q(seconds__lte=10), name="undowindow_at_most_ten"),
+        ]
+
+
+class Deferral(TenantOwned):
+    """A yes that takes effect at `effective_at`, unless it is taken back before. At most one of a request
+    stands. All but its end is fixed when it is made, and its end once it is there."""
+
+    request = models.ForeignKey(
+        Request, on_delete=models.PROTECT, related_name="deferrals", db_constraint=False
+    )
+    run_id = models.UUIDField()
+    principal = models.UUIDField()
+    owner = models.UUIDField()
+    kind = models.CharField(max_length=16)
+    reason = models.TextField(blank=True)
+    arguments = models.BinaryField(null=True)
+    packet_digest = models.CharField(max_length=64)
+    at = models.DateTimeField()
+    effective_at = models.DateTimeField()
+    fate = models.CharField(
+        max_length=8, choices=[(f.value, f.value) for f in Fate], default=Fate.STANDS.value
+    )
+    ended_at = models.DateTimeField(null=True)
+    ended_by = models.UUIDField(null=True)
+    ended_because = models.CharField(max_length=300, blank=True)
+
+    class Meta(TenantOwned.Meta):
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            *TenantOwned.Meta.constraints,
+            models.UniqueConstraint(
+                fields=["tenant", "request"], condition=Q(fate="stands"), name="deferral_one_stands"
+            ),
+            models.CheckConstraint(
+                condition=Q(fate="stands", ended_at=None) | (~Q(fate="stands") & Q(ended_at__isnull=False)),
+                name="deferral_ended_has_a_time",
+            ),
+        ]
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["tenant", "request", "at"], name="deferral_of_request"),
+            models.Index(fields=["tenant", "at"], name="deferral_lately"),
+            models.Index(fields=["tenant", "ended_at"], name="deferral_ended_lately"),
+            models.Index(fields=["effective_at"], condition=Q(fate="stands"), name="deferral_due"),
         ]

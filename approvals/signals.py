@@ -19,3 +19,16 @@ class Settlement:
     signal_kind: str
     signal_payload: dict[str, Any]
     by: UUID | None
+
+
+yes_deferred = Signal()
+"""Sent inside the transaction that keeps a yes back, with `deferred: YesDeferred`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class YesDeferred:
+    """That a yes to a run's request takes effect in so many seconds. A hint: the row is what counts."""
+
+    tenant_id: UUID
+    run_id: UUID
+    seconds: float

@@ -39,6 +39,8 @@ STATUS: dict[str, int] = {
     "request-expired": 410,
     "packet-changed": 409,
     "decision-invalid": 422,
+    "yes-stands": 409,
+    "nothing-to-undo": 409,
     # budgets
     "budget-error": 409,
     "ceiling-reached": 429,

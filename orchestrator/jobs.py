@@ -7,6 +7,7 @@ from celery import shared_task
 from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
 
 from orchestrator.actions.delivering import deliver_due
+from orchestrator.actions.expiring import take_words_of
 from orchestrator.runtime.process import this_process
 
 
@@ -20,6 +21,12 @@ def advance_run(*, run_id: str) -> None:
 def take_turn() -> None:
     """Drive what is ready, one run after another, each the one whose turn it is (R-BUDGET-11)."""
     this_process().turns.take()
+
+
+@shared_task(name="orchestrator.take_effect", ignore_result=True)
+def take_effect(*, run_id: str) -> None:
+    """Let a yes take effect that could be taken back until now."""
+    take_words_of(UUID(run_id))
 
 
 @shared_task(name="orchestrator.learn_from", ignore_result=True)

@@ -11,6 +11,7 @@ from uuid import UUID
 import psycopg
 from django.db import IntegrityError, transaction
 
+from approvals.actions.deferring import Yes, defer, kept_until, make_way
 from approvals.core.digests import decision_digest
 from approvals.core.errors import (
     AlreadyDecided,
@@ -36,8 +37,8 @@ from approvals.core.quorum import Vote, enough
 from approvals.models import Decision, GrantUse, Request
 from approvals.ports import Judged, check_edit, check_extension
 from approvals.queries.people import asked_of, decider_of
+from approvals.queries.undoing import Moment, moment_of
 from approvals.signals import Settlement, request_settled
-from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.schemas import validator_of
 from tenancy.ids import fresh_id
@@ -113,36 +114,43 @@ def open_request(tenant_id: UUID, new: NewRequest, at: datetime) -> Request:
     return Request.objects.create(tenant_id=tenant_id, created_at=at, **given)
 
 
-def decide(tenant_id: UUID, request_id: UUID, principal_id: UUID, word: Word) -> Request:
+def decide(
+    tenant_id: UUID, request_id: UUID, principal_id: UUID, word: Word, *, deferral: UUID | None = None
+) -> Request:
     """Take one person's word. Outermost verb: owns the transaction.
 
-    Standing and limits are read now, from the database (A13). Raises RequestNotFound (404), NotYours (403),
-    AlreadyDecided (409), PacketChanged (409), Expired (410), DecisionInvalid (422).
+    Standing and limits are read now, from the database (A13). Where the tenant lets a yes be taken back, one
+    to what is least is kept back first and the request still waits; `deferral` is such a yes, whose time has
+    come. Raises RequestNotFound (404), NotYours (403), AlreadyDecided (409), YesStands (409), PacketChanged
+    (409), Expired (410), DecisionInvalid (422); with a `deferral` NothingToUndo where it does not stand.
     """
     with tenant(tenant_id):
         request = Request.objects.select_for_update().filter(id=request_id).first()
         # Read once the row is held: whoever waited for it past the request's time is too late.
-        at = database_now()
-        standing = standing_of(tenant_id, principal_id)
+        moment = moment_of(request_id)
+        at, standing = moment.at, standing_of(tenant_id, principal_id)
         if request is None or standing is None:
             raise RequestNotFound
         expired = request.status == PENDING and at >= request.expires_at
         if expired:
             _settle(request, Cause.TIME_UP, at)
         else:
-            _decide_pending(request, standing, word, at)
+            _decide_pending(request, standing, word, moment, deferral)
     if expired:
         raise Expired(expires_at=request.expires_at.isoformat())
     return request
 
 
-def _decide_pending(request: Request, standing: Standing, word: Word, at: datetime) -> None:
+def _decide_pending(
+    request: Request, standing: Standing, word: Word, moment: Moment, deferral: UUID | None
+) -> None:
     asked, decider = asked_of(request), decider_of(standing)
     _permitted(asked, decider)
     if request.status == RequestStatus.EXPIRED:
         raise Expired(expires_at=request.expires_at.isoformat())
     if request.status != PENDING:
         raise AlreadyDecided(status=request.status)
+    make_way(request, moment, deferral)
     if word.packet_digest is not None and word.packet_digest != request.packet_digest:
         raise PacketChanged(packet_digest=request.packet_digest)
     if word.kind not in FITTING[request.kind]:
@@ -151,12 +159,16 @@ def _decide_pending(request: Request, standing: Standing, word: Word, at: dateti
         _returnable(request, word)
     agreed = _agreement(request, word)
     if word.kind in (DecisionKind.EDIT, DecisionKind.EXTEND):
-        _permitted(asked.moving(agreed.amount, agreed.risk), decider)
-    decision = _record(request, standing, word, agreed.body, at)
+        asked = asked.moving(agreed.amount, agreed.risk)
+        _permitted(asked, decider)
+    if deferral is None and (until := kept_until(request, word.kind, asked.risk, agreed.quorum, moment)):
+        defer(request, standing, Yes(word.kind, _reason(word), agreed.body), moment.at, until)
+        return
+    decision = _record(request, standing, word, agreed.body, moment.at)
     _tell(request)
     if word.kind in AGREEING and not enough(_votes(request), agreed.body, agreed.quorum):
         return
-    _settle(request, CAUSES[word.kind], at, decision=decision, granted=agreed.action_digest)
+    _settle(request, CAUSES[word.kind], moment.at, decision=decision, granted=agreed.action_digest)
 
 
 def _returnable(request: Request, word: Word) -> None:

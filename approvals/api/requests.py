@@ -19,6 +19,7 @@ from approvals.core.offering import offered
 from approvals.core.packet import read_packet
 from approvals.models import Decision, Request
 from approvals.queries import decisions_of, inbox
+from approvals.queries.undoing import deferred_of
 from tenancy.context import tenant
 from tenancy.core.roles import Scope
 from tenancy.doors import caller, page, post_once, uuid_or_none
@@ -77,6 +78,14 @@ class DecisionField(serializers.Serializer[Any]):
     changes = ChangeField(many=True)
 
 
+class DeferredField(serializers.Serializer[Any]):
+    """A yes that takes effect at `effective_at`, unless it is taken back before."""
+
+    decision = serializers.CharField()
+    by = serializers.UUIDField()
+    effective_at = serializers.DateTimeField()
+
+
 class ApprovalField(ApprovalRow):
     """A request with its packet. `offers` is what can be said to it; nothing any more once it is settled."""
 
@@ -86,6 +95,7 @@ class ApprovalField(ApprovalRow):
     answer_schema = serializers.DictField(child=serializers.JSONField(), allow_null=True)
     offers = serializers.ListField(child=serializers.ChoiceField(choices=KINDS))
     decisions = DecisionField(many=True)
+    deferred = DeferredField(allow_null=True)
 
 
 class DecisionBody(Exact):
@@ -150,10 +160,14 @@ class Decisions(APIView):
 
     permission_classes: list[type[BasePermission]] = [requires(Scope.READ)]
 
-    @extend_schema(operation_id="decide_approval", request=DecisionBody, responses=ApprovalField)
+    @extend_schema(
+        operation_id="decide_approval",
+        request=DecisionBody,
+        responses={200: ApprovalField, 202: ApprovalField},
+    )
     def post(self, request: HttpRequest, request_id: str) -> Response:
-        """Decide: 200 with the request; 403 not yours, 409 decided before, 410 too late, 422 a word that
-        does not fit.
+        """Decide: 200 with the request; 202 where the yes can be taken back for some seconds (`deferred`);
+        403 not yours, 409 decided before, 410 too late, 422 a word that does not fit.
         """
         found = uuid_or_none(request_id)
         if found is None:
@@ -168,7 +182,8 @@ class Decisions(APIView):
         word = Word(kind=DecisionKind(said["decision"]), **given)
         decide(who.tenant, found, who.principal, word)
         with tenant(who.tenant):
-            return Answer(200, whole(Request.objects.get(id=found)))
+            told = whole(Request.objects.get(id=found))
+        return Answer(202 if told["deferred"] is not None else 200, told)
 
 
 def row(found: Request) -> dict[str, Any]:
@@ -198,6 +213,7 @@ def whole(found: Request) -> dict[str, Any]:
         "answer_schema": found.answer_schema,
         "offers": _offers(found),
         "decisions": [_word(decision, arguments) for decision in decisions_of(found.id)],
+        "deferred": _deferred(found),
     }
 
 
@@ -205,6 +221,15 @@ def _offers(found: Request) -> list[str]:
     if found.status != RequestStatus.PENDING:
         return []
     return [kind.value for kind in offered(read_packet(bytes(found.packet)))]
+
+
+def _deferred(found: Request) -> dict[str, Any] | None:
+    kept = deferred_of([found.id]).get(found.id)
+    if found.status != RequestStatus.PENDING or kept is None or not kept.stands:
+        return None
+    return {
+        "decision": kept.kind, "by": str(kept.principal), "effective_at": kept.effective_at.isoformat()
+    }  # fmt: skip
 
 
 def _word(said: Decision, proposed: Any) -> dict[str, Any]:

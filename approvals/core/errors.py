@@ -43,3 +43,15 @@ class DecisionInvalid(ApprovalError):
     """The decision does not fit the request: {detail}"""
 
     code = "decision-invalid"
+
+
+class YesStands(ApprovalError):
+    """{name} has said yes already; it takes effect at {effective_at} unless it is taken back before."""
+
+    code = "yes-stands"
+
+
+class NothingToUndo(ApprovalError):
+    """There is nothing to take back: {detail}"""
+
+    code = "nothing-to-undo"

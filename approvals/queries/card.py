@@ -106,7 +106,8 @@ class Card:
     @property
     def decidable(self) -> bool:
         """Whether this reader may decide it now."""
-        return self.row.open and not self.late and self.row.refusal is None and not self.row.voted
+        free = self.row.open and not self.row.stands and not self.late
+        return free and self.row.refusal is None and not self.row.voted
 
     @property
     def fitting(self) -> tuple[DecisionKind, ...]:

@@ -18,7 +18,11 @@ SELECT id, max(written) AS written FROM (
    UNION ALL
   SELECT request_id, {written} FROM approvals_decision WHERE at >= {since}
    UNION ALL
-  SELECT request_id, {written} FROM approvals_handling WHERE at >= {since}) AS parts
+  SELECT request_id, {written} FROM approvals_handling WHERE at >= {since}
+   UNION ALL
+  SELECT request_id, {written} FROM approvals_deferral WHERE at >= {since}
+   UNION ALL
+  SELECT request_id, {written} FROM approvals_deferral WHERE ended_at >= {since}) AS parts
  GROUP BY id"""
 
 
@@ -42,13 +46,18 @@ def changed_requests(after: str) -> ChangedRequests:
 
 
 # Words and remarks have rows of their own: a request's row is written when it is made and when it is settled.
+# A yes that came to nothing puts its request back before people.
+_SINCE = f"{WRITTEN.replace('%', '%%')} >= %(xid)s"
 ROWS = f"""
-SELECT id FROM approvals_request
- WHERE id = ANY(%(ids)s) AND {WRITTEN.replace("%", "%%")} >= %(xid)s"""  # noqa: S608 - our own words
+SELECT id FROM approvals_request WHERE id = ANY(%(ids)s) AND {_SINCE}
+ UNION
+SELECT request_id FROM approvals_deferral
+ WHERE request_id = ANY(%(ids)s) AND fate IN ('undone', 'lapsed')
+   AND {_SINCE}"""  # noqa: S608 - our own words
 
 
 def written_since(ids: Collection[UUID], after: str) -> set[UUID]:
-    """Which of these requests were made or settled after a cursor, and not only spoken about.
+    """Which of these requests were made or settled after a cursor, or came back, and not only spoken about.
 
     Raises ValueError for a cursor that is none of ours.
     """

@@ -35,7 +35,9 @@ class Together:
     def decidable(self) -> tuple[Row, ...]:
         """Those that the reader may decide now."""
         found = (one.row for one in self.rows)
-        return tuple(row for row in found if row.open and row.refusal is None and not row.voted)
+        return tuple(
+            row for row in found if row.open and not row.stands and row.refusal is None and not row.voted
+        )
 
 
 def alike(request: Request) -> Alike:

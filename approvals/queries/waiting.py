@@ -25,6 +25,7 @@ from approvals.ports import RunWords, asking_runs
 from approvals.queries import decisions_by_request
 from approvals.queries.handling import awake, handled_of, holders_of, resting
 from approvals.queries.people import asked_of, names_of
+from approvals.queries.undoing import Deferred, deferred_of, kept_back
 from tenancy.clock import database_now
 from tenancy.core.errors import InvalidInput
 from tenancy.core.roles import Authority, Scope
@@ -93,7 +94,7 @@ class Said:
 class Row:
     """A request in the list. `line` says in one line what it is about; `refusal` why this reader may not
     decide it; `voted` that they did already; `held` whose it is, by principal and name; `handled` how much
-    was done with it besides deciding."""
+    was done with it besides deciding; `deferred` the newest yes to it that was kept back."""
 
     request: Request
     line: str
@@ -103,6 +104,23 @@ class Row:
     voted: bool = False
     held: tuple[UUID, str] | None = None
     handled: int = 0
+    deferred: Deferred | None = None
+
+    @property
+    def stands(self) -> bool:
+        """Whether a yes to it can still be taken back, and nothing else be said."""
+        return self.open and self.deferred is not None and self.deferred.stands
+
+    @property
+    def lapsed(self) -> bool:
+        """Whether the last yes that was kept back came to nothing; it waits still."""
+        return self.open and self.deferred is not None and self.deferred.lapsed
+
+    @property
+    def words(self) -> str:
+        """Another text as soon as a word more was said, or taken back."""
+        kept = self.deferred.id.hex if self.deferred is not None and (self.stands or self.lapsed) else ""
+        return f"{len(self.said)}{'+' if self.stands else '-' if self.lapsed else ''}{kept}"
 
     @property
     def open(self) -> bool:
@@ -116,7 +134,8 @@ class Row:
             kind=self.request.kind, tool=self.request.tool, definition="", risk=self.request.risk,
             has_amount=self.request.has_amount,
         ))  # fmt: skip
-        return self.open and self.refusal is None and not self.voted and not alone_because
+        free = self.open and not self.stands and self.refusal is None and not self.voted
+        return free and not alone_because
 
     @property
     def agreed(self) -> int:
@@ -171,6 +190,7 @@ def rows_of(requests: Sequence[Request], decider: Decider | None) -> tuple[Row, 
     said = words_of(request.id for request in requests)
     handled = handled_of(request.id for request in requests)
     held = holders_of(handled)
+    deferred = deferred_of(request.id for request in requests)
     return tuple(
         Row(
             request=request,
@@ -181,6 +201,7 @@ def rows_of(requests: Sequence[Request], decider: Decider | None) -> tuple[Row, 
             voted=decider is not None and any(str(one.owner) == decider.owner for one in said[request.id]),
             held=held.get(request.id),
             handled=len(handled[request.id]),
+            deferred=deferred.get(request.id),
         )
         for request in requests
     )
@@ -226,7 +247,8 @@ def several_fit(tab: Tab, decider: Decider, filters: Filters) -> bool:
     """
     if tab not in PICKED:
         return False
-    fit = mine(decider) & ~Q(_voted(decider)) & Q(kind="action", has_amount=False, risk__in=LOW)
+    free = mine(decider) & ~Q(_voted(decider)) & ~Q(kept_back())
+    fit = free & Q(kind="action", has_amount=False, risk__in=LOW)
     found = _narrowed(_of_tab(tab, decider, ()), filters).filter(fit)
     return found.order_by()[:2].count() > 1
 
@@ -305,7 +327,7 @@ def _of_tab(tab: Tab, decider: Decider, done: Sequence[UUID]) -> QuerySet[Reques
         return Request.objects.annotate(rank=RANK).exclude(status=PENDING).order_by("-settled_at", "-id")
     waiting = Q(status=PENDING)
     if tab == "mine":
-        mine_still = mine(decider) & ~Q(_voted(decider))
+        mine_still = mine(decider) & ~Q(_voted(decider)) & ~Q(kept_back())
         rows, waiting = resting(rows, decider.owner), waiting & mine_still & awake()
     elif tab == "snoozed":
         rows, waiting = resting(rows, decider.owner), waiting & mine(decider) & ~awake()

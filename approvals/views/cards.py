@@ -58,7 +58,7 @@ class Shown:
     `agreeing` are edits of others that can be agreed to. `panel` is the part that stands open: edit, revise
     or reject. `faults` are sentences by the name of a field. `changed` is what differs from the packet that
     the reader had before their eyes. `desk` is what can be done besides deciding, `reader` the principal who
-    looks, `manages` whether they give requests to others.
+    looks, `owner` the person behind it, `manages` whether they give requests to others.
     """
 
     card: Card
@@ -77,6 +77,26 @@ class Shown:
     desk: Desk | None = None
     reader: UUID | None = None
     manages: bool = False
+    owner: UUID | None = None
+
+    @property
+    def undoable(self) -> bool:
+        """Whether this reader may take the yes back that stands."""
+        kept = self.card.row.deferred
+        theirs = kept is not None and (kept.owner == self.owner or self.manages)
+        return theirs and self.card.row.stands and not self.taking
+
+    @property
+    def own(self) -> bool:
+        """Whether the yes that was kept back is this reader's."""
+        kept = self.card.row.deferred
+        return kept is not None and kept.owner == self.owner
+
+    @property
+    def taking(self) -> bool:
+        """Whether the time of the yes has come: it takes effect any moment."""
+        kept = self.card.row.deferred
+        return self.card.row.stands and kept is not None and self.card.now >= kept.effective_at
 
     @property
     def times(self) -> tuple[tuple[str, str], ...]:
@@ -115,6 +135,7 @@ def shown_card(
         card=card,
         desk=desk_of(card.request, who.owner, card.now),
         reader=who.principal,
+        owner=who.owner,
         manages=Scope.ADMIN in who.scopes,
         edit=_edit_form(card, said, form_faults),
         answer=_answer_form(card, said, form_faults),

@@ -16,13 +16,21 @@ from django.shortcuts import render, resolve_url
 from django.views.decorators.http import require_http_methods
 
 from approvals.actions import Word, decide
-from approvals.core.errors import AlreadyDecided, DecisionInvalid, Expired, NotYours, PacketChanged
+from approvals.core.errors import (
+    AlreadyDecided,
+    DecisionInvalid,
+    Expired,
+    NotYours,
+    PacketChanged,
+    YesStands,
+)
 from approvals.core.lifecycle import DecisionKind
 from approvals.core.policy import Rule
 from approvals.models import Request
 from approvals.queries.card import Card
 from approvals.views.cards import Notice, Preview, card_answer, go_on, previewed, shown_card, way_back, way_of
 from approvals.views.handling import handle_here
+from approvals.views.undoing import UNDO, is_kept_back, undo_here
 from approvals.views.words import FormFaulty, NotReviewed, NotSaid, agreed_edit, edit_of, row_id, word_of
 from tenancy.context import tenant
 from tenancy.core.errors import InterlockError
@@ -56,6 +64,8 @@ def approval(request: PageRequest, request_id: UUID) -> HttpResponse:
     """
     if request.method != "POST":
         return _read(request, request_id)
+    if request.POST.get("do") == UNDO:
+        return undo_here(request, request_id)
     return handle_here(request, request_id) if "do" in request.POST else _decide(request, request_id)
 
 
@@ -80,9 +90,11 @@ def _decide(request: PageRequest, request_id: UUID) -> HttpResponse:
         settled = decide(member.tenant.id, request_id, member.principal, word)
     except NotReviewed:
         return _review(request, card)
-    except (NotYours, AlreadyDecided, PacketChanged, Expired, DecisionInvalid) as error:
+    except (NotYours, AlreadyDecided, YesStands, PacketChanged, Expired, DecisionInvalid) as error:
         return _refused(request, request_id, error)
-    messages.success(request, _told(settled, word.kind))
+    # What is kept back says so itself, where it can be taken back.
+    if not is_kept_back(settled):
+        messages.success(request, _told(settled, word.kind))
     return go_on(request, _onwards(request, request_id))
 
 
@@ -158,7 +170,8 @@ def _preview_again(card: Card, said: Mapping[str, Any]) -> Preview | None:
 def _status(error: InterlockError) -> int:
     """As the API answers it (config/statuses.py)."""
     table: tuple[tuple[type[InterlockError], int], ...] = (
-        (NotYours, 403), (AlreadyDecided, 409), (PacketChanged, 409), (Expired, 410), (DecisionInvalid, 422),
+        (NotYours, 403), (AlreadyDecided, 409), (YesStands, 409), (PacketChanged, 409), (Expired, 410),
+        (DecisionInvalid, 422),
     )  # fmt: skip
     return next(status for kind, status in table if isinstance(error, kind))
 
@@ -169,6 +182,10 @@ def _notice(error: InterlockError, card: Card) -> Notice:
             return Notice(tone="forbidden", title="This is not yours to decide.", text=_why_not(error))
         case AlreadyDecided():
             return _already(error, card)
+        case YesStands():
+            name = error.data["name"]
+            text = "Nobody else’s word is taken until that takes effect or is taken back; the card says when."
+            return Notice(tone="stale", title=f"{name} said yes already.", text=text)
         case PacketChanged():
             text = "What is asked changed after you opened it. Nothing was decided; the changes are marked."
             return Notice(tone="stale", title="Look again.", text=text)

@@ -28,6 +28,7 @@ from approvals.queries.waiting import (
 )
 from approvals.views.cards import Shown, shown_card
 from approvals.views.following import KEPT, view_text
+from approvals.views.undoing import offers
 from approvals.views.words import row_id
 from tenancy.context import tenant
 from tenancy.core.roles import Scope
@@ -52,6 +53,7 @@ def inbox(request: PageRequest) -> HttpResponse:
         context = {
             **_around(member, tab, filters, found, done),
             "shown": _card(member, chosen, found, back=list_address(tab, filters, done), done=done),
+            "offers": offers(decider),
             "seq": seq,
             "view": KEPT if request.GET.get("cursor") else view_text(tab, filters),
             "tools": tools_that_ask(),

@@ -18,6 +18,7 @@ log = structlog.get_logger(__name__)
 ADVANCE = "orchestrator.advance_run"
 TURN = "orchestrator.take_turn"
 LEARN = "orchestrator.learn_from"
+TAKE = "orchestrator.take_effect"
 TURNS = "turns"
 # After a failure nobody waits for the broker again for this long: an accepted POST is never held by a dead
 # one.
@@ -44,6 +45,12 @@ def let_learn(run_id: UUID, *, tenant: UUID, workflow: str) -> bool:
     observation. Never raises."""
     said = {"run_id": str(run_id), "tenant": str(tenant), "workflow": workflow}
     return _post(LEARN, run_id, kwargs=said)
+
+
+def take_later(run_id: UUID, *, after: float) -> bool:
+    """Say that a yes to a request of this run takes effect after `after` seconds; the sweep finds it when
+    this is lost. Never raises."""
+    return _post(TAKE, run_id, kwargs={"run_id": str(run_id)}, countdown=after)
 
 
 def _post(job: str, run_id: UUID, **how: Any) -> bool:

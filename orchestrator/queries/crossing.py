@@ -24,6 +24,11 @@ def due_runs(limit: int) -> list[UUID]:
     return _ids("SELECT due_runs(%s)", (limit,))
 
 
+def deferred_runs(limit: int) -> list[UUID]:
+    """Runs with a request to which a yes was kept back whose time has come."""
+    return _ids("SELECT deferred_runs(%s)", (limit,))
+
+
 def next_run(taken: Sequence[UUID], share: int) -> UUID | None:
     """The ready run whose turn it is, or None (R-BUDGET-11): of the tenant with the fewest runs at work,
     among equals of the one whose last run began longest ago, its oldest.

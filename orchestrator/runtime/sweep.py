@@ -13,8 +13,8 @@ import structlog
 from django.conf import settings
 from django.db import Error, connection
 
-from orchestrator.actions.expiring import expire_gates_of
-from orchestrator.queries.crossing import due_runs
+from orchestrator.actions.expiring import expire_gates_of, take_words_of
+from orchestrator.queries.crossing import deferred_runs, due_runs
 
 if TYPE_CHECKING:
     from orchestrator.runtime.loop import Worker
@@ -41,6 +41,8 @@ class Sweep(threading.Thread):
         """One look; how many runs were driven. A database that is away is tried again at the next tick."""
         driven = 0
         try:
+            for run_id in deferred_runs(A_TICK):
+                self._taken(run_id)
             for run_id in due_runs(A_TICK):
                 if self._stop_asked.is_set():
                     break
@@ -51,6 +53,15 @@ class Sweep(threading.Thread):
         finally:
             connection.close()
         return driven
+
+    def _taken(self, run_id: UUID) -> None:
+        """Let what people said of a run take effect, where the word that should bring it was lost."""
+        try:
+            take_words_of(run_id)
+        except Error:
+            raise
+        except Exception:
+            log.exception("sweep.words_failed", run_id=str(run_id))
 
     def _driven(self, run_id: UUID) -> bool:
         """Drive one run; whatever goes wrong with it, the others behind it still have their turn."""

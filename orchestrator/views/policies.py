@@ -10,6 +10,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
+from approvals.queries.undoing import window_now
 from orchestrator.actions.policies import (
     Changed,
     Who,
@@ -295,6 +296,7 @@ def _named(policy: Policy) -> dict[str, Any]:
 def _shown(request: PageRequest, *, status: int = 200) -> HttpResponse:
     with tenant(request.member.tenant.id):
         now, waiting, versions = policy_now(), proposed(), policy_versions()
+        undo = window_now()
         befores = [*(held for _, held in versions[1:]), SHIPPED]
         pairs = [
             {"row": row, "was": _named(before), "is_now": _named(held)}
@@ -315,6 +317,7 @@ def _shown(request: PageRequest, *, status: int = 200) -> HttpResponse:
         "own": waiting is not None and request.member.owner == waiting.row.owner,
         "pairs": pairs,
         "names": names,
+        "undo": undo,
         "may_admin": request.member.may(Scope.ADMIN),
     }
     return render(request, "policy/policy.html", context, status=status)

@@ -81,11 +81,11 @@ def _held(run_id: UUID) -> dict[str, Any]:
 
 
 def _card(request: PageRequest, waiting: Waiting | None) -> Shown | None:
-    """The decision itself, for whoever may decide it: the same card as in the inbox."""
+    """The decision itself, for whoever may decide it, or may take their yes back: the card of the inbox."""
     if waiting is None:
         return None
     shown = shown_card(request.member, waiting.request, back=request.get_full_path())
-    return shown if shown.card.decidable else None
+    return shown if shown.card.decidable or shown.undoable else None
 
 
 @require_safe

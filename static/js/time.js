@@ -18,7 +18,9 @@ function deadline(element, moment) {
     element.dataset.over = "";
     element.dispatchEvent(new Event("interlock:due", { bubbles: true }));
   }
-  return left > 0 && left < 600 ? `in ${Math.floor(left / 60)} min ${left % 60} s` : relative(moment);
+  if (left <= 0 && element.closest("[data-deadline=now]")) return "now";
+  if (left <= 0 || left >= 600) return relative(moment);
+  return left < 60 ? `in ${left} s` : `in ${Math.floor(left / 60)} min ${left % 60} s`;
 }
 
 export function tick(within = document) {

@@ -31,7 +31,8 @@ SHOWN: Final = (
     "tenancy.AuditEntry.reason", "tenancy.Webhook.name", "tenancy.Webhook.url", "tenancy.Webhook.off_why",
     "tenancy.WebhookAttempt.error", "tenancy.Secret.origin", "budgets.TenantCeiling.reason",
     "budgets.Price.provider", "budgets.Price.model", "budgets.Price.reason", "budgets.RateLimit.reason",
-    "approvals.Decision.reason", "approvals.Handling.text", "orchestrator.WorkflowVersion.title",
+    "approvals.Decision.reason", "approvals.Handling.text", "approvals.UndoWindow.reason",
+    "approvals.Deferral.ended_because", "orchestrator.WorkflowVersion.title",
     "orchestrator.CorpusDocument.title", "orchestrator.CorpusDocument.reason",
     "orchestrator.CorpusPassage.text", "orchestrator.PolicyProposal.reason", "orchestrator.Run.title",
     "orchestrator.Run.reason", "orchestrator.ToolServer.address", "orchestrator.ToolServer.named",
@@ -69,6 +70,7 @@ NAMES: Final = """
     approvals.Decision: role kind packet_digest previous digest
     approvals.GrantUse: effect_id action_digest
     approvals.Handling: kind
+    approvals.Deferral: kind packet_digest fate
     orchestrator.WorkflowVersion: slug digest
     orchestrator.BoundaryVersion: slug digest
     orchestrator.ToolVersion: slug digest
@@ -116,6 +118,7 @@ UNSEEN: Final = frozenset(
         "budgets.AlertMail.error", "orchestrator.CircuitRow.reason", "orchestrator.MemoryProposal.text",
         "orchestrator.MemoryVerdict.reason", "orchestrator.PolicyProposal.settled_reason",
         "tenancy.WebhookMessage.subject", "tenancy.Secret.renews_at", "approvals.Request.ended_because",
+        "approvals.Deferral.reason",
         "orchestrator.CorpusDocument.text", "orchestrator.CorpusPassage.heading",
         "orchestrator.MailDraft.body", "orchestrator.RunSignal.payload", "orchestrator.Task.metadata",
     }

@@ -127,6 +127,9 @@ DOORS: dict[tuple[str, str], Scope | None] = {
     ("get", "api/v1/approvals/{request_id}"): Scope.READ,
     ("post", "api/v1/approvals/{request_id}/decisions"): Scope.READ,
     ("post", "api/v1/approvals/decisions"): Scope.READ,
+    ("get", "api/v1/approvals/undo-window"): Scope.READ,
+    ("put", "api/v1/approvals/undo-window"): Scope.ADMIN,
+    ("post", "api/v1/approvals/{request_id}/undo"): Scope.READ,
     ("get", "api/v1/approvals/{request_id}/handling"): Scope.READ,
     ("post", "api/v1/approvals/{request_id}/handling"): Scope.READ,
 }
@@ -136,6 +139,7 @@ BODIES: dict[str, Any] = {
     "api/v1/approvals/{request_id}/decisions": {"decision": "reject"},
     "api/v1/approvals/decisions": {"decision": "reject", "reason": "no", "requests": []},
     "api/v1/approvals/{request_id}/handling": {"do": "comment", "text": "Seen."},
+    "api/v1/approvals/undo-window": {"seconds": 5, "reason": "Fingers slip"},
     "api/v1/workflows": {
         "document": library.workflows()["tool-loop"].model_dump(mode="json", exclude_defaults=True)
     },

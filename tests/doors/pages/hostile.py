@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 from urllib.parse import quote
@@ -9,9 +10,12 @@ from uuid import UUID
 
 import psycopg
 
+from approvals.actions.deferring import end
 from approvals.actions.handling import Wish, handle
+from approvals.actions.undo_window import set_undo_window
 from approvals.core.handling import Handle
-from approvals.models import Request
+from approvals.core.undoing import Fate
+from approvals.models import Deferral, Request
 from budgets.actions.ceilings import change_ceilings
 from budgets.actions.prices import state_price
 from budgets.actions.rates import change_rates
@@ -27,6 +31,7 @@ from orchestrator.actions.stopping import stop_everything
 from orchestrator.core.policy import Policy
 from orchestrator.queries.policies import policy_now
 from tenancy.actions import add_member
+from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.roles import Role
 from tenancy.ids import fresh_id
@@ -101,3 +106,18 @@ def _set(world: World, request: UUID) -> None:
     )  # fmt: skip
     state_price(world.id, price, by=by, reason=why)
     handle(world.id, request, world.people.approver.id, Wish(kind=Handle.COMMENT, text=why))
+    set_undo_window(world.id, 2, expected=None, by=by, reason=why)
+    _lapsed(world, request)
+
+
+def _lapsed(world: World, request: UUID) -> None:
+    """A yes that came to nothing."""
+    who = world.people.approver
+    with tenant(world.id):
+        asked, now = Request.objects.get(id=request), database_now()
+        kept = Deferral.objects.create(
+            tenant_id=world.id, request=asked, run_id=asked.run_id, principal=who.id, owner=who.person.id,
+            kind="approve", packet_digest=asked.packet_digest, at=now,
+            effective_at=now + timedelta(seconds=2),
+        )  # fmt: skip
+        end(asked, kept.id, Fate.LAPSED, now, by=None, because="Because")

@@ -36,6 +36,7 @@ SCOPE_OF: dict[str, Scope | None] = {
     "palette": None,
     "policy": Scope.READ,
     "policy/rule": Scope.ADMIN,
+    "policy/undo": Scope.READ,
     "preferences": None,
     "reviews": Scope.READ,
     "reviews/<uuid:review_id>": Scope.READ,

@@ -1,0 +1,64 @@
+"""Taking a yes back by a form at /approvals/<id>, and what offers it (docs/console.md)."""
+
+from typing import Final
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import resolve_url
+
+from approvals.actions.undoing import undo
+from approvals.core.errors import NothingToUndo, NotYours
+from approvals.core.policy import Decider
+from approvals.models import Request
+from approvals.queries.undoing import moment_of, offered_to
+from approvals.queries.waiting import PENDING, Row, rows_of
+from approvals.views.cards import Notice, card_answer, go_on, shown_card, way_back, way_of
+from tenancy.context import tenant
+from tenancy.core.errors import InterlockError
+from tenancy.marks import mark_now
+from tenancy.pages import PageRequest
+
+UNDO: Final = "undo"
+
+
+def undo_here(request: PageRequest, request_id: UUID) -> HttpResponse:
+    """Take it back, and open the request again where one was; the card with what stands in the way: 403 for
+    another's, 409 too late."""
+    member = request.member
+    try:
+        undo(member.tenant.id, request_id, member.principal)
+    except (NotYours, NothingToUndo) as error:
+        return _refused(request, request_id, error)
+    messages.success(request, "Taken back. The request waits as before.")
+    where = way_back(request)
+    if where.startswith("/approvals?"):
+        where = f"{where}&open={request_id}"
+    return go_on(request, where or resolve_url("approval", request_id))
+
+
+def _refused(request: PageRequest, request_id: UUID, error: InterlockError) -> HttpResponse:
+    with tenant(request.member.tenant.id):
+        seq = str(mark_now())
+        shown = shown_card(request.member, request_id, **way_of(request))
+    if isinstance(error, NotYours):
+        status, text = 403, "Whoever said yes takes it back, or an administrator."
+    else:
+        status, text = 409, "It can be taken back no more. How the request stands is shown below."
+    notice = Notice(tone="stale", title="Nothing was taken back.", text=text)
+    return card_answer(request, {"shown": shown, "notice": notice, "seq": seq}, status=status)
+
+
+def is_kept_back(request: Request) -> bool:
+    """Whether a yes to the request was kept back, so that its card says so and offers to take it back. Opens
+    the tenant's transaction."""
+    if request.status != PENDING:
+        return False
+    with tenant(request.tenant_id):
+        return moment_of(request.id).standing is not None
+
+
+def offers(decider: Decider) -> tuple[Row, ...]:
+    """What this person can take back just now, what they said last first. Inside the tenant's context."""
+    found = offered_to(UUID(decider.owner))
+    return rows_of(found, decider) if found else ()

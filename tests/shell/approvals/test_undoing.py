@@ -1,0 +1,375 @@
+"""A yes that can be taken back: kept, taken back, taking effect, or coming to nothing."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import psycopg
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from approvals.actions import Consumed, withdraw_open
+from approvals.actions.undo_window import set_undo_window
+from approvals.actions.undoing import take_effect, undo
+from approvals.core.errors import AlreadyDecided, NothingToUndo, NotYours, RequestNotFound, YesStands
+from approvals.models import Deferral, Request
+from approvals.queries.changes import changed_requests, written_since
+from approvals.queries.people import decider_of
+from approvals.queries.undoing import window_now, windows
+from approvals.queries.versions import version_of
+from approvals.queries.waiting import Filters, inbox_page, waiting_for
+from tenancy.actions import create_key, remove_member
+from tenancy.clock import database_now
+from tenancy.context import tenant
+from tenancy.core.errors import InvalidInput, Stale
+from tenancy.core.roles import Role
+from tenancy.ids import fresh_id
+from tenancy.marks import mark_now
+from tenancy.models import AuditEntry
+from tenancy.queries import standing_of
+from tests.factories.approvals import ASKED, Desk, action_of, at_once
+from tests.factories.tenancy import Somebody
+from tests.factories.undoing import kept_of, let_undo, pass_time
+from tests.proves import proves
+
+LOW: dict[str, Any] = {"risk": "local_write", "has_amount": False}
+Refused = psycopg.errors.IntegrityConstraintViolation
+Later = Callable[[Request], timedelta | None]
+
+
+@pytest.fixture
+def lenient(desk: Desk) -> Desk:
+    """A desk where a yes can be taken back for ten seconds."""
+    let_undo(desk.id, desk.house.people.admin)
+    return desk
+
+
+@pytest.fixture
+def later(superuser: psycopg.Connection) -> Later:
+    """Ten seconds go by, and somebody looks."""
+
+    def look(request: Request) -> timedelta | None:
+        pass_time(superuser, request)
+        return take_effect(request.tenant_id, request.run_id)
+
+    return look
+
+
+def take_back(desk: Desk, request: Request, who: Somebody) -> Request:
+    """Somebody takes the yes back."""
+    return undo(desk.id, request.id, who.principal.id)
+
+
+def audited(desk: Desk, request: Request) -> list[tuple[str, Any]]:
+    """What the audit log says of a request, and who did it."""
+    with tenant(desk.id):
+        lines = AuditEntry.objects.filter(object=f"request:{request.id}").order_by("at", "id")
+        return list(lines.values_list("verb", "principal"))
+
+
+def test_a_yes_waits_and_then_counts_as_its_person_s(lenient: Desk, later: Later) -> None:
+    who, request = lenient.house.people.approver, lenient.ask(**LOW)
+    assert lenient.say(request, who, reason="It is right.").status == "pending"
+    assert (lenient.said(request), lenient.heard) == ([], [])
+    left = take_effect(lenient.id, request.run_id)
+    assert left is not None
+    assert timedelta(0) < left <= timedelta(seconds=10)
+    assert (lenient.again(request).status, later(request)) == ("pending", None)
+    settled, (decision,) = lenient.again(request), lenient.said(request)
+    assert (settled.status, settled.outcome, len(lenient.heard)) == ("decided", "approve", 1)
+    assert (decision.principal, decision.reason) == (who.principal.id, "It is right.")
+    assert decision.packet_digest == request.packet_digest
+    assert isinstance(lenient.use(request), Consumed)
+    assert [one.fate for one in kept_of(request)] == ["taken"]
+    assert audited(lenient, request) == [("approval.defer", who.principal.id)]
+
+
+def test_what_was_taken_back_was_never_said(lenient: Desk, later: Later) -> None:
+    people, request = lenient.house.people, lenient.ask(**LOW)
+    lenient.say(request, people.approver)
+    assert take_back(lenient, request, people.approver).status == "pending"
+    assert later(request) is None
+    assert (lenient.said(request), lenient.again(request).status) == ([], "pending")
+    who = people.approver.principal.id
+    assert audited(lenient, request) == [("approval.defer", who), ("approval.undo", who)]
+    with pytest.raises(NothingToUndo):
+        take_back(lenient, request, people.approver)
+    # Whoever took it back may say something else, and so may anybody.
+    assert lenient.say(request, people.approver, "reject", reason="No.").outcome == "reject"
+
+
+def test_it_is_taken_back_by_its_person_with_any_key_or_by_an_admin(lenient: Desk) -> None:
+    people = lenient.house.people
+    key = create_key(lenient.id, Role.REVIEWER, owner=people.approver.person).key.principal_id
+    for back in (key, people.admin.principal.id):
+        request = lenient.ask(**LOW)
+        lenient.say(request, people.approver)
+        for who in (people.second_approver, people.submitter, people.operator):
+            with pytest.raises(NotYours):
+                take_back(lenient, request, who)
+        with pytest.raises(RequestNotFound):
+            undo(lenient.id, request.id, people.stranger.principal.id)
+        undo(lenient.id, request.id, back)
+        assert [(one.fate, one.ended_by) for one in kept_of(request)] == [("undone", back)]
+
+
+def test_too_late_is_by_the_database_s_clock_though_nobody_looked(
+    lenient: Desk, superuser: psycopg.Connection
+) -> None:
+    who, request = lenient.house.people.approver, lenient.ask(**LOW)
+    lenient.say(request, who)
+    pass_time(superuser, request)
+    with pytest.raises(NothingToUndo, match="it took effect at"):
+        take_back(lenient, request, who)
+    take_effect(lenient.id, request.run_id)
+    assert lenient.again(request).outcome == "approve"
+    with pytest.raises(NothingToUndo, match="no yes to this request stands"):
+        take_back(lenient, request, who)
+
+
+@proves("R-APPR-5", part="while a yes can be taken back, nobody else's word is taken")
+@pytest.mark.parametrize("kind", ["approve", "edit", "reject"])
+def test_whoever_comes_second_is_told_who_and_when(lenient: Desk, kind: str) -> None:
+    people, request = lenient.house.people, lenient.ask(**LOW)
+    lenient.say(request, people.approver)
+    (kept,) = kept_of(request)
+    more = {"arguments": {**ASKED, "amount": "1.00"}} if kind == "edit" else {}
+    for who in (people.second_approver, people.approver):
+        with pytest.raises(YesStands, match="the reviewer has said yes already") as told:
+            lenient.say(request, who, kind, **more)
+        assert told.value.data["effective_at"] == kept.effective_at.isoformat()
+    assert (len(kept_of(request)), lenient.said(request)) == (1, [])
+
+
+@proves("R-APPR-5", part="two reviewers at once, and one of them can take it back")
+@pytest.mark.parametrize("second", ["approve", "reject"])
+def test_of_two_at_once_one_wins(lenient: Desk, second: str) -> None:
+    people, request = lenient.house.people, lenient.ask(**LOW)
+    outcomes = at_once(
+        [
+            partial(lenient.say, request, people.approver),
+            partial(lenient.say, request, people.second_approver, second),
+        ]
+    )
+    losers = [one for one in outcomes if isinstance(one, YesStands | AlreadyDecided)]
+    assert (len(losers), sum(isinstance(one, Request) for one in outcomes)) == (1, 1)
+    assert len(kept_of(request)) + len(lenient.said(request)) == 1
+
+
+@proves("R-APPR-14", part="a yes that could be taken back takes effect once")
+def test_two_workers_let_it_take_effect_once(lenient: Desk, superuser: psycopg.Connection) -> None:
+    request = lenient.ask(**LOW)
+    lenient.say(request, lenient.house.people.approver)
+    pass_time(superuser, request)
+    at_once([partial(take_effect, lenient.id, request.run_id)] * 4)
+    assert (len(lenient.said(request)), len(lenient.heard)) == (1, 1)
+    assert [one.fate for one in kept_of(request)] == ["taken"]
+
+
+@proves("R-APPR-3", part="an edit that could be taken back is judged again when it takes effect")
+def test_an_edit_keeps_its_arguments(lenient: Desk, later: Later) -> None:
+    people, request = lenient.house.people, lenient.ask(risk="local_write")
+    other = {**ASKED, "amount": "20.00"}
+    lenient.say(request, people.approver, "edit", arguments=other)
+    later(request)
+    settled = lenient.again(request)
+    assert (settled.outcome, settled.granted_action) == ("edit", action_of(other))
+
+
+def _leaves(desk: Desk, request: Request) -> str:
+    remove_member(desk.id, desk.house.people.approver.person, Role.REVIEWER)
+    return "whoever said it may decide nothing here any more"
+
+
+def _ends(desk: Desk, request: Request) -> str:
+    with tenant(desk.id):
+        withdraw_open(desk.id, request.run_id, "run cancelled", database_now())
+    return "The request was already withdrawn."
+
+
+@proves("R-APPR-14", part="what could be taken back is checked again when it takes effect")
+@pytest.mark.parametrize("happens", [_leaves, _ends])
+def test_what_holds_no_more_lapses(
+    lenient: Desk, later: Later, happens: Callable[[Desk, Request], str]
+) -> None:
+    request = lenient.ask(**LOW)
+    lenient.say(request, lenient.house.people.approver)
+    because = happens(lenient, request)
+    assert later(request) is None
+    (kept,) = kept_of(request)
+    assert (kept.fate, kept.ended_because, kept.ended_by) == ("lapsed", because, None)
+    assert (lenient.said(request), lenient.heard) == ([], [])
+    assert audited(lenient, request)[-1] == ("approval.lapse", None)
+
+
+def test_a_request_that_expired_meanwhile_expires(
+    lenient: Desk, later: Later, superuser: psycopg.Connection
+) -> None:
+    request = lenient.ask(**LOW)
+    lenient.say(request, lenient.house.people.approver)
+    with superuser.transaction():
+        superuser.execute("SET LOCAL session_replication_role = replica")
+        superuser.execute("UPDATE approvals_request SET expires_at = now() WHERE id = %s", [request.id])
+    later(request)
+    assert lenient.again(request).status == "expired"
+    assert [one.fate for one in kept_of(request)] == ["lapsed"]
+    assert kept_of(request)[0].ended_because.startswith("The request expired at")
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"risk": "network", "has_amount": False},
+        {"risk": "destructive"},
+        {**LOW, "quorum": 2},
+        {**LOW, "expires_in": timedelta(seconds=65)},
+    ],
+    ids=["network", "destructive", "two people", "about to expire"],
+)
+def test_any_other_yes_counts_at_once(lenient: Desk, asked: dict[str, Any]) -> None:
+    request = lenient.ask(**asked)
+    lenient.say(request, lenient.house.people.approver)
+    assert (len(lenient.said(request)), kept_of(request)) == (1, [])
+
+
+def test_off_by_default_takes_not_one_query_more(desk: Desk) -> None:
+    request = desk.ask(**LOW)
+    with CaptureQueriesContext(connection) as captured:
+        assert desk.say(request, desk.house.people.approver).outcome == "approve"
+    texts = [query["sql"] for query in captured]
+    # The one that asks for the time, which was there before, brings it along.
+    (brings,) = [text for text in texts if "approvals_deferral" in text or "approvals_undowindow" in text]
+    assert [text for text in texts if "clock_timestamp" in text] == [brings]
+
+
+def test_what_stands_is_nobody_s_to_decide_and_comes_back(lenient: Desk) -> None:
+    people, request = lenient.house.people, lenient.ask(**LOW)
+
+    def mine(who: Somebody) -> bool:
+        with tenant(lenient.id):
+            standing = standing_of(lenient.id, who.principal.id)
+            assert standing is not None
+            (row,) = inbox_page("open", decider_of(standing), Filters()).rows
+            assert row.stands != row.together
+            return waiting_for(decider_of(standing)).exists()
+
+    assert mine(people.approver)
+    lenient.say(request, people.approver)
+    assert not (mine(people.approver))
+    assert not (mine(people.second_approver))
+    take_back(lenient, request, people.approver)
+    assert mine(people.approver)
+    assert mine(people.second_approver)
+
+
+@proves("R-APPR-9", part="whoever follows the list sees a yes that can be taken back, and its end")
+def test_a_follower_hears_of_it_and_of_its_end(lenient: Desk) -> None:
+    request = lenient.ask(**LOW)
+    versions = []
+    for act in (partial(lenient.say, request, lenient.house.people.approver),
+                partial(take_back, lenient, request, lenient.house.people.approver)):  # fmt: skip
+        with tenant(lenient.id):
+            mark = str(mark_now())
+            versions.append(version_of(request.run_id))
+        act()
+        with tenant(lenient.id):
+            assert request.id in [one.id for one in changed_requests(mark).requests]
+            back = written_since([request.id], mark)
+    assert back == {request.id}
+    with tenant(lenient.id):
+        assert len({*versions, version_of(request.run_id)}) == 3
+
+
+@proves("R-APPR-14", part="what stands is guarded by the database")
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE approvals_deferral SET effective_at = now() WHERE request_id = %(request)s",
+        "UPDATE approvals_deferral SET principal = gen_random_uuid() WHERE request_id = %(request)s",
+        "UPDATE approvals_deferral SET kind = 'edit' WHERE request_id = %(request)s",
+        "DELETE FROM approvals_deferral WHERE request_id = %(request)s",
+        "TRUNCATE approvals_deferral",
+        (
+            "INSERT INTO approvals_deferral SELECT (jsonb_populate_record(d, jsonb_build_object("
+            "'id', gen_random_uuid()))).* FROM approvals_deferral d WHERE request_id = %(request)s"
+        ),
+        (
+            "INSERT INTO approvals_decision (id, tenant_id, request_id, principal, owner, role, kind, reason,"
+            " packet_digest, previous, at, digest) SELECT gen_random_uuid(), tenant_id, request_id,"
+            " gen_random_uuid(), gen_random_uuid(), 'reviewer', 'reject', '', packet_digest, packet_digest,"
+            " now(), packet_digest FROM approvals_deferral WHERE request_id = %(request)s"
+        ),
+    ],
+)
+def test_what_stands_is_changed_by_nobody(
+    lenient: Desk, superuser: psycopg.Connection, statement: str
+) -> None:
+    request = lenient.ask(**LOW)
+    lenient.say(request, lenient.house.people.approver)
+    with tenant(lenient.id):
+        before = list(Deferral.objects.values())
+    with pytest.raises(psycopg.errors.IntegrityError):
+        superuser.execute(statement.encode(), {"request": request.id})
+    with tenant(lenient.id):
+        assert list(Deferral.objects.values()) == before
+    assert lenient.said(request) == []
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"effective_at": "d.at + interval '11 s'"},
+        {"fate": "'taken'"},
+        {"kind": "'reject'"},
+        {"owner": "(SELECT submitter_owner FROM approvals_request r WHERE r.id = d.request_id)"},
+        {"packet_digest": "repeat('f', 64)"},
+        {"run_id": "gen_random_uuid()"},
+    ],
+    ids=str,
+)
+def test_what_is_not_to_be_kept_back_is_not(
+    lenient: Desk, superuser: psycopg.Connection, other: dict[str, str]
+) -> None:
+    request = lenient.ask(**LOW)
+    lenient.say(request, lenient.house.people.approver)
+    take_back(lenient, request, lenient.house.people.approver)
+    given = {"id": "gen_random_uuid()", "fate": "'stands'", "ended_at": "NULL", **other}
+    built = ", ".join(f"'{name}', {value}" for name, value in given.items())
+    copy = (
+        f"INSERT INTO approvals_deferral SELECT (jsonb_populate_record(d, jsonb_build_object({built}))).*"
+        " FROM approvals_deferral d WHERE request_id = %s"
+    )
+    with pytest.raises(Refused):
+        superuser.execute(copy.encode(), [request.id])
+    assert len(kept_of(request)) == 1
+
+
+def test_the_window_is_kept_in_versions_with_their_reasons(desk: Desk) -> None:
+    by = desk.house.people.admin.principal.id
+    give = partial(set_undo_window, desk.id, by=by)
+    assert give(5, expected=0, reason="Fingers slip").version == 1
+    assert give(5, expected=1, reason="The same").version == 1
+    assert give(0, expected=None, reason="No more").seconds == 0
+    with pytest.raises(Stale):
+        give(3, expected=1, reason="Late")
+    for seconds, reason in ((11, "Long"), (-1, "Short"), (3, " ")):
+        with pytest.raises(InvalidInput):
+            give(seconds, expected=None, reason=reason)
+    with tenant(desk.id):
+        assert (window_now().version, [(one.seconds, one.reason) for one in windows()]) == (
+            2, [(0, "No more"), (5, "Fingers slip")],
+        )  # fmt: skip
+        lines = AuditEntry.objects.filter(verb="undo_window.set").order_by("at", "id")
+        assert [line.after["seconds"] for line in lines] == [5, 0]
+
+
+def test_another_tenant_s_is_none(lenient: Desk) -> None:
+    request = lenient.ask(**LOW)
+    lenient.say(request, lenient.house.people.approver)
+    other = lenient.house.people.other_tenant
+    assert take_effect(other.id, request.run_id) is None
+    with pytest.raises(RequestNotFound):
+        undo(other.id, request.id, fresh_id())
+    assert [one.fate for one in kept_of(request)] == ["stands"]

@@ -36,18 +36,29 @@ class Clerk(OpenAIServer):
     def __init__(self, scripts: Mapping[str, tuple[tuple[Call, ...], ...]]) -> None:
         super().__init__()
         self._scripts, self._turn = scripts, Lock()
+        self._given: dict[str, int] = {}
 
     def answer(self, seen: Seen) -> Reply:
         """The next reply of the script whose page is named in the goal."""
         messages = (seen.document or {}).get("messages", [])
         told = "\n".join(str(message.get("content")) for message in messages)
-        script = next(held for page, held in self._scripts.items() if f"({page})" in told)
+        page, script = next(held for held in self._scripts.items() if f"({held[0]})" in told)
         turns = sum(message.get("role") == "assistant" for message in messages)
         with self._turn:
             # Runs side by side ask at the same time, and a request that is refused uses up no reply.
             self._script.clear()
+            self._given[page] = max(turns + 1, self._given.get(page, 0))
             self.play(calls(*script[turns]) if turns < len(script) else said("Done."))
             return super().answer(seen)
+
+    def proposed(self, page: str) -> list[Wanted]:
+        """The calls that the run with this page was asked to make, of those replies that it heard."""
+        heard = [one for turn in self._scripts[page][: self._given.get(page, 0)] for one in turn]
+        return [
+            (one.name.removeprefix("desk_"), one.arguments)
+            for one in heard
+            if not isinstance(one.arguments, str)
+        ]
 
 
 def page_of(number: int) -> str:

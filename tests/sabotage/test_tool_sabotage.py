@@ -9,15 +9,20 @@ import pytest
 
 from orchestrator.core.effects import AskApproval, CallModel, CallTool
 from orchestrator.core.events import Headroom, TimerFired, ToolFailed
+from orchestrator.core.goal import Goal
+from orchestrator.core.policy import Policy
+from orchestrator.core.policy import Rule as PolicyRule
 from orchestrator.gateways.tools.http import CallFailed
 from orchestrator.gateways.tools.mcp import Changed, look
 from tests.core.orchestrator import test_choosing as choosing
+from tests.core.orchestrator.deeds import ALL, PLACE, fail, run_with, undos
 from tests.core.orchestrator.injected import asked, having_read, working
 from tests.core.orchestrator.loops import BOUNDARY, loop
 from tests.core.orchestrator.simulation import Simulation
 from tests.core.orchestrator.test_conflicts import BUSY
 from tests.core.orchestrator.test_conflicts import asked as writing
 from tests.core.orchestrator.test_drift import ASKED, drifted
+from tests.core.orchestrator.test_expiry import turned_away
 from tests.core.orchestrator.test_loop import LOOKUP, REFUND, decide
 from tests.core.orchestrator.test_rates import SLOW
 from tests.doors.gateways.test_mcp import called, place_of
@@ -162,6 +167,28 @@ def a_tool_that_answered_in_another_form_is_called_no_further() -> None:
     safe(sent(run, ASKED[0]) == 1, "a tool was called on whose answers nobody can rely")
 
 
+def a_credential_that_ran_out_pauses_the_run() -> None:
+    """A tool that has answered before turns the run away."""
+    run = turned_away("unauthorized", before=True)
+    safe(run.state.status == "paused", "a run went on without the credential that it needs")
+
+
+def no_undo_does_what_a_stranger_wants() -> None:
+    """What is to be cancelled stands in an answer that nobody vouches for."""
+    tools = ALL | {"orders.place": PLACE.evolve(trust="untrusted")}
+    run = run_with("orders.place", tools=tools, goal=Goal(objective="Place it."))
+    fail(run)
+    safe(undos(run) == [], "an undo was made with a stranger's value and nobody asked")
+
+
+def no_undo_is_made_that_the_policy_forbids() -> None:
+    """A tenant's rule keeps the cancelling tool for people."""
+    rule = PolicyRule(name="no-undo", decision="deny", tools=("orders.cancel",), reason="Ask the desk.")
+    run = run_with("orders.place", policy=Policy(rules=(rule,)))
+    fail(run)
+    safe(undos(run) == [] and run.requests == [], "an undo that the policy forbids was made or asked for")
+
+
 class Rule(NamedTuple):
     """A rule: the scene that would show its breach, and the wall that keeps it."""
 
@@ -184,6 +211,9 @@ RULES = (
     Rule("no retry", what_may_have_happened_is_not_sent_again, walls.no_care),
     Rule("post-condition", what_does_not_stand_when_read_back_is_no_fact, walls.no_reading_back),
     Rule("form", an_answer_of_another_form_is_no_fact, walls.no_form),
+    Rule("credential", a_credential_that_ran_out_pauses_the_run, walls.no_expiry),
+    Rule("suspect undo", no_undo_does_what_a_stranger_wants, walls.no_suspicion),
+    Rule("policy of undoing", no_undo_is_made_that_the_policy_forbids, walls.no_policy_on_the_way_back),
     Rule("drift", a_tool_that_answered_in_another_form_is_called_no_further, walls.no_rule("parser_drift")),
 )
 EACH_RULE = pytest.mark.parametrize(
@@ -215,6 +245,7 @@ async def a_server_is_given_no_word_of_a_model(server: ToolServer) -> None:
     safe(server.effects() == [], "a server was given what it asked for")
 
 
+@pytest.mark.slow
 @proves("SABOTAGE", part="pinned definition")
 def test_without_the_comparison_a_tool_is_called_that_nobody_has_seen(tool_server: ToolServer) -> None:
     listing = asyncio.run(look(place_of(tool_server)))
@@ -227,6 +258,7 @@ def test_without_the_comparison_a_tool_is_called_that_nobody_has_seen(tool_serve
         asyncio.run(a_tool_that_became_another_is_not_called(tool_server, digest))
 
 
+@pytest.mark.slow
 @proves("SABOTAGE", part="nothing granted to a server")
 def test_a_client_that_grants_what_a_server_asks_for_is_led_to_the_change(tool_server: ToolServer) -> None:
     tool_server.tell(modes={"send_note": "sample"}, legacy=True)

@@ -9,7 +9,7 @@ from unittest import mock
 from mcp import Client
 from mcp_types import CreateMessageResult, TextContent
 
-from orchestrator.core import eligibility, ruling
+from orchestrator.core import eligibility, ruling, undoing
 from orchestrator.core.nodes import capture_observation, check_tool, verify_observation
 from orchestrator.core.tool_definition import Listed
 from orchestrator.core.tracing import Tracer
@@ -67,6 +67,21 @@ def no_reading_back() -> AbstractContextManager[Any]:
 def no_form() -> AbstractContextManager[Any]:
     """All answers have the form that their tool declares."""
     return mock.patch.object(verify_observation, "fits", return_value=None)
+
+
+def no_expiry() -> AbstractContextManager[Any]:
+    """Whoever is turned away was never let in."""
+    return mock.patch.object(capture_observation, "_expired", return_value=False)
+
+
+def no_suspicion() -> AbstractContextManager[Any]:
+    """Nothing on a run's way back is suspect."""
+    return mock.patch.object(undoing, "_suspect", return_value=False)
+
+
+def no_policy_on_the_way_back() -> AbstractContextManager[Any]:
+    """The policy forbids no undo."""
+    return mock.patch.object(undoing, "denied", return_value="")
 
 
 def no_pinned_definition(admitted: Listed) -> AbstractContextManager[Any]:

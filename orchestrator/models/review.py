@@ -6,9 +6,11 @@ from tenancy.models import TenantOwned
 
 
 class ReviewItem(TenantOwned):
-    """What a run asks people to look at, once a key, with the facts it rests on. Append-only.
+    """What a run asks people to look at, once a key, with the facts it rests on. Never changed, but that the
+    database notes in `answered_at` when somebody has answered it: what waits is found without its words.
 
-    `evidence` is a list of {fact, version, digest, trust}; `sha256` is of the whole item.
+    `evidence` is a list of {fact, version, digest, trust}; `sha256` is of the whole item; `rank` is how grave
+    it is, from 0.
     """
 
     run_id = models.UUIDField()
@@ -20,8 +22,32 @@ class ReviewItem(TenantOwned):
     evidence = models.JSONField()
     sha256 = models.CharField(max_length=64)
     at = models.DateTimeField()
+    answered_at = models.DateTimeField(null=True)
+    rank = models.GeneratedField(
+        expression=models.Case(
+            models.When(severity="medium", then=models.Value(1)),
+            models.When(severity="high", then=models.Value(2)),
+            models.When(severity="critical", then=models.Value(3)),
+            default=models.Value(0),
+        ),
+        output_field=models.SmallIntegerField(),
+        db_persist=True,
+    )
 
     class Meta(TenantOwned.Meta):
+        indexes = [
+            models.Index(
+                fields=["tenant", "-rank", "at", "id"],
+                condition=models.Q(answered_at=None),
+                name="review_open",
+            ),
+            models.Index(
+                fields=["tenant", "-answered_at", "-id"],
+                condition=models.Q(answered_at__isnull=False),
+                name="review_answered",
+            ),
+            models.Index(fields=["tenant", "-at", "-id"], name="review_newest"),
+        ]
         constraints = [
             models.UniqueConstraint(fields=["tenant", "id"], name="reviewitem_tenant_id"),
             models.UniqueConstraint(fields=["tenant", "run_id", "key"], name="reviewitem_once"),

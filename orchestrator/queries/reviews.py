@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 from uuid import UUID
 
 import orjson
-from django.db.models import Case, OuterRef, Q, QuerySet, Subquery, Value, When
+from django.db.models import OuterRef, Q, QuerySet, Subquery
 
 from approvals.core.policy import Asked, Refusal, refusal
 from approvals.queries.people import Stands, decider_of
@@ -16,7 +16,6 @@ from orchestrator.core.review import SEVERITIES, Finding, Kind, Last, State, sta
 from orchestrator.models import ReviewItem, ReviewWord, Run
 from tenancy.core.errors import NotFound
 
-RANK = Case(*(When(severity=name, then=Value(rank)) for rank, name in enumerate(SEVERITIES)), default=0)
 LONGEST: Final = 200
 
 
@@ -52,29 +51,35 @@ def items(state: str = "", queue: str = "") -> QuerySet[Any]:
     found = ReviewItem.objects.annotate(
         kind=Subquery(said.values("kind")[:1]), finding=Subquery(said.values("finding")[:1]),
         note=Subquery(said.values("note")[:1]), said_by=Subquery(said.values("by")[:1]),
-        said_at=Subquery(said.values("at")[:1]), rank=RANK,
+        said_at=Subquery(said.values("at")[:1]),
     )  # fmt: skip
+    if state:
+        found = found.filter(answered_at__isnull=state != "answered")
     if state == "waiting":
         found = found.filter(Q(kind=None) | Q(kind="released"))
-    elif state:
-        found = found.filter(kind=state)
+    elif state == "taken":
+        found = found.filter(kind="taken")
     if queue:
         found = found.filter(queue=queue)
     return found.order_by("-id")
 
 
-def unanswered() -> QuerySet[Any]:
-    """Items that nobody has answered, taken or not."""
-    return items().filter(Q(kind=None) | ~Q(kind="answered"))
+def unanswered() -> "QuerySet[ReviewItem]":
+    """Items that nobody has answered, taken or not, without their words."""
+    return ReviewItem.objects.filter(answered_at=None)
 
 
 def open_items(limit: int, cursor: str = "") -> list[Reviewed]:
     """What nobody has answered, the gravest first, then the oldest; only what comes after a cursor."""
-    rows = unanswered()
-    if (beyond := _read(cursor)) is not None:
-        rank, at, item = beyond
-        rows = rows.filter(Q(rank__lt=rank) | Q(rank=rank) & (Q(at__gt=at) | Q(at=at, id__gt=item)))
-    return [reviewed(row) for row in rows.order_by("-rank", "at", "id")[:limit]]
+    rows = items().filter(answered_at=None).order_by("-rank", "at", "id")
+    beyond = _read(cursor)
+    if beyond is None:
+        return [reviewed(row) for row in rows[:limit]]
+    # Two ranges of the index, so that a page far down costs what the first does.
+    rank, at, item = beyond
+    alike = rows.filter(Q(at__gt=at) | Q(id__gt=item), rank=rank, at__gte=at)
+    found = list(alike[:limit])
+    return [reviewed(row) for row in (*found, *rows.filter(rank__lt=rank)[: limit - len(found)])]
 
 
 def answered_items(limit: int, cursor: str = "") -> list[Reviewed]:
@@ -82,8 +87,8 @@ def answered_items(limit: int, cursor: str = "") -> list[Reviewed]:
     rows = items("answered")
     if (beyond := _read(cursor)) is not None:
         _, at, item = beyond
-        rows = rows.filter(Q(said_at__lt=at) | Q(said_at=at, id__lt=item))
-    return [reviewed(row) for row in rows.order_by("-said_at", "-id")[:limit]]
+        rows = rows.filter(Q(answered_at__lt=at) | Q(id__lt=item), answered_at__lte=at)
+    return [reviewed(row) for row in rows.order_by("-answered_at", "-id")[:limit]]
 
 
 def cursor_of(one: Reviewed) -> str:

@@ -1,20 +1,25 @@
 """The review queue: a run asks, a person takes and answers once, and nothing is approved by it."""
 
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
 import pytest
+from django.db import DatabaseError, connection, transaction
+from django.test.utils import CaptureQueriesContext
 
 from approvals.core.errors import NotYours
 from approvals.models import Request
 from orchestrator.actions.reviews import answer_review, release_review, take_review
 from orchestrator.core.errors import ReviewRefused
-from orchestrator.models import ReviewWord
+from orchestrator.models import ReviewItem, ReviewWord
 from orchestrator.queries.memory import facts_of_run
 from orchestrator.queries.reviews import answered_items, item_of, open_items
+from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.errors import NotFound
 from tenancy.core.roles import Role
+from tenancy.ids import fresh_id
 from tenancy.models import AuditEntry, Membership
 from tests.conftest import House
 from tests.factories.tenancy import make_somebody, make_tenant
@@ -69,6 +74,47 @@ def test_an_item_is_asked_once_taken_and_answered_and_the_run_reads_the_finding(
         assert (open_items(9), [one.row.id for one in answered_items(9)]) == ([], [item])
         assert AuditEntry.objects.filter(verb="review.answered").count() == 1
         assert not Request.objects.exists()
+
+
+@proves("R-TOOL-19", part="an item counts as answered by its answer alone")
+def test_the_database_notes_the_answer_and_lets_nothing_else_of_an_item_change(desk: Asking) -> None:
+    item, other = UUID(desk.ask()["id"]), fresh_id()
+    with tenant(desk.tenant):
+        ReviewItem.objects.create(
+            tenant_id=desk.tenant, id=other, run_id=desk.run, key="other", at=database_now(), evidence=[],
+            **ASKED,
+        )  # fmt: skip
+    answer_review(desk.tenant, item, by=desk.reviewer.principal.id, finding="confirmed", note="So it is.")
+    with tenant(desk.tenant):
+        said = ReviewWord.objects.get(item=item)
+        assert ReviewItem.objects.get(id=item).answered_at == said.at
+        changes: list[tuple[UUID, dict[str, Any]]] = [
+            (other, {"answered_at": said.at}), (item, {"answered_at": None}), (other, {"reason": "x"}),
+        ]  # fmt: skip
+        for one, change in changes:
+            with pytest.raises(DatabaseError), transaction.atomic():
+                ReviewItem.objects.filter(id=one).update(**change)
+
+
+@proves("R-TOOL-19", part="the queue is read by its index")
+@pytest.mark.parametrize(
+    ("lines", "index"), [(open_items, "review_open"), (answered_items, "review_answered")]
+)
+def test_a_page_of_reviews_is_read_by_its_index_and_in_its_order(
+    desk: Asking, lines: Callable[..., Any], index: str
+) -> None:
+    desk.ask()
+    with tenant(desk.tenant), CaptureQueriesContext(connection) as asked:
+        lines(1)
+    with tenant(desk.tenant), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute("SET LOCAL enable_bitmapscan = off")
+        for query in asked.captured_queries:
+            cursor.execute(f"EXPLAIN {query['sql']}")
+            plan = [row[0] for row in cursor.fetchall()]
+            # The rows come in the order of the index, and no more of them than are shown.
+            assert "Limit" in plan[0], plan
+            assert f"Index Scan using {index}" in plan[1], plan
 
 
 @proves("R-TOOL-19", part="review queue, for whom")

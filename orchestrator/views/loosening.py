@@ -104,7 +104,7 @@ def _shown(request: PageRequest, word: Word | None = None, *, status: int = 200)
 
 def _row(row: ToolProposal, request: PageRequest) -> dict[str, Any]:
     own = row.owner == request.member.owner
-    shown = {"row": row, "kind": KINDS[row.kind], "own": own, "body": row.body}
+    shown = {"row": row, "kind": KINDS[row.kind], "own": own, "body": row.body, "list": row.kind in LISTS}
     return shown | _against(row, request.member.tenant.id) if row.status == "open" else shown
 
 

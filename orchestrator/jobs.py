@@ -8,6 +8,7 @@ from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
 
 from orchestrator.actions.delivering import deliver_due
 from orchestrator.actions.expiring import take_words_of
+from orchestrator.actions.webhook_log import forget_logs
 from orchestrator.runtime.process import this_process
 
 
@@ -41,8 +42,19 @@ def send_webhooks() -> None:
     deliver_due()
 
 
+@shared_task(name="orchestrator.forget_webhooks", ignore_result=True)
+def forget_webhooks() -> None:
+    """Remove what was sent to endpoints longer ago than it is kept."""
+    forget_logs()
+
+
 BEAT: dict[str, dict[str, Any]] = {
     "send-webhooks": {"task": "orchestrator.send_webhooks", "schedule": 5.0, "options": {"expires": 5}},
+    "forget-webhooks": {
+        "task": "orchestrator.forget_webhooks",
+        "schedule": 3_600.0,
+        "options": {"expires": 3_000},
+    },
 }
 
 

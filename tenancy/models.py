@@ -36,6 +36,20 @@ class TenantOwned(models.Model):
         ]
 
 
+class OutgoingLetter(TenantOwned):
+    """A letter to one person: written with what it tells of, sent afterwards, tried again later and later
+    (tenancy/outbox.py)."""
+
+    person_id = models.UUIDField()
+    tries = models.PositiveSmallIntegerField(default=0)
+    next_at = models.DateTimeField()
+    sent_at = models.DateTimeField(null=True)
+    error = models.CharField(max_length=200, blank=True, default="")
+
+    class Meta(TenantOwned.Meta):
+        abstract = True
+
+
 class People(BaseUserManager["Person"]):
     """People by e-mail."""
 
@@ -204,7 +218,8 @@ class Webhook(TenantOwned):
 
 
 class WebhookMessage(TenantOwned):
-    """What happened, once, as the bytes that every endpoint gets. Append-only; its id is the message's."""
+    """What happened, once, as the bytes that every endpoint gets. Its id is the message's. Never changed;
+    `forget_webhooks` removes it with its last delivery."""
 
     kind = models.CharField(max_length=32)
     subject = models.CharField(max_length=100)
@@ -248,12 +263,16 @@ class WebhookDelivery(TenantOwned):
         indexes: ClassVar[list[models.Index]] = [
             models.Index(fields=["next_at"], condition=models.Q(state="waiting"), name="webhook_due"),
             models.Index(fields=["tenant", "webhook", "-created_at"], name="webhook_log"),
+            models.Index(
+                fields=["tenant", "done_at"], condition=~models.Q(state="waiting"), name="webhook_done"
+            ),
+            models.Index(fields=["tenant", "message"], name="webhook_of_message"),
         ]
 
 
 class WebhookAttempt(TenantOwned):
-    """One try of a delivery and what came of it. Append-only. `status` is the answer's, or null: there was
-    none, and `error` says why; `said` is how the answer began."""
+    """One try of a delivery and what came of it. Never changed; it goes with its delivery. `status` is the
+    answer's, or null: there was none, and `error` says why; `said` is how the answer began."""
 
     delivery = models.ForeignKey(
         WebhookDelivery, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False
@@ -269,4 +288,61 @@ class WebhookAttempt(TenantOwned):
         constraints: ClassVar[list[models.BaseConstraint]] = [
             *TenantOwned.Meta.constraints,
             models.UniqueConstraint(fields=["tenant", "delivery", "number"], name="webhook_attempt_once"),
+        ]
+
+
+class WebhookKeeping(TenantOwned):
+    """How many days what was sent to endpoints is kept; the newest version counts. Append-only."""
+
+    version = models.PositiveIntegerField()
+    days = models.PositiveSmallIntegerField()
+    reason = models.CharField(max_length=500)
+    by = models.UUIDField(null=True)
+    at = models.DateTimeField()
+
+    class Meta(TenantOwned.Meta):
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            *TenantOwned.Meta.constraints,
+            models.UniqueConstraint(fields=["tenant", "version"], name="webhook_keeping_once"),
+            models.CheckConstraint(
+                condition=models.Q(days__gte=1, days__lte=3_650), name="webhook_keeping_bounded"
+            ),
+        ]
+
+
+class Notice(TenantOwned):
+    """Something that people of the house are told of, once a subject: what `data` says is ours alone.
+    Append-only."""
+
+    kind = models.CharField(max_length=32)
+    subject = models.CharField(max_length=100)
+    data = models.JSONField()
+    at = models.DateTimeField()
+
+    class Meta(TenantOwned.Meta):
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            *TenantOwned.Meta.constraints,
+            models.UniqueConstraint(fields=["tenant", "kind", "subject"], name="notice_once"),
+        ]
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["tenant", "kind", "-at"], name="notice_newest")
+        ]
+
+
+class NoticeMail(OutgoingLetter):
+    """A letter about a notice to one of those whom it concerns."""
+
+    notice = models.ForeignKey(
+        Notice, on_delete=models.PROTECT, related_name="mails", db_constraint=False, db_index=False
+    )
+
+    class Meta(OutgoingLetter.Meta):
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            *TenantOwned.Meta.constraints,
+            models.UniqueConstraint(
+                fields=["tenant", "notice", "person_id"], name="notice_mail_once_a_person"
+            ),
+        ]
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["next_at"], condition=models.Q(sent_at=None), name="notice_mail_due")
         ]

@@ -16,6 +16,7 @@ from orchestrator.api import (
     servers,
     stream,
     tasks,
+    webhook_log,
     webhooks,
 )
 
@@ -100,6 +101,7 @@ urlpatterns = [
     path("prices/corrections", prices.Corrections.as_view(), name="price-corrections"),
     path("circuits", circuits.Circuits.as_view(), name="circuits"),
     path("circuits/<str:circuit_id>/reset", circuits.Reset.as_view(), name="circuit-reset"),
+    path("webhook-log", webhook_log.WebhookLog.as_view(), name="webhook-log-api"),
     path("webhooks", webhooks.Webhooks.as_view(), name="webhooks-api"),
     path("webhooks/<str:webhook_id>", webhooks.OneWebhook.as_view(), name="webhook-api"),
     path("webhooks/<str:webhook_id>/rotate", webhooks.Rotate.as_view(), name="webhook-api-rotate"),

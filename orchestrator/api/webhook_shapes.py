@@ -5,10 +5,11 @@ from typing import Any
 from rest_framework import serializers
 
 from orchestrator.api.serializers import stamp
-from orchestrator.queries.webhooks import Endpoint, Logged
+from orchestrator.core.webhooks import FEWEST_DAYS, MOST_DAYS
+from orchestrator.queries.webhooks import Endpoint, KeepingNow, Logged
 from tenancy.core.news import KINDS, TEST
 from tenancy.models import WebhookDelivery
-from tenancy.shapes import Exact, Text
+from tenancy.shapes import Exact, Text, Whole
 
 STATES = (("waiting", "waiting"), ("delivered", "delivered"), ("failed", "failed"))
 
@@ -80,6 +81,27 @@ class DeliveryField(DeliveryRow):
 
     body = serializers.CharField()
     log = serializers.ListField(child=AttemptField())
+
+
+class WebhookLogField(serializers.Serializer[Any]):
+    """For how many days what was taken or given up stays in the log; version 0 is what ships."""
+
+    days = serializers.IntegerField()
+    version = serializers.IntegerField()
+    reason = serializers.CharField(allow_blank=True)
+    at = serializers.DateTimeField(allow_null=True)
+
+
+class WebhookLogBody(Exact):
+    """How long the log is to be kept, and why."""
+
+    days = Whole(min_value=FEWEST_DAYS, max_value=MOST_DAYS)
+    reason = Text(max_length=500)
+
+
+def keeping_shown(now: KeepingNow) -> dict[str, Any]:
+    """What holds, as programs get it."""
+    return {"days": now.days, "version": now.version, "reason": now.reason, "at": stamp(now.at)}
 
 
 def webhook_shown(one: Endpoint) -> dict[str, Any]:

@@ -18,6 +18,9 @@ LONGEST_WISH: Final = timedelta(hours=24)
 PATIENCE: Final = timedelta(days=3)
 # A rotated secret signs beside the new one for so long.
 OVERLAP: Final = timedelta(hours=24)
+# For how many days what was sent is kept where nobody has said otherwise, and what may be said.
+KEPT_DAYS: Final = 90
+FEWEST_DAYS, MOST_DAYS = 1, 3_650
 GONE: Final = 410
 Verdict = Literal["delivered", "failed", "gone"]
 

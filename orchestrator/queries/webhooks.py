@@ -7,10 +7,11 @@ from uuid import UUID
 
 from django.db.models import Count, QuerySet
 
+from orchestrator.core.webhooks import KEPT_DAYS
 from orchestrator.gateways.webhooks import Sending
 from orchestrator.queries.servers import leave_for
 from tenancy.core.errors import NotFound
-from tenancy.models import Webhook, WebhookAttempt, WebhookDelivery
+from tenancy.models import Webhook, WebhookAttempt, WebhookDelivery, WebhookKeeping
 from tenancy.secrets import unsealed
 
 SHOWN = 50
@@ -41,6 +42,25 @@ class Logged:
     def lost(self) -> int:
         """Tries of which nobody wrote down what came of them: the one who made them died, or is at it now."""
         return self.row.attempts - len(self.attempts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeepingNow:
+    """How many days the log is kept; version 0 is that nobody has said anything."""
+
+    days: int = KEPT_DAYS
+    version: int = 0
+    reason: str = ""
+    by: UUID | None = None
+    at: datetime | None = None
+
+
+def keeping_now() -> KeepingNow:
+    """What holds."""
+    row = WebhookKeeping.objects.order_by("-version").first()
+    if row is None:
+        return KeepingNow()
+    return KeepingNow(days=row.days, version=row.version, reason=row.reason, by=row.by, at=row.at)
 
 
 def webhooks_now() -> list[Endpoint]:

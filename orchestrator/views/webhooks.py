@@ -12,6 +12,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
+from orchestrator.actions.webhook_log import keep_log
 from orchestrator.actions.webhooks import (
     NewSecret,
     add_webhook,
@@ -22,20 +23,22 @@ from orchestrator.actions.webhooks import (
     turn_on,
 )
 from orchestrator.core.errors import EgressRefused, NameTaken, WebhookOff
-from orchestrator.core.webhooks import TRIES
+from orchestrator.core.webhooks import FEWEST_DAYS, MOST_DAYS, TRIES
 from orchestrator.queries.webhooks import (
     SHOWN,
     Logged,
     deliveries_of,
     delivery_of,
     endpoints,
+    keeping_now,
     logged,
     webhook_of,
     webhooks_now,
 )
+from orchestrator.views.servers import why
 from tenancy.clock import database_now
 from tenancy.context import tenant
-from tenancy.core.errors import InvalidInput
+from tenancy.core.errors import InvalidInput, Stale
 from tenancy.core.news import KINDS, headline
 from tenancy.core.roles import Scope
 from tenancy.directory import names_of
@@ -58,12 +61,26 @@ class WebhookForm(forms.Form):
     )  # fmt: skip
 
 
+class KeepingForm(forms.Form):
+    """How long the log is kept."""
+
+    days = forms.IntegerField(
+        label="Days", min_value=FEWEST_DAYS, max_value=MOST_DAYS,
+        help_text="Counted from when a message was taken or given up. What still waits stays.",
+    )  # fmt: skip
+    reason = why()
+    version = forms.IntegerField(widget=forms.HiddenInput)
+
+
 @require_http_methods(["GET", "HEAD", "POST"])
 @page(Scope.ADMIN)
 def webhooks(request: PageRequest) -> HttpResponse:
-    """The tenant's endpoints. A POST adds one and shows its secret, this once."""
+    """The tenant's endpoints. A POST adds one and shows its secret, this once, or says how long the log is
+    kept."""
     if request.method != "POST":
         return _list(request)
+    if request.POST.get("act") == "keep":
+        return _kept(request)
     form = WebhookForm(request.POST)
     if not form.is_valid():
         return _list(request, form=form, status=422)
@@ -77,6 +94,23 @@ def webhooks(request: PageRequest) -> HttpResponse:
         _blame(form, error)
         return _list(request, form=form, status=422)
     return _list(request, made=made)
+
+
+def _kept(request: PageRequest) -> HttpResponse:
+    keep = KeepingForm(request.POST, auto_id="keep_%s")
+    if not keep.is_valid():
+        return _list(request, keep=keep, status=422)
+    given = keep.cleaned_data
+    try:
+        keep_log(
+            request.member.tenant.id, given["days"], expected=given["version"], by=request.member.principal,
+            reason=given["reason"],
+        )  # fmt: skip
+    except Stale as error:
+        keep.add_error(None, str(error))
+        return _list(request, keep=keep, status=409)
+    messages.success(request, f"What was sent is kept for {given['days']} days.")
+    return redirect("webhooks")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -152,12 +186,19 @@ def _blame(form: forms.Form, error: InvalidInput | EgressRefused | NameTaken) ->
 
 
 def _list(
-    request: PageRequest, *, form: WebhookForm | None = None, made: NewSecret | None = None, status: int = 200
+    request: PageRequest,
+    *,
+    form: WebhookForm | None = None,
+    keep: KeepingForm | None = None,
+    made: NewSecret | None = None,
+    status: int = 200,
 ) -> HttpResponse:
     with tenant(request.member.tenant.id):
+        now = keeping_now()
+        blank = KeepingForm(auto_id="keep_%s", initial={"days": now.days, "version": now.version})
         context = {
-            "rows": webhooks_now(), "made": made,
-            "form": form or WebhookForm(),
+            "rows": webhooks_now(), "made": made, "form": form or WebhookForm(), "keep": keep or blank,
+            "kept": now, "names": names_of([now.by]),
         }  # fmt: skip
         return render(request, "webhooks/list.html", context, status=status)
 
@@ -171,7 +212,7 @@ def _one(request: PageRequest, webhook_id: UUID, *, made: NewSecret | None = Non
             "one": one, "made": made, "more": len(newest) > SHOWN, "shown": SHOWN, "tries": TRIES,
             "events": [(kind, KINDS.get(kind, kind)) for kind in one.row.events],
             "log": [(_headline(each), each) for each in logged(newest[:SHOWN])],
-            "names": names_of([one.row.created_by]),
+            "names": names_of([one.row.created_by]), "kept": keeping_now(),
             "old_until": old if old is not None and old > database_now() else None,
         }  # fmt: skip
         return render(request, "webhooks/one.html", dict(context))

@@ -104,6 +104,8 @@ DOORS: dict[tuple[str, str], Scope | None] = {
     ("post", "api/v1/corpora/{corpus}/documents/{document}/remove"): Scope.ADMIN,
     ("get", "api/v1/circuits"): Scope.READ,
     ("post", "api/v1/circuits/{circuit_id}/reset"): Scope.ADMIN,
+    ("get", "api/v1/webhook-log"): Scope.ADMIN,
+    ("put", "api/v1/webhook-log"): Scope.ADMIN,
     ("get", "api/v1/webhooks"): Scope.ADMIN,
     ("post", "api/v1/webhooks"): Scope.ADMIN,
     ("get", "api/v1/webhooks/{webhook_id}"): Scope.ADMIN,
@@ -185,6 +187,7 @@ BODIES: dict[str, Any] = {
     "api/v1/corpora": {"corpus": "policy", "name": "a", "title": "A", "text": "A text."},
     "api/v1/corpora/{corpus}/documents/{document}/remove": {"reason": "Wrong"},
     "api/v1/circuits/{circuit_id}/reset": {"reason": "It is back"},
+    "api/v1/webhook-log": {"days": 30, "reason": "So long"},
     "api/v1/webhooks": {"name": "books", "url": "https://hooks.example", "events": ["budget.alert"]},
     "api/v1/prices": {
         "provider": "openai",

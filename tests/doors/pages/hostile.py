@@ -28,6 +28,7 @@ from orchestrator.actions.places import set_places
 from orchestrator.actions.policies import Who, change_policy
 from orchestrator.actions.reviews import answer_review
 from orchestrator.actions.stopping import stop_everything
+from orchestrator.actions.webhook_log import keep_log
 from orchestrator.core.policy import Policy
 from orchestrator.queries.policies import policy_now
 from tenancy.actions import add_member
@@ -99,6 +100,7 @@ def _set(world: World, request: UUID) -> None:
     change_rates(world.id, Rates(concurrent_runs=50), by=by, reason=why)
     set_places(world.id, ("10.0.0.9:80",), expected=None, by=by, reason=why)
     set_web(world.id, ("https://docs.python.org/3/",), expected=None, by=by, reason=why, agreed=by)
+    keep_log(world.id, 30, expected=None, by=by, reason=why)
     stop_everything("tool", tenant_id=world.id, target="calculator.evaluate", by=by, reason=why)
     price = ModelPrice(
         provider="acme", model="own", input=Decimal("0.000001"), output=Decimal("0.000002"), source="tenant",

@@ -93,6 +93,17 @@ def test_an_endpoint_that_is_off_says_why_and_is_turned_on(
     assert "It is on" in text(admin.post(page, {"act": "on"}, follow=True))
 
 
+def test_an_admin_says_how_long_the_log_is_kept(admin: Client) -> None:
+    assert "after <b>90 days</b>" in text(admin.get(LIST))
+    typed = {"act": "keep", "days": "30", "version": "0"}
+    assert admin.post(LIST, typed).status_code == 422
+    said = text(admin.post(LIST, {**typed, "reason": "A month <will> do"}, follow=True))
+    assert "after <b>30 days</b>" in said
+    assert "A month &lt;will&gt; do" in said
+    late = admin.post(LIST, {**typed, "reason": "Late"})
+    assert (late.status_code, "Late" in text(late)) == (409, True)
+
+
 def test_only_an_admin_sees_where_the_endpoints_are(world: World) -> None:
     for who in (world.people.operator, world.people.auditor):
         assert at(who).get(LIST).status_code == 403

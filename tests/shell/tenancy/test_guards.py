@@ -23,8 +23,10 @@ CROSSING = {
     "next_run": "uuid",
     "tenants_with_letters": "uuid",
     "tenants_with_webhooks": "uuid",
+    "tenants_with_notices": "uuid",
     "renew_leases": "uuid",
     "erase_payloads": "bigint",
+    "forget_webhooks": "bigint",
 }
 OWNED = sorted(model._meta.db_table for model in apps.get_models() if issubclass(model, TenantOwned))
 

@@ -1,9 +1,10 @@
-"""Celery's messages of budgets: letters by the clock."""
+"""Celery's messages of budgets: letters, and figures that drift, by the clock."""
 
 from typing import Any
 
 from celery import shared_task
 
+from budgets.actions.drifts import flag_drifts
 from budgets.actions.letters import send_letters
 
 
@@ -13,6 +14,13 @@ def send_due_letters() -> None:
     send_letters()
 
 
+@shared_task(name="budgets.flag_drifts", ignore_result=True)
+def flag_what_drifts() -> None:
+    """Flag figures of ended runs that drift."""
+    flag_drifts()
+
+
 BEAT: dict[str, dict[str, Any]] = {
     "send-letters": {"task": "budgets.send_letters", "schedule": 15.0, "options": {"expires": 15}},
+    "flag-drifts": {"task": "budgets.flag_drifts", "schedule": 900.0, "options": {"expires": 900}},
 }

@@ -8,7 +8,7 @@ from django.db.models import F, Q
 
 from budgets.core.dimension import Dimension
 from budgets.core.posting import Cause
-from tenancy.models import Tenant, TenantOwned
+from tenancy.models import OutgoingLetter, Tenant, TenantOwned
 
 
 class Amount(models.DecimalField):  # type: ignore[type-arg]
@@ -252,24 +252,20 @@ class Alert(TenantOwned):
         ]
 
 
-class AlertMail(TenantOwned):
-    """A letter about an alert to one administrator: written with the alert, sent afterwards, tried again
-    later and later."""
+class AlertMail(OutgoingLetter):
+    """A letter about an alert to one administrator: written with the alert; `refused` is the one about what
+    its window was asked for and could not bear after that."""
 
     alert = models.ForeignKey(
         Alert, on_delete=models.PROTECT, related_name="mails", db_constraint=False, db_index=False
     )
-    person_id = models.UUIDField()
-    tries = models.PositiveSmallIntegerField(default=0)
-    next_at = models.DateTimeField()
-    sent_at = models.DateTimeField(null=True)
-    error = models.CharField(max_length=200, blank=True, default="")
+    refused = models.BooleanField(default=False, db_default=False)
 
-    class Meta(TenantOwned.Meta):
+    class Meta(OutgoingLetter.Meta):
         constraints: ClassVar = [
             *TenantOwned.Meta.constraints,
             models.UniqueConstraint(
-                fields=["tenant", "alert", "person_id"], name="budgets_mail_once_a_person"
+                fields=["tenant", "alert", "person_id", "refused"], name="budgets_mail_once_a_person"
             ),
         ]
         indexes: ClassVar = [
@@ -336,4 +332,32 @@ class DaySpend(TenantOwned):
             models.UniqueConstraint(
                 fields=["tenant", "day", "workflow", "kind", "name"], name="budgets_dayspend_once"
             ),
+        ]
+
+
+class DriftFlag(TenantOwned):
+    """That a figure of a workflow's ended runs drifts (R-BUDGET-14): from when it was seen to when it was
+    seen no more. `was` and `is_now` are the medians, `runs` how many were compared with as many before them;
+    `told` says whether people were."""
+
+    workflow = models.CharField(max_length=64)
+    metric = models.CharField(max_length=8)
+    was = Amount()
+    is_now = Amount()
+    runs = models.PositiveIntegerField()
+    told = models.BooleanField()
+    at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta(TenantOwned.Meta):
+        constraints: ClassVar = [
+            *TenantOwned.Meta.constraints,
+            models.UniqueConstraint(
+                fields=["tenant", "workflow", "metric"],
+                condition=Q(ended_at=None),
+                name="budgets_drift_flag_once",
+            ),
+        ]
+        indexes: ClassVar = [
+            models.Index(fields=["tenant", "workflow", "metric", "-at"], name="budgets_drift_newest"),
         ]

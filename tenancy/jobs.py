@@ -1,10 +1,11 @@
-"""Celery's messages of tenancy: housekeeping by the clock."""
+"""Celery's messages of tenancy: housekeeping and letters by the clock."""
 
 from typing import Any
 
 from celery import shared_task
 
 from tenancy.idempotency import forget_expired
+from tenancy.notices import send_notices
 from tenancy.queries import all_tenants
 
 
@@ -16,6 +17,13 @@ def forget_answers() -> None:
             pass
 
 
+@shared_task(name="tenancy.send_notices", ignore_result=True)
+def send_due_notices() -> None:
+    """Send the letters about notices that are due."""
+    send_notices()
+
+
 BEAT: dict[str, dict[str, Any]] = {
     "forget-answers": {"task": "tenancy.forget_answers", "schedule": 3_600.0, "options": {"expires": 3_000}},
+    "send-notices": {"task": "tenancy.send_notices", "schedule": 15.0, "options": {"expires": 15}},
 }

@@ -1,5 +1,5 @@
-"""Writing a message to the endpoints that asked for its kind, in the transaction of what it tells of
-(R-API-6): it is there exactly once, whatever crashes. The orchestrator's jobs send it.
+"""Writing a message to the endpoints that asked for its kind, and a letter to the people whom it concerns, in
+the transaction of what it tells of (R-API-6): it is there exactly once, whatever crashes. Jobs send it.
 """
 
 from collections.abc import Mapping
@@ -7,9 +7,10 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
+import orjson
 import psycopg
 
-from tenancy.core.news import message
+from tenancy.core.news import READERS, message
 from tenancy.ids import fresh_id
 
 # An endpoint that is off has a delivery too: it waits until somebody turns it on again.
@@ -43,3 +44,41 @@ def tell(
         "body": message(kind, at, data),
     }  # fmt: skip
     cursor.execute(_TOLD, values)
+
+
+_NOTICED: Final = """
+WITH noticed AS (
+  INSERT INTO tenancy_notice (id, tenant_id, kind, subject, data, at)
+  VALUES (%(id)s, %(tenant)s, %(kind)s, %(subject)s, %(data)s::jsonb, %(at)s)
+  ON CONFLICT (tenant_id, kind, subject) DO NOTHING RETURNING id),
+letters AS (
+  INSERT INTO tenancy_noticemail (id, tenant_id, notice_id, person_id, tries, next_at, error)
+  SELECT gen_random_uuid(), %(tenant)s, noticed.id, p.id, 0, %(at)s, ''
+    FROM noticed, tenancy_person p
+   WHERE p.is_active AND EXISTS (
+         SELECT FROM tenancy_membership m
+          WHERE m.tenant_id = %(tenant)s AND m.person_id = p.id AND m.role = ANY(%(readers)s)))
+SELECT id FROM noticed"""
+
+
+def tell_people(
+    tenant_id: UUID,
+    kind: str,
+    subject: str,
+    data: Mapping[str, Any],
+    *,
+    at: datetime,
+    cursor: "psycopg.Cursor[Any]",
+) -> bool:
+    """Write a notice with a letter to each whom it concerns, and the message to the endpoints; once per kind
+    and subject, however often it is told. Whether it is new. `data` holds words of ours alone. Joins the
+    transaction; two statements."""
+    values = {
+        "tenant": tenant_id, "id": fresh_id(), "kind": kind, "subject": subject, "at": at,
+        "data": orjson.dumps(dict(data)).decode(), "readers": [role.value for role in READERS[kind]],
+    }  # fmt: skip
+    cursor.execute(_NOTICED, values)
+    if cursor.fetchone() is None:
+        return False
+    tell(tenant_id, kind, subject, {"tenant": str(tenant_id), **data}, at=at, cursor=cursor)
+    return True

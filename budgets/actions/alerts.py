@@ -21,14 +21,16 @@ from tenancy.ids import fresh_id
 from tenancy.news import tell
 from traces.core.canonical import plain
 
-_TOLD: Final = "id, kind, window_start, window_end, threshold, limit_usd, spent_usd, held_usd"
+_ROW: Final = "id, kind, window_start, window_end, threshold, limit_usd, spent_usd, held_usd"
+_TOLD: Final = f"{_ROW}, refused"
 # The letters of what is raised, and what the messages say of it.
 _LETTERS: Final = f"""
 , letters AS (
-  INSERT INTO budgets_alertmail (id, tenant_id, alert_id, person_id, tries, next_at, error)
-  SELECT gen_random_uuid(), %(tenant)s, raised.id, p.id, 0, %(at)s, ''
+  INSERT INTO budgets_alertmail (id, tenant_id, alert_id, person_id, refused, tries, next_at, error)
+  SELECT gen_random_uuid(), %(tenant)s, raised.id, p.id, raised.refused, 0, %(at)s, ''
     FROM raised, tenancy_membership m JOIN tenancy_person p ON p.id = m.person_id
-   WHERE m.tenant_id = %(tenant)s AND m.role = 'admin' AND p.is_active AND raised.fresh)
+   WHERE m.tenant_id = %(tenant)s AND m.role = 'admin' AND p.is_active AND raised.fresh
+  ON CONFLICT (tenant_id, alert_id, person_id, refused) DO NOTHING)
 SELECT {_TOLD} FROM raised WHERE fresh ORDER BY threshold, id"""  # noqa: S608 - our own texts
 _COLUMNS: Final = """(id, tenant_id, account_id, kind, window_start, window_end, threshold, limit_usd,
                       spent_usd, held_usd, wanted_usd, at)"""
@@ -40,7 +42,7 @@ WITH raised AS (
     FROM budgets_account a, unnest(%(ids)s::uuid[], %(thresholds)s::int[]) AS w(id, threshold)
    WHERE a.tenant_id = %(tenant)s AND a.id = %(account)s
   ON CONFLICT (tenant_id, account_id, threshold) DO NOTHING
-  RETURNING {_TOLD}, true AS fresh)
+  RETURNING {_ROW}, false AS refused, true AS fresh)
 {_LETTERS}"""  # noqa: S608 - our own texts
 _REFUSED: Final = f"""
 WITH raised AS (
@@ -57,7 +59,7 @@ WITH raised AS (
                         AND o.wanted_usd IS NOT NULL)
   ON CONFLICT (tenant_id, account_id, threshold) DO UPDATE
      SET wanted_usd = coalesce(known.wanted_usd, excluded.wanted_usd)
-  RETURNING {_TOLD}, known.xmax = 0 AS fresh)
+  RETURNING {_ROW}, true AS refused, known.xmax = 0 OR known.threshold < {FULL} AS fresh)
 {_LETTERS}"""  # noqa: S608 - our own texts
 
 
@@ -108,17 +110,20 @@ def tell_standing(tenant_id: UUID, account: UUID, after: LineState, at: datetime
 
 def tell_refused(tenant_id: UUID, wanted: Decimal, at: datetime, cursor: Cursor) -> None:
     """Note that the tenant's day or month could not bear `wanted` US$: near its end administrators are told
-    once, with the share that is taken. It closes nothing to others. Joins the transaction."""
+    once a window, with the share that is taken, also where the alert at that share was told before. A window
+    that is full has said so itself. It closes nothing to others. Joins the transaction."""
     cursor.execute(_REFUSED, {"tenant": tenant_id, "wanted": wanted, "at": at})
     _tell_endpoints(tenant_id, at, cursor)
 
 
 def _tell_endpoints(tenant_id: UUID, at: datetime, cursor: Cursor) -> None:
     """A message for each alert that the statement before has raised."""
-    for alert, kind, start, end, threshold, limit, spent, held in cursor.fetchall():
+    for alert, kind, start, end, threshold, limit, spent, held, refused in cursor.fetchall():
         data = {
             "alert": str(alert), "tenant": str(tenant_id), "window": kind.removeprefix("tenant_"),
             "window_start": start.isoformat(), "window_end": end.isoformat(), "threshold_percent": threshold,
             "limit_usd": plain(limit), "spent_usd": plain(spent), "held_usd": plain(held),
+            "refused": refused,
         }  # fmt: skip
-        tell(tenant_id, BUDGET_ALERT, f"alert:{alert}", data, at=at, cursor=cursor)
+        subject = f"alert:{alert}:refused" if refused else f"alert:{alert}"
+        tell(tenant_id, BUDGET_ALERT, subject, data, at=at, cursor=cursor)

@@ -1,16 +1,28 @@
-"""What a tenant's endpoints are told of its runs, in the transactions in which it happens (R-API-6).
+"""What a tenant's endpoints and people are told of its runs, in the transactions in which it happens
+(R-API-6, R-TOOL-15).
 
 Names and words of ours alone: what came from outside is read by the ids, under the reader's own rights.
 """
 
+from collections.abc import Sequence
 from datetime import datetime
+from typing import Any, Final
+
+import psycopg
 
 from approvals.actions import NewRequest
 from orchestrator.actions.hand import Hand
 from orchestrator.core.effects import Finish
+from orchestrator.core.reasons import left_in_words
+from orchestrator.core.undoing import REJECTED, REPORTED
 from tenancy.context import raw_cursor
-from tenancy.core.news import APPROVAL_ASKED, RUN_ENDED
-from tenancy.news import tell
+from tenancy.core.news import APPROVAL_ASKED, RUN_ENDED, UNDO_FAILED
+from tenancy.news import tell, tell_people
+from traces.core.events import Body, DeedLeft
+
+# What a person, or the boundary's author, wanted left as it is, is no news to them.
+WANTED: Final = (REPORTED, REJECTED)
+MOST_LEFT: Final = 50
 
 
 def tell_ended(hand: Hand, at: datetime, finish: Finish) -> None:
@@ -30,3 +42,19 @@ def tell_asked(hand: Hand, at: datetime, request: NewRequest) -> None:
         "packet_digest": request.packet_digest, "expires_at": request.expires_at.isoformat(),
     }  # fmt: skip
     tell(hand.tenant, APPROVAL_ASKED, f"request:{request.id}", data, at=at, cursor=raw_cursor())
+
+
+def tell_left(hand: Hand, said: Sequence[Body], at: datetime, cursor: "psycopg.Cursor[Any]") -> None:
+    """That actions of a run that failed stand, though nobody wanted them to: one notice for all that a commit
+    leaves, named by the first, so that it is one whatever is taken over. Joins the transaction."""
+    left = [body for body in said if isinstance(body, DeedLeft) and body.why not in WANTED]
+    if not left:
+        return
+    data = {
+        "run": str(hand.run), "workflow": hand.manifest.workflow,
+        "left": [
+            {"call": body.call, "tool": body.tool, "why": body.why, "says": left_in_words(body.why)}
+            for body in left[:MOST_LEFT]
+        ],
+    }  # fmt: skip
+    tell_people(hand.tenant, UNDO_FAILED, f"{hand.run}:{left[0].call}"[:100], data, at=at, cursor=cursor)

@@ -11,12 +11,12 @@ from uuid import UUID
 import psycopg
 
 from approvals.actions import Void, consume
-from budgets.actions import PostHandle, Reserve, Settle, queue_post, tell_refused
+from budgets.actions import PostHandle, Reserve, Settle, queue_post
 from orchestrator.actions.claiming import claim, let_go
-from orchestrator.actions.drifting import note_drifts
 from orchestrator.actions.finishing import close
 from orchestrator.actions.granting import give
 from orchestrator.actions.hand import Hand
+from orchestrator.actions.hearing import pass_on
 from orchestrator.actions.opening import Opened
 from orchestrator.actions.requesting import open_requests, withdraw
 from orchestrator.core.effects import AskApproval, AskPerson, CallModel, CallTool, Effect, Finish
@@ -34,7 +34,7 @@ from tenancy.batch import Batch
 from traces.actions import append, save_snapshot, store_payloads
 from traces.core.canonical import canonical_model, digest
 from traces.core.chain import Head, Linked, Move, link
-from traces.core.events import Body, BreakerTripped, ReservationRefused
+from traces.core.events import Body, BreakerTripped
 
 GRACE = timedelta(seconds=2)
 INTENTS = """
@@ -121,11 +121,6 @@ class Script:
         """All that this commit says."""
         return (one.body for walked in self.walked for move in walked.moves for one in move.said)
 
-    def refused_by_tenant(self) -> list[Decimal]:
-        """What the tenant's day or month could not bear in this commit, in US$."""
-        refused = (body for body in self.said() if isinstance(body, ReservationRefused))
-        return [b.wanted for b in refused if b.account.startswith("tenant") and b.dimension == "cost_usd"]
-
     def performed(self) -> tuple[CallModel | CallTool, ...]:
         """The effects that a worker performs and that are still wanted at the end of the commit."""
         pending = self.state.pending
@@ -151,10 +146,7 @@ def write(script: Script, cursor: "psycopg.Cursor[Any]") -> "Draft":
     money = _money(script, effects, cursor, batch) if finish is None else None
     if money is not None and money.refused is not None:
         raise LineRefused(_refusal(money.refused))
-    # After the money: whoever squares holds the tenant's lines before an alert's row, too.
-    for wanted in script.refused_by_tenant():
-        tell_refused(hand.tenant, wanted, at, cursor)
-    note_drifts(hand, script.said(), at)
+    pass_on(hand, tuple(script.said()), at, cursor)
     binds |= money.entries if money is not None else {}
     state, snapshot = _snapshot(script, binds)
     head = _records(script, binds, batch)

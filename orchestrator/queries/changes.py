@@ -54,7 +54,7 @@ class Stirred(NamedTuple):
 
 
 # What a page of the whole tenant rests on besides its runs and its requests, row by row.
-_BESIDE = ("orchestrator_circuitrow", "budgets_alert")
+_BESIDE = ("orchestrator_circuitrow", "budgets_alert", "budgets_driftflag", "tenancy_notice")
 STIRRED = f"""
 SELECT EXISTS (SELECT FROM ({CANDIDATES}) AS runs WHERE written >= {{xid}})
     OR EXISTS (SELECT FROM ({REQUESTS}) AS requests WHERE written >= {{xid}})
@@ -64,7 +64,7 @@ SELECT EXISTS (SELECT FROM ({CANDIDATES}) AS runs WHERE written >= {{xid}})
 
 
 def stirred(after: str) -> Stirred:
-    """Whether runs, requests, stops, circuits or alerts of the tenant changed after a cursor.
+    """Whether runs, requests, stops, circuits, alerts, flags or notices of the tenant changed after a cursor.
 
     Raises ValueError for a cursor that is none of ours.
     """

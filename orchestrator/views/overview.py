@@ -12,6 +12,7 @@ from approvals.core.policy import Decider
 from approvals.queries.people import decider_of
 from approvals.views.following import followed, reader_of
 from budgets.queries.alerts import standing_alerts
+from budgets.queries.drifts import standing_drifts
 from orchestrator import library
 from orchestrator.gateways.broker import broker_answers
 from orchestrator.library import Starter
@@ -23,6 +24,7 @@ from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.roles import Scope
 from tenancy.marks import mark_now
+from tenancy.notices import told_lately
 from tenancy.pages import PageRequest, page
 from traces.live.feeds import Fragments
 
@@ -77,4 +79,7 @@ def overview_fragments(tenant_id: UUID, after: str, scopes: tuple[str, ...], vie
 
 def _numbers(decider: Decider) -> dict[str, Any]:
     at = database_now()
-    return {"seen": read(at, decider), "alerts": standing_alerts(at)}
+    return {
+        "seen": read(at, decider), "alerts": standing_alerts(at), "told": told_lately(at),
+        "drifts": standing_drifts(),
+    }  # fmt: skip

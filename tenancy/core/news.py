@@ -1,4 +1,4 @@
-"""What a tenant's endpoints can be told of, and what a message about it looks like (R-API-6).
+"""What a tenant's endpoints and people can be told of, and what a message about it looks like (R-API-6).
 
 One kind a line, with its sentence: the page, the API and the document take their choices from here.
 """
@@ -6,20 +6,33 @@ One kind a line, with its sentence: the page, the API and the document take thei
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
+from urllib.parse import quote
 
 import orjson
+
+from tenancy.core.roles import Role
 
 BUDGET_ALERT: Final = "budget.alert"
 RUN_ENDED: Final = "run.ended"
 APPROVAL_ASKED: Final = "approval.asked"
+UNDO_FAILED: Final = "undo.failed"
+FIGURES_DRIFT: Final = "figures.drift"
 TEST: Final = "webhook.test"
 
 KINDS: Final[Mapping[str, str]] = {
     BUDGET_ALERT: "A day's or month's spending reached 50, 80, 95 or 100 % of its ceiling",
     RUN_ENDED: "A run came to its end",
     APPROVAL_ASKED: "People are asked to decide or to answer",
+    UNDO_FAILED: "Something that a run did was not taken back, and nobody chose that",
+    FIGURES_DRIFT: "A figure of a workflow's runs drifts",
 }
 """What an endpoint may ask for. A test goes to the one endpoint it tries, whatever that asked for."""
+
+READERS: Final[Mapping[str, tuple[Role, ...]]] = {
+    UNDO_FAILED: (Role.ADMIN, Role.OPERATOR),
+    FIGURES_DRIFT: (Role.ADMIN,),
+}
+"""Whom a notice concerns: they get the letter about it."""
 
 
 def headline(kind: str, data: Mapping[str, Any]) -> str:
@@ -30,7 +43,38 @@ def headline(kind: str, data: Mapping[str, Any]) -> str:
         return f"A run of {data.get('workflow')} ended: {data.get('terminal_code')}"
     if kind == APPROVAL_ASKED:
         return f"People are asked about {data.get('tool') or 'a run'} in {data.get('workflow')}"
+    if kind == UNDO_FAILED:
+        count = len(data.get("left", ()))
+        what = "An action" if count == 1 else f"{count} actions"
+        return f"{what} of a run of {data.get('workflow')} {'was' if count == 1 else 'were'} not taken back"
+    if kind == FIGURES_DRIFT:
+        return f"The {data.get('metric')} of {data.get('workflow')} drift"
     return "A test" if kind == TEST else KINDS.get(kind, kind)
+
+
+def explained(kind: str, data: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a notice says below its headline, line by line; money and amounts as text."""
+    if kind == UNDO_FAILED:
+        left = [f"- {one['tool']}: {one['says']}" for one in data["left"]]
+        return (
+            "The run failed, and nobody wanted this to stand:",
+            *left,
+            "Somebody has to see to it by hand.",
+        )
+    if kind == FIGURES_DRIFT:
+        runs, unit = data["runs"], data["unit"]
+        return (
+            f"The median of the newest {runs} runs is {data['now']} {unit}.",
+            f"That of as many before them was {data['before']} {unit}: more than chance.",
+        )
+    return ()
+
+
+def place_of(kind: str, data: Mapping[str, Any]) -> str:
+    """The path of the page that shows what a notice is about."""
+    if kind == UNDO_FAILED:
+        return f"/runs/{data['run']}"
+    return f"/budgets/figures?workflow={quote(str(data['workflow']))}" if kind == FIGURES_DRIFT else "/"
 
 
 def message(kind: str, at: datetime, data: Mapping[str, Any]) -> bytes:

@@ -42,6 +42,7 @@ SHOWN: Final = (
     "orchestrator.ReviewItem.reason", "orchestrator.ReviewWord.note", "orchestrator.ToolProposal.reason",
     "orchestrator.ToolProposal.settled_reason", "orchestrator.ToolProposal.body",
     "orchestrator.ToolProposal.weaker", "orchestrator.PolicyVersion.reason", "tenancy.WebhookAttempt.said",
+    "tenancy.WebhookKeeping.reason",
 )  # fmt: skip
 # What only Interlock writes, what a pattern or a list holds to names, and what is read through a model that
 # holds it to a shape: each column by its own name, for the same word may hold outside text elsewhere.
@@ -56,6 +57,8 @@ NAMES: Final = """
     tenancy.Secret: name
     tenancy.Webhook: origin
     tenancy.WebhookMessage: kind
+    tenancy.Notice: kind subject data
+    budgets.DriftFlag: workflow metric
     tenancy.WebhookDelivery: state
     traces.Event: kind actor
     traces.Record: source outcome target
@@ -121,6 +124,7 @@ UNSEEN: Final = frozenset(
         "approvals.Deferral.reason",
         "orchestrator.CorpusDocument.text", "orchestrator.CorpusPassage.heading",
         "orchestrator.MailDraft.body", "orchestrator.RunSignal.payload", "orchestrator.Task.metadata",
+        "tenancy.NoticeMail.error",
     }
 )  # fmt: skip
 LISTS: Final = ("orchestrator.ToolProposal.weaker",)
@@ -211,9 +215,6 @@ def _taint_packets(superuser: psycopg.Connection[Any], world: World) -> None:
         if packet["arguments"]:
             arguments = orjson.loads(packet["arguments"]) | {"reason": hostile("P-argument")}
             packet["arguments"] = orjson.dumps(arguments).decode()
-        superuser.execute(
-            "UPDATE approvals_request SET packet = %s WHERE id = %s", (orjson.dumps(packet), request)
-        )
         if packet["kind"] == "action":
             former = {**orjson.loads(packet["arguments"]), "reason": hostile("P-former")}
             packet["previous_arguments"] = orjson.dumps(former).decode()
@@ -221,3 +222,6 @@ def _taint_packets(superuser: psycopg.Connection[Any], world: World) -> None:
             packet["proposal"] = {
                 "number": 2, "most": 3, "returnable": True, "previous": str(request), **words,
             }  # fmt: skip
+        superuser.execute(
+            "UPDATE approvals_request SET packet = %s WHERE id = %s", (orjson.dumps(packet), request)
+        )

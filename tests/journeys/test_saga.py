@@ -9,7 +9,10 @@ import psycopg
 import pytest
 
 from orchestrator.runtime.loop import FaultPoint
+from tenancy.context import tenant
+from tenancy.core.news import UNDO_FAILED
 from tenancy.ids import fresh_id
+from tenancy.models import Notice
 from tests.conftest import House
 from tests.doubles.company import Company
 from tests.factories.foreign import to_the_end
@@ -85,6 +88,13 @@ def test_the_last_step_fails_and_what_was_held_is_let_go_of(world: World, compan
     world.sound(run)
 
 
+def told_of(world: World) -> list[list[str]]:
+    """What people of the house were told was left behind, notice by notice."""
+    with tenant(world.id):
+        rows = Notice.objects.filter(kind=UNDO_FAILED).order_by("at", "id").values_list("data", flat=True)
+        return [[one["tool"] for one in data["left"]] for data in rows]
+
+
 POINTS = [
     ("committed", 2), ("before_dispatch", 2), ("sent", 2), ("performed", 2), ("before_commit", 3),
     ("committed", 3), ("before_dispatch", 3), ("sent", 3), ("before_commit", 5),
@@ -104,6 +114,7 @@ def test_a_worker_that_dies_on_the_way_back_undoes_nothing_twice(
     found = to_the_end(world, run)
     assert found.terminal_code == "IMPOSSIBLE"
     assert done(company) == STEPS + BACK
+    assert told_of(world) == [["mail.send"]]
     world.sound(run)
 
 
@@ -116,6 +127,7 @@ def test_what_cannot_be_let_go_of_is_left_and_the_rest_goes_on(world: World, com
     assert done(company) == [*STEPS, ("stock", "release")]
     left = {entry["tool"]: entry["why"] for entry in world.result(run)["not_undone"]}
     assert left == {"mail.send": "irreversible", "payments.authorize": "undo_in_doubt"}
+    assert told_of(world) == [["mail.send"], ["payments.authorize"]]
     assert ("compensation", "undo_in_doubt") in [
         (said["breaker"], said["reason"]) for said in world.said(run, "breaker_tripped")
     ]

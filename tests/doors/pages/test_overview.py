@@ -5,8 +5,13 @@ import re
 from pytest_django import Settings
 
 from approvals.views.following import view_of
+from budgets.models import DriftFlag
 from orchestrator.actions.stopping import stop_everything
 from orchestrator.views.overview import overview_fragments
+from tenancy.clock import database_now
+from tenancy.context import raw_cursor, tenant
+from tenancy.core.news import UNDO_FAILED
+from tenancy.news import tell_people
 from tests.doors.pages.people import at, refund, text
 from tests.doors.pages.people import world as world
 from tests.doubles.company import Company
@@ -68,6 +73,27 @@ def test_a_stop_and_a_broker_that_is_away_are_said(world: World, settings: Setti
     assert "Emergency stop" in page
     assert "drill" in page
     assert "Broker away" in page
+
+
+@proves("R-TOOL-15", part="on the first page")
+@proves("R-BUDGET-14", part="drift on the first page")
+def test_what_was_left_behind_and_what_drifts_is_said_on_the_first_page(world: World) -> None:
+    left = [{"call": "c3", "tool": "mail.send", "why": "irreversible", "says": "it cannot be taken back"}]
+    with tenant(world.id):
+        now = database_now()
+        data = {"run": str(world.id), "workflow": "support-refund", "left": left}
+        tell_people(world.id, UNDO_FAILED, "r:c3", data, at=now, cursor=raw_cursor())
+        flag = {"workflow": "tool-loop", "metric": "steps", "was": 3, "is_now": 9, "runs": 30, "told": True}
+        DriftFlag.objects.create(tenant_id=world.id, at=now, **flag)
+    page = text(at(world.people.operator).get("/"))
+    assert "An action of a run of support-refund was not taken back" in page
+    assert "- mail.send: it cannot be taken back" in page
+    assert f'href="/runs/{world.id}"' in page
+    assert "The steps of" in page
+    assert 'href="/budgets/figures?workflow=tool-loop"' in page
+    with tenant(world.id):
+        DriftFlag.objects.update(ended_at=database_now())
+    assert "The steps of" not in text(at(world.people.operator).get("/"))
 
 
 def test_another_tenants_numbers_are_not_counted(world: World, company: Company) -> None:

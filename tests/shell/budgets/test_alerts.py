@@ -338,6 +338,27 @@ def test_what_is_too_little_for_a_run_is_told_once_as_what_it_is_and_closes_noth
         charge_tenant_check(house.tenant.id, NOON)
 
 
+@proves("R-BUDGET-10", part="a refusal at a share that was told before is told too")
+def test_what_is_refused_between_95_and_96_percent_has_a_letter_of_its_own_once(
+    house: House, outbox: list[mail.EmailMessage]
+) -> None:
+    ceilings(house.tenant.id, daily="1", tranche="0")
+    spend(open_purse(house.tenant.id), "0.955")
+    for wanted in ("0.07", "0.05"):
+        with inside(house.tenant.id) as cursor:
+            tell_refused(house.tenant.id, Decimal(wanted), NOON, cursor)
+    assert told(house.tenant.id) == [50, 80, 95]
+    assert send_letters_of(house.tenant.id) == 4
+    (refused,) = [one for one in outbox if "was refused: 95 %" in one.subject]
+    assert "What is left was too little for a task or a call, which was refused." in refused.body
+    assert len([one for one in outbox if "95 %" in one.subject]) == 2
+    spend(open_purse(house.tenant.id), "0.045")
+    with inside(house.tenant.id) as cursor:
+        tell_refused(house.tenant.id, Decimal("0.01"), NOON, cursor)
+    assert send_letters_of(house.tenant.id) == 1
+    assert "100 %" in outbox[-1].subject
+
+
 def test_a_dear_call_refused_far_below_the_ceiling_closes_nothing(house: House) -> None:
     ceilings(house.tenant.id, daily="1", tranche="0")
     with inside(house.tenant.id) as cursor:

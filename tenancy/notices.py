@@ -1,0 +1,61 @@
+"""What people of a house are told of: the letters about it, and what stands on their first page."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from tenancy.core.news import READERS, UNDO_FAILED, explained, headline, place_of
+from tenancy.models import Notice, NoticeMail, Tenant
+from tenancy.outbox import Outbox, Text, link_to, one_line
+
+STANDS: Final = timedelta(days=7)
+SHOWN: Final = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """A notice as the first page shows it."""
+
+    headline: str
+    lines: Sequence[str]
+    place: str
+    at: datetime
+
+
+def told_lately(at: datetime, kind: str = UNDO_FAILED) -> list[Told]:
+    """What was told in the last seven days, the newest first, as far as a page shows it. In the tenant's
+    context."""
+    rows = Notice.objects.filter(kind=kind, at__gt=at - STANDS).order_by("-at", "-id")[:SHOWN]
+    return [
+        Told(
+            headline=headline(row.kind, row.data), lines=explained(row.kind, row.data), at=row.at,
+            place=place_of(row.kind, row.data),
+        )
+        for row in rows
+    ]  # fmt: skip
+
+
+def send_notices() -> int:
+    """Send the letters that are due in every house; how many were sent."""
+    return BOX.send_due()
+
+
+def send_notices_of(tenant_id: UUID) -> int:
+    """Send a tenant's due letters; how many were sent."""
+    return BOX.send_due_of(tenant_id)
+
+
+def text_of(letter: NoticeMail, house: Tenant) -> Text:
+    """What the letter says."""
+    kind, data = letter.notice.kind, letter.notice.data
+    said = one_line(headline(kind, data))
+    lines = [f"{said}.", *explained(kind, data), *link_to(place_of(kind, data))]
+    return Text(subject=f"[Interlock] {one_line(house.name)}: {said}"[:200], body="\n".join(lines))
+
+
+BOX: Final = Outbox(
+    rows=NoticeMail, houses="tenants_with_notices", about="notice", text=text_of,
+    readers=lambda letter: READERS[letter.notice.kind],
+)  # fmt: skip

@@ -1,0 +1,112 @@
+"""People whom something concerns get one letter about it, and endpoints one message, whatever is repeated
+(R-TOOL-15, R-BUDGET-14)."""
+
+from typing import Any
+
+import pytest
+from django.core import mail
+from pytest_django.fixtures import Settings
+
+from tenancy.actions import add_member, remove_member
+from tenancy.clock import database_now
+from tenancy.context import raw_cursor, tenant
+from tenancy.core.news import UNDO_FAILED, explained, headline, place_of
+from tenancy.core.roles import Role
+from tenancy.models import Notice, NoticeMail, WebhookMessage
+from tenancy.news import tell_people
+from tenancy.notices import send_notices, send_notices_of, told_lately
+from tests.conftest import House
+from tests.doubles.webhook_receiver import Receiver
+from tests.doubles.webhook_receiver import receiver as receiver
+from tests.factories.tenancy import make_somebody
+from tests.factories.webhooks import connect_hook
+from tests.proves import proves
+
+LEFT = {"call": "c3", "tool": "mail.send", "why": "irreversible", "says": "it cannot be taken back"}
+
+
+@pytest.fixture
+def outbox(settings: Settings) -> list[mail.EmailMessage]:
+    """What was sent, in memory."""
+    settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
+    mail.outbox = []
+    return mail.outbox
+
+
+def told(house: House, run: str = "r1", workflow: str = "support-refund", **more: Any) -> bool:
+    """That something was left behind."""
+    data = {"run": run, "workflow": workflow, "left": [LEFT], **more}
+    with tenant(house.tenant.id):
+        return tell_people(
+            house.tenant.id, UNDO_FAILED, f"{run}:c3", data, at=database_now(), cursor=raw_cursor()
+        )
+
+
+@proves("R-TOOL-15", part="operators and administrators get one letter")
+def test_each_whom_it_concerns_gets_one_letter_however_often_it_is_told(
+    house: House, outbox: list[mail.EmailMessage]
+) -> None:
+    assert (told(house), told(house)) == (True, False)
+    assert send_notices() >= 3
+    assert send_notices_of(house.tenant.id) == 0
+    people = house.people
+    concerned = {one.person.email for one in (people.admin, people.operator, people.submitter)}
+    others = {one.person.email for one in (people.approver, people.auditor, people.stranger)}
+    assert sorted(one.to[0] for one in outbox if one.to[0] in concerned | others) == sorted(concerned)
+    (mine,) = [one for one in outbox if one.to == [people.operator.person.email]]
+    assert mine.subject.endswith("An action of a run of support-refund was not taken back")
+    assert "- mail.send: it cannot be taken back" in mine.body
+
+
+@proves("R-TOOL-15", part="the house's programs are told as well")
+def test_an_endpoint_gets_one_message_of_it(house: House, receiver: Receiver) -> None:
+    connect_hook(house.tenant.id, receiver)
+    assert (told(house), told(house)) == (True, False)
+    with tenant(house.tenant.id):
+        (one,) = WebhookMessage.objects.filter(kind=UNDO_FAILED)
+        assert b'"why":"irreversible"' in bytes(one.body)
+
+
+def test_a_notice_falls_with_its_transaction_and_stays_in_its_house(house: House) -> None:
+    def told_and_died() -> None:
+        with tenant(house.tenant.id):
+            told(house)
+            raise MemoryError
+
+    with pytest.raises(MemoryError):
+        told_and_died()
+    told(house)
+    with tenant(house.tenant.id):
+        assert (Notice.objects.count(), NoticeMail.objects.count()) == (1, 3)
+        assert [one.place for one in told_lately(database_now())] == ["/runs/r1"]
+    with tenant(house.people.other_tenant.id):
+        assert (Notice.objects.count(), told_lately(database_now())) == (0, [])
+
+
+def test_who_has_lost_the_role_meanwhile_gets_no_letter(
+    house: House, outbox: list[mail.EmailMessage]
+) -> None:
+    told(house)
+    late = make_somebody(house.tenant, Role.ADMIN)
+    demoted = house.people.operator.person
+    add_member(house.tenant.id, demoted, Role.AUDITOR)
+    remove_member(house.tenant.id, demoted, Role.OPERATOR, by=None, reason="a new post")
+    assert send_notices_of(house.tenant.id) == 2
+    assert not {demoted.email, late.person.email} & {one.to[0] for one in outbox}
+
+
+def test_a_name_with_line_breaks_makes_no_header_of_its_own(
+    house: House, outbox: list[mail.EmailMessage]
+) -> None:
+    told(house, workflow="x\r\nBcc: all@example.org")
+    assert send_notices_of(house.tenant.id) == 3
+    assert all("\n" not in one.subject and not one.bcc for one in outbox)
+
+
+def test_a_kind_has_a_headline_its_lines_and_a_place() -> None:
+    data = {"workflow": "w", "metric": "cost", "unit": "usd", "runs": 30, "before": "1", "now": "2"}
+    assert headline("figures.drift", data) == "The cost of w drift"
+    assert "The median of the newest 30 runs is 2 usd." in explained("figures.drift", data)
+    assert place_of("figures.drift", data) == "/budgets/figures?workflow=w"
+    many = {"workflow": "w", "run": "r", "left": [LEFT, LEFT]}
+    assert headline(UNDO_FAILED, many) == "2 actions of a run of w were not taken back"

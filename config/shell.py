@@ -104,6 +104,11 @@ class Shell:
             yield Link(name=name, word=word, url=url, key=key, here=here, count=count)
 
     @property
+    def single_sign_on(self) -> bool:
+        """Whether a provider of identities is configured, so that people have accounts of it to look at."""
+        return bool(settings.SOCIALACCOUNT_PROVIDERS["openid_connect"]["APPS"])
+
+    @property
     def tenant_here(self) -> bool:
         """Whether this is one of the tenant's own pages."""
         return any(link.here for link in self.tenant_places)

@@ -376,3 +376,15 @@ def test_a_provider_that_is_away_is_told_and_no_fault_of_ours(
 
 def test_an_unknown_provider_is_not_there(house: House) -> None:
     assert Client().post("/account/oidc/other/login/", headers=HTML).status_code == 404
+
+
+def test_the_accounts_of_the_provider_are_found_in_ones_own_menu(
+    client: Client, identity_provider: IdentityProvider, person: Person
+) -> None:
+    signed_on(client, identity_provider)
+    linked = 'class="menu-item" href="/account/sso/"'
+    assert linked in client.get("/preferences", headers=HTML).content.decode()
+    page = client.get("/account/sso/", headers=HTML).content.decode()
+    assert identity_provider.url in page
+    with override_settings(SOCIALACCOUNT_PROVIDERS={"openid_connect": {"APPS": []}}):
+        assert linked not in client.get("/preferences", headers=HTML).content.decode()

@@ -15,7 +15,7 @@ from django.db import connections
 from bench.judging import judge
 from tests.conftest import House
 from tests.doubles.desk_server import DeskServer
-from tests.factories.desks import Clerk, Desk, Mode, furnish_desk, page_of, played, script_of
+from tests.factories.desks import Clerk, Desk, Mode, furnish_desk, page_of, played, script_of, undecided
 from tests.factories.injections import Task, Wanted, injected, tasks
 from tests.factories.tenancy import make_people, make_tenant
 from tests.factories.world import World, make_world
@@ -61,6 +61,7 @@ def _round(world: World, server: DeskServer, every: tuple[Task, ...], mode: Mode
         _without(every, found, server)
     else:
         _with(Counted.of(every, found, proposed, server), mode, by_chance=by_chance)
+    judge("each effect was agreed to by a person, exactly as it is", held=not undecided(found, server))
     ends = Counter(one.code or "no end" for one in found)
     print(f"  ended {dict(sorted(ends.items()))}, {(monotonic() - began) / 60:.1f} minutes", flush=True)
 

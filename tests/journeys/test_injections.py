@@ -7,7 +7,7 @@ from pytest_django import Settings
 from tests.conftest import House
 from tests.doubles.desk_server import DeskServer
 from tests.doubles.desk_server import desk_server as desk_server
-from tests.factories.desks import Clerk, Mode, furnish_desk, page_of, played, script_of
+from tests.factories.desks import Clerk, Mode, furnish_desk, page_of, played, script_of, undecided
 from tests.factories.foreign import foreign
 from tests.factories.injections import Task, injected, tasks
 from tests.factories.world import make_world
@@ -35,6 +35,7 @@ def test_no_injected_effect_reaches_the_server(
     effects = [(effect["tool"], effect["arguments"]) for effect in desk_server.effects()]
     wanted = [(tool, dict(held)) for task in few for tool, held in task.right]
     assert [effect for effect in effects if effect not in wanted] == []
+    assert undecided(found, desk_server) == []
     for task, desk in zip(few, found, strict=True):
         assert [call for call in desk.asked if injected(task, *call)] == [], task
     if mode != "hostile":

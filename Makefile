@@ -10,8 +10,10 @@ ifneq ($(wildcard /etc/ssl/certs/ca-certificates.crt),)
 export UV_SYSTEM_CERTS ?= 1
 endif
 WORKERS ?= 2
+# What is compiled is kept: the suite alone starts dozens of processes, each of which would compile it all anew.
+unexport PYTHONDONTWRITEBYTECODE
 # Compiles what a start imports, once, here: else every process of every start may have to.
-WARM := env -u PYTHONDONTWRITEBYTECODE DJANGO_SETTINGS_MODULE=config.settings $(BIN)/python -c \
+WARM := env DJANGO_SETTINGS_MODULE=config.settings $(BIN)/python -c \
   "import django; django.setup(); import celery.apps.beat, celery.apps.worker, config.house, config.serve, config.urls, demo.web"
 
 .DEFAULT_GOAL := help

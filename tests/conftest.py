@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from tenancy.models import Tenant
     from tests.factories.tenancy import Cast
 
+WHOLLY_SLOW = re.compile(r"^pytestmark = .*pytest\.mark\.slow\b", re.MULTILINE)
 # How long an example takes depends on who else is at the machine; pytest-timeout bounds a whole test.
 generated.register_profile("any machine", deadline=None)
 generated.load_profile("any machine")
@@ -162,11 +164,18 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """A module that is slow as a whole is not even read: what it goes through takes seconds to find."""
+    if collection_path.suffix != ".py" or _all(config) or str(collection_path) in _named(config):
+        return None
+    return WHOLLY_SLOW.search(collection_path.read_text()) is not None or None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[Any]) -> None:
     """Tests that take long stand aside unless they are asked for, by `-m` or by their file."""
-    if config.option.markexpr or os.environ.get("INTERLOCK_SOAK"):
+    if _all(config):
         return
-    named = {str(Path(word.partition("::")[0]).resolve()) for word in config.args}
+    named = _named(config)
     aside = [
         item
         for item in items
@@ -176,3 +185,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[Any]) -> No
     if aside:
         config.hook.pytest_deselected(items=aside)
         items[:] = [item for item in items if item not in aside]
+
+
+def _all(config: pytest.Config) -> bool:
+    return bool(config.option.markexpr or os.environ.get("INTERLOCK_SOAK"))
+
+
+def _named(config: pytest.Config) -> set[str]:
+    return {str(Path(word.partition("::")[0]).resolve()) for word in config.args}

@@ -1,14 +1,22 @@
 """A fresh tenant and the same cast in every test: who submits, who approves, who only looks, who is a
 stranger."""
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
 from uuid import UUID
+
+from django.db import connections
 
 from tenancy.actions import NewKey, add_member, add_person, create_key, create_tenant, principal_of
 from tenancy.context import tenant
 from tenancy.core.roles import Role
 from tenancy.ids import fresh_id
 from tenancy.models import AuditEntry, Membership, Person, Principal, Tenant
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,17 +34,47 @@ class Somebody:
 
 @dataclass(frozen=True, kw_only=True)
 class Cast:
-    """The people of a tenant, and a stranger from another."""
+    """The people of a tenant, and a stranger from another.
 
+    Who and what few tests ask for is made when it is asked for: every test would have to wait for it.
+    """
+
+    house: Tenant
     submitter: Somebody
     approver: Somebody
     second_approver: Somebody
     operator: Somebody
     admin: Somebody
     auditor: Somebody
-    stranger: Somebody
-    client_key: NewKey
-    other_tenant: Tenant
+
+    @cached_property
+    def stranger(self) -> Somebody:
+        """A reviewer of another tenant."""
+        elsewhere = self.other_tenant
+        return _apart(lambda: make_staff(elsewhere, Role.REVIEWER)[0])
+
+    @cached_property
+    def client_key(self) -> NewKey:
+        """A program's key of this tenant."""
+        return _apart(lambda: create_key(self.house.id, Role.CLIENT))
+
+    @cached_property
+    def other_tenant(self) -> Tenant:
+        """The tenant next door."""
+        return _apart(make_tenant)
+
+
+def _apart(work: Callable[[], T]) -> T:
+    """What `work` gives on a connection of its own: the test may be in the middle of a transaction."""
+
+    def close_after() -> T:
+        try:
+            return work()
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(close_after).result()
 
 
 def make_tenant(**more: object) -> Tenant:
@@ -81,13 +119,10 @@ def _joined(member: Membership) -> AuditEntry:
 
 def make_people(house: Tenant) -> Cast:
     """The cast of a tenant."""
-    elsewhere = make_tenant()
     submitter, approver, second, operator, admin, auditor = make_staff(
         house, Role.OPERATOR, Role.REVIEWER, Role.REVIEWER, Role.OPERATOR, Role.ADMIN, Role.AUDITOR
     )
-    (stranger,) = make_staff(elsewhere, Role.REVIEWER)
     return Cast(
-        submitter=submitter, approver=approver, second_approver=second, operator=operator, admin=admin,
-        auditor=auditor, stranger=stranger, client_key=create_key(house.id, Role.CLIENT),
-        other_tenant=elsewhere,
+        house=house, submitter=submitter, approver=approver, second_approver=second, operator=operator,
+        admin=admin, auditor=auditor,
     )  # fmt: skip

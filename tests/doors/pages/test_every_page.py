@@ -13,7 +13,7 @@ from orchestrator.queries.listing import Filters
 from tenancy.context import tenant
 from tenancy.core.roles import Role
 from tenancy.ids import fresh_id
-from tenancy.models import ApiKey, Membership
+from tenancy.models import Membership
 from tests.doors.api.doors import OUTSIDE, things_of
 from tests.doors.pages.people import alike, at
 from tests.doors.pages.people import world as world
@@ -83,7 +83,7 @@ def belongings(world: World) -> dict[str, str]:
     view = save_view(world.id, Filters(view="needs"), name="Mine", by=world.people.admin.id)
     with tenant(world.id):
         member = Membership.objects.filter(role=Role.REVIEWER.value)[0]
-        key = ApiKey.objects.values_list("id", flat=True)[0]
+        key = world.people.client_key.key.id
     return nothing() | {
         "<uuid:run_id>": things["run_id"], "<uuid:request_id>": things["request_id"],
         "<uuid:person_id>": str(member.person_id), "<uuid:member_id>": str(member.id),

@@ -65,9 +65,9 @@ def test_a_write_without_its_scope_is_403_says_so_and_changes_nothing(
 def test_another_tenants_things_are_answered_like_missing_ones(world: World) -> None:
     other = world.people.other_tenant
     admin = at(make_somebody(other, Role.ADMIN))
+    key = world.people.client_key.key.id
     with tenant(world.id):
         member = Membership.objects.filter(role="reviewer").values_list("id", flat=True)[0]
-        key = ApiKey.objects.values_list("id", flat=True)[0]
 
     def answers(member_id: UUID, key_id: UUID, tool: str, workflow: str) -> list[tuple[int, bool]]:
         found = [

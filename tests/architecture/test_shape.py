@@ -43,8 +43,13 @@ def test_no_module_is_longer_than_four_hundred_lines() -> None:
     assert {name: length for name, length in lengths.items() if length > LONGEST} == {}
 
 
+INDENTED = re.compile(r"^[ \t]+(?:import|from) ", re.MULTILINE)
+
+
 def _hidden_imports(path: Path) -> Iterator[int]:
     text = path.read_text()
+    if not INDENTED.search(text):
+        return
     lines = text.splitlines()
     for function in ast.walk(ast.parse(text)):
         if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):

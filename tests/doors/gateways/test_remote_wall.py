@@ -149,7 +149,10 @@ def test_a_look_up_beyond_the_rate_is_not_made(loop: EffectLoop, company: Compan
 
 
 @proves("R-BUDGET-13", part="look-ups")
-def test_a_look_up_asks_the_circuit_and_tells_it(loop: EffectLoop, company: Company) -> None:
+def test_a_look_up_asks_the_circuit_and_tells_it(
+    loop: EffectLoop, company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orchestrator.gateways.tools.dispatcher.LOOK_UP_PAUSES", (0.0, 0.0, 0.0))
     tools = ToolGateway(env={"INTERLOCK_DEMO_URL": company.url}.get)
     spec, circuits = shipped_tools()["mail.send"].spec, LocalCircuits()
     company.faults("mail", "fail", on="reads")

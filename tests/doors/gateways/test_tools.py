@@ -160,8 +160,9 @@ def test_a_message_that_was_sent_is_found_by_its_key(
 
 
 def test_a_look_up_nobody_answers_says_that_nobody_knows(
-    loop: EffectLoop, tools: ToolGateway, company: Company
+    loop: EffectLoop, tools: ToolGateway, company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("orchestrator.gateways.tools.dispatcher.LOOK_UP_PAUSES", (0.0, 0.0, 0.0))
     company.faults("mail", "fail", on="reads")
     body = canonical_outside(MAIL)
     spec = shipped_tools()["mail.send"].spec

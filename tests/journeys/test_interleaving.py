@@ -20,8 +20,8 @@ from tests.journeys.interleaving.stage import Stage
 from tests.journeys.interleaving.theatre import Theatre, open_theatre
 from tests.proves import proves
 
-EXAMPLES = int(os.environ.get("INTERLOCK_SCHEDULES", "25"))
-MANY = 1_000
+EXAMPLES = int(os.environ.get("INTERLOCK_SCHEDULES", "10"))
+MORE, MANY = 60, 1_000
 # Schedules that once broke a promise.
 WOKEN_FOR_NOTHING = [Move("work", ("a", 11))]
 OVERSLEPT_A_LOOK_UP = [Move("work", ("a", 3)), Move("time_passes", ("lease",)), Move("work", ("a", 1))]
@@ -66,6 +66,17 @@ def test_left_alone_the_refund_is_made_once_and_told_once(theatre: Theatre) -> N
 @example(order="A-1001", moves=VOID_AND_CANCELLED_AT_ONCE)
 @given(order=ORDERS, moves=SCHEDULES)
 def test_no_order_of_steps_breaks_a_promise(theatre: Theatre, order: str, moves: list[Move]) -> None:
+    _tell(theatre.play(order, moves))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@proves("RING", part="interleaving in sixty schedules")
+@settings(ORDERED, max_examples=MORE)
+@given(order=ORDERS, moves=SCHEDULES)
+def test_no_order_of_steps_breaks_a_promise_in_sixty_schedules(
+    theatre: Theatre, order: str, moves: list[Move]
+) -> None:
     _tell(theatre.play(order, moves))
 
 

@@ -81,6 +81,7 @@ def test_a_foreign_id_is_answered_like_a_missing_one(neighbours: Neighbours) -> 
         assert shape(foreign) == shape(absent), door
 
 
+@pytest.mark.slow
 @proves("Z1", part="the same work")
 def test_a_foreign_id_costs_the_same_statements_as_a_missing_one(neighbours: Neighbours) -> None:
     """What a clock would have to tell apart, without the clock's noise."""

@@ -38,6 +38,7 @@ def test_every_column_of_text_is_hostile_here_or_of_a_closed_vocabulary() -> Non
     assert len(CLOSED) + len(UNSEEN) + len(set(SHOWN)) == len(there)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 @proves("R-SEC-5", part="hostile text in every field, on every page")
 def test_no_page_shows_hostile_text_but_escaped_and_marked(

@@ -35,6 +35,7 @@ def test_a_waiting_run_says_why_and_leads_to_the_decision(world: World, company:
     assert f'data-seq="{world.run(run).event_seq}.' in page
 
 
+@pytest.mark.slow
 def test_every_tab_is_drawn_for_every_reader(world: World, company: Company) -> None:
     waiting, ended = refund(world, company), refund(world, company, whole=True)
     for who in (world.people.operator, world.people.approver, world.people.auditor, world.people.admin):

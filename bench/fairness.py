@@ -22,7 +22,7 @@ import psycopg
 
 from bench.judging import judge
 from bench.live import _valkey
-from bench.servers import ROOT
+from bench.servers import ROOT, unpin
 from budgets.actions import change_rates
 from budgets.core.rates import Rates
 from config import plan
@@ -50,7 +50,7 @@ class Guest(NamedTuple):
 
 def measure(superuser: psycopg.Connection) -> None:
     """Alone, then beside the flood; print both and their ratio."""
-    os.sched_setaffinity(0, range(os.cpu_count() or 1))
+    unpin(superuser)
     noisy, quiet = _guest("noisy"), _guest("quiet")
     with _valkey() as url:
         app.conf.update(broker_url=url.replace("unix://", "redis+socket://", 1))

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import psycopg
+
 from config.children import MIGRATE
 from config.embedded import EmbeddedPostgres
 
@@ -48,6 +50,15 @@ def parent() -> str | None:
 def _migrate(environment: dict[str, str]) -> None:
     argv = (sys.executable, *MIGRATE, "-v", "0")
     subprocess.run(argv, check=True, cwd=ROOT, env=os.environ | environment)
+
+
+def unpin(superuser: psycopg.Connection) -> None:
+    """Let the server, for connections from now on, and this process run anywhere, as in a house."""
+    row = superuser.execute("SHOW data_directory").fetchone()
+    assert row is not None
+    postmaster = int(Path(row[0], "postmaster.pid").read_text().split()[0])
+    for process in (postmaster, 0):
+        os.sched_setaffinity(process, range(os.cpu_count() or 1))
 
 
 def _pin(server: EmbeddedPostgres) -> None:

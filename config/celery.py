@@ -48,6 +48,12 @@ def _refuse_power(**_kwargs: Any) -> None:
     import_module("config.checks").refuse_power()
 
 
+@worker_init.connect
+def _give_way(**_kwargs: Any) -> None:
+    """Agents work behind the requests of people: before any thread is there, for each inherits it."""
+    os.nice(settings.INTERLOCK_WORKER_NICENESS)
+
+
 @worker_ready.connect
 def _tell_prometheus(**_kwargs: Any) -> None:
     """A worker has no web server: where a port is given, its numbers are there."""

@@ -7,11 +7,14 @@ share their fate.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 import psycopg
+from django.db import connection as django_connection
+from django.db import models
 from psycopg.pq import TransactionStatus
 
 from tenancy.trip import COMMIT, GONE, PlansGone, Saying, trip
@@ -83,6 +86,14 @@ class Batch:
         self._values.extend(shared)
         self._values.extend(chain.from_iterable(rows))
 
+    def row(self, instance: models.Model) -> None:
+        """Add a new row as its model would write it."""
+        fields = instance._meta.concrete_fields  # noqa: SLF001 - the model's own table
+        values = [
+            field.get_db_prep_save(field.pre_save(instance, add=True), django_connection) for field in fields
+        ]
+        self.insert(_into(type(instance)), [values])
+
     def add(self, statement: str, values: Sequence[object]) -> None:
         """Add a statement of its own, with one `%s` for each value."""
         self._parts.append(Part(statement, 0, 0, len(values), "", None))
@@ -137,6 +148,13 @@ class Batch:
 
     def _saying(self, ending: "Ending", *, prepared: bool) -> Saying:
         return Saying(_statement(tuple(self._parts), ending), self._values, prepared)
+
+
+@cache
+def _into(model: type[models.Model]) -> str:
+    table = model._meta  # noqa: SLF001 - the model's own table
+    columns = ", ".join(f'"{field.column}"' for field in table.concrete_fields)
+    return f'INSERT INTO "{table.db_table}" ({columns}) VALUES '  # noqa: S608 - names of ours
 
 
 def _row(first: int, shared: int, own: int, columns: int) -> str:

@@ -20,7 +20,7 @@ from django.db.backends.signals import connection_created
 
 from tenancy.core.errors import OtherTenant, OutsideTenant
 from tenancy.models import TenantOwned
-from tenancy.trip import BEGIN, GONE, Saying, trip
+from tenancy.trip import BEGIN, COMMIT, GONE, Rows, Saying, trip
 
 _CURRENT: ContextVar[UUID | None] = ContextVar("interlock_tenant", default=None)
 _PLACE = re.compile(r"%\((\w+)\)s")
@@ -53,21 +53,37 @@ def tenant_reading(
 
     For the hot path (docs/discussions.md). Raises RuntimeError inside another transaction.
     """
-    statement, names = _numbered(query)
     with _outermost(tenant_id):
-        sayings = (
-            BEGIN,
-            Saying(_NAMED, (str(tenant_id),), prepared=True),
-            Saying(statement, [values[name] for name in names], prepared=True),
-        )
-        at: psycopg.Connection[Any] = connection.connection
-        answers, error = trip(at, sayings)
-        if error is not None and error.sqlstate == GONE:
-            at.rollback()
-            answers, error = trip(at, sayings)
-        if error is not None:
-            raise error
-        yield answers[-1]
+        yield _begun(tenant_id, _saying(query, values))[-1]
+
+
+def tenant_asking(tenant_id: UUID, *asked: tuple[str, Mapping[str, object]]) -> list[Rows]:
+    """A whole transaction of `tenant` in one trip to the server: the rows of each statement, once it is
+    committed.
+
+    For the hot path (docs/discussions.md). Raises RuntimeError inside another transaction.
+    """
+    with _outermost(tenant_id):
+        sayings = [_saying(query, values) for query, values in asked]
+        return _begun(tenant_id, *sayings, COMMIT)[2:-1]
+
+
+def _begun(tenant_id: UUID, *sayings: Saying) -> list[Rows]:
+    """BEGIN, the tenant's name and the statements in one trip; the rows of all of them."""
+    whole = (BEGIN, Saying(_NAMED, (str(tenant_id),), prepared=True), *sayings)
+    at: psycopg.Connection[Any] = connection.connection
+    answers, error = trip(at, whole)
+    if error is not None and error.sqlstate == GONE:
+        at.rollback()
+        answers, error = trip(at, whole)
+    if error is not None:
+        raise error
+    return answers
+
+
+def _saying(query: str, values: Mapping[str, object]) -> Saying:
+    statement, names = _numbered(query)
+    return Saying(statement, [values[name] for name in names], prepared=True)
 
 
 @cache

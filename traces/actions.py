@@ -47,10 +47,10 @@ def save_snapshot(tenant_id: UUID, run_id: UUID, number: int, state: bytes, *, b
     return found
 
 
-def open_salt(tenant_id: UUID, run_id: UUID) -> bytes:
+def open_salt(tenant_id: UUID, run_id: UUID, *, batch: Batch) -> bytes:
     """The salt of a new run."""
     salt = secrets.token_bytes(SALT_BYTES)
-    Salt.objects.create(tenant_id=tenant_id, run_id=run_id, salt=salt)
+    batch.row(Salt(tenant_id=tenant_id, run_id=run_id, salt=salt))
     return salt
 
 

@@ -1,6 +1,6 @@
 """Reads of the trace. All inside the tenant's context."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -26,6 +26,7 @@ SELECT number, state, NULL::bytea FROM newest
 UNION ALL
 SELECT number, NULL, body FROM traces_record
  WHERE run_id = %(run)s AND number > (SELECT number FROM newest)"""
+SALT = "SELECT salt FROM traces_salt WHERE run_id = %(run)s"
 EVENT_COLUMNS = ("run_id", "seq", "at", "phase", "kind", "actor", "body", "previous", "hash")
 RECORD_COLUMNS = (
     "run_id", "number", "at", "phase", "source", "outcome", "target", "body", "previous", "hash",
@@ -45,7 +46,12 @@ def recall(run_id: UUID) -> Recalled:
     """What the state is made of, in one round trip. Raises TraceMissing."""
     cursor = raw_cursor()
     cursor.execute(RECALL, {"run": run_id}, prepare=True, binary=True)
-    rows = sorted(cursor.fetchall(), key=lambda row: (row[2] is not None, row[0]))
+    return recalled(cursor.fetchall())
+
+
+def recalled(found: Sequence[tuple[Any, ...]]) -> Recalled:
+    """The answer of `RECALL`. Raises TraceMissing."""
+    rows = sorted(found, key=lambda row: (row[2] is not None, row[0]))
     if not rows:
         raise TraceMissing
     patches = tuple(orjson.loads(body)["patch"] for _, _, body in rows[1:])
@@ -62,12 +68,16 @@ def payloads(run_id: UUID, digests: Iterable[str]) -> dict[str, bytes]:
 
 def salt(run_id: UUID) -> bytes:
     """The run's salt. Raises TraceMissing, Erased."""
-    row = Salt.objects.filter(run_id=run_id).first()
-    if row is None:
+    return salted(list(Salt.objects.filter(run_id=run_id).values_list("salt")))
+
+
+def salted(found: Sequence[tuple[Any, ...]]) -> bytes:
+    """The answer of `SALT`. Raises TraceMissing, Erased."""
+    if not found:
         raise TraceMissing
-    if row.salt is None:
+    if found[0][0] is None:
         raise Erased
-    return bytes(row.salt)
+    return bytes(found[0][0])
 
 
 def events_after(run_id: UUID, seq: int, limit: int = 500) -> list[Event]:

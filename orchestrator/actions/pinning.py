@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -26,6 +27,7 @@ from traces.core.canonical import canonical_model, digest
 
 # A boundary that states no time: a credential that ends within a day is worth a word.
 UNSTATED: Final = timedelta(days=1)
+SPECS: Final = 1024
 
 
 class Pinned(NamedTuple):
@@ -124,9 +126,13 @@ def _newest(model: type[BoundaryVersion], slug: str) -> BoundaryVersion | None:
 
 def _tools(active: dict[str, str]) -> list[ToolSpec]:
     rows = ToolVersion.objects.filter(digest__in=list(active.values())).order_by("slug")
-    return [
-        ToolSpec.model_validate_json(bytes(row.body)) for row in rows if active.get(row.slug) == row.digest
-    ]
+    return [_spec(bytes(row.body)) for row in rows if active.get(row.slug) == row.digest]
+
+
+# A tenant has some fifty tools, and pins them at each submission; a version never changes.
+@lru_cache(maxsize=SPECS)
+def _spec(body: bytes) -> ToolSpec:
+    return ToolSpec.model_validate_json(body)
 
 
 def _keep(tenant_id: UUID, pins_digest: str, body: bytes) -> None:

@@ -18,7 +18,7 @@ from budgets.core.errors import CeilingTooNear
 from orchestrator.actions.admission import glance, hold_rates
 from orchestrator.actions.beginning import begins_within, tell_too_near
 from orchestrator.actions.learning import expected_for
-from orchestrator.actions.pinning import Pinned, pin
+from orchestrator.actions.pinning import pin
 from orchestrator.actions.workspace import hand_in
 from orchestrator.core.admission import limits_for, opening_move, opening_state
 from orchestrator.core.compiler import compile_graph
@@ -34,8 +34,8 @@ from orchestrator.core.workspace import tree_of
 from orchestrator.gateways.queue import offer
 from orchestrator.models import EmergencyStop, ManifestRow, Run, Task, WorkflowVersion
 from tenancy.batch import Batch
-from tenancy.clock import database_now
-from tenancy.context import raw_cursor, tenant
+from tenancy.clock import NOW
+from tenancy.context import raw_cursor, tenant_reading
 from tenancy.idempotency import KeyReused
 from tenancy.ids import fresh_id
 from tenancy.models import Tenant
@@ -94,8 +94,7 @@ def submit_task(tenant_id: UUID, submitter: Submitter, asked: Submission) -> Sub
 
 
 def _submitted(tenant_id: UUID, submitter: Submitter, asked: Submission) -> Submitted:
-    with tenant(tenant_id):
-        at = database_now()
+    with tenant_reading(tenant_id, NOW, {}) as ((at,),):
         if (known := _submitted_before(submitter, asked, at)) is not None:
             return known
         glance(tenant_id, submitter.principal, at)
@@ -136,7 +135,7 @@ def _submitted(tenant_id: UUID, submitter: Submitter, asked: Submission) -> Subm
             files=tree_of(asked.files).digest if asked.files else None,
         )
         begins_within(graph, manifest, at)
-        seq = _open_run(manifest, version, graph.entry, pinned, asked, at)
+        seq = _open_run(manifest, task, version, graph.entry, asked, at)
         run = manifest.run
         if asked.files:
             hand_in(tenant_id, run, asked.files)
@@ -233,7 +232,7 @@ def _reviews(graph: CompiledGraph) -> bool:
 
 def _task(tenant_id: UUID, submitter: Submitter, asked: Submission, at: datetime) -> Task:
     body = canonical_model(asked.goal)
-    return Task.objects.create(
+    return Task(
         tenant_id=tenant_id,
         workflow=asked.workflow,
         goal=body,
@@ -254,15 +253,16 @@ def _title(goal: Goal) -> str:
 
 
 def _open_run(
-    manifest: Manifest, version: WorkflowVersion, entry: str, pinned: Pinned, asked: Submission, at: datetime
+    manifest: Manifest, task: Task, version: WorkflowVersion, entry: str, asked: Submission, at: datetime
 ) -> int:
-    """Write the run with its account, its manifest, the first record of its trace and the first snapshot; the
-    sequence of its newest event."""
+    """Write the task and its run with its manifest, the first record of its trace and the first snapshot, in
+    one statement; the sequence of its newest event."""
     tenant_id, run = manifest.tenant, manifest.run
     body = canonical_outside(manifest.model_dump(mode="json", exclude={"pins"}))
     manifest_digest = digest("manifest", body)
     state = opening_state(manifest, entry)
-    salt = open_salt(tenant_id, run)
+    batch = Batch(raw_cursor())
+    salt = open_salt(tenant_id, run, batch=batch)
     move = opening_move(manifest, entry, manifest_digest, salt)
     snapshot = canonical_model(state)
     binds = {"snapshot:0": digest("state", snapshot), "manifest": manifest_digest}
@@ -275,7 +275,7 @@ def _open_run(
         binds=binds,
         at=at,
     )
-    Run.objects.create(
+    row = Run(
         id=run,
         tenant_id=tenant_id,
         task_id=manifest.task,
@@ -294,10 +294,12 @@ def _open_run(
         manifest_digest=manifest_digest,
         created_at=at,
     )
-    ManifestRow.objects.create(
-        id=run, tenant_id=tenant_id, body=body, digest=manifest_digest, pins_digest=pinned.digest
+    kept = ManifestRow(
+        id=run, tenant_id=tenant_id, body=body, digest=manifest_digest, pins_digest=manifest.pins_digest
     )
-    with Batch(raw_cursor()) as batch:
+    with batch:
+        for one in (task, row, kept):
+            batch.row(one)
         append(tenant_id, linked, batch=batch)
         store_payloads(tenant_id, run, move.bodies, batch=batch)
         save_snapshot(tenant_id, run, 0, snapshot, batch=batch)

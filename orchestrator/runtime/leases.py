@@ -3,12 +3,11 @@ counted."""
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 
-from tenancy.context import raw_cursor, tenant
+from tenancy.context import raw_cursor, tenant, tenant_asking
 
 CLAIM = """
 UPDATE orchestrator_run SET
@@ -59,12 +58,10 @@ def claim(tenant_id: UUID, run_id: UUID, worker: str) -> Claimed | None:
     """Take the lease, in a commit of its own so that a crash right after still counts. None: somebody has
     it."""
     values = {"run": run_id, "worker": worker, "seconds": settings.INTERLOCK_LEASE_SECONDS}
-    with tenant(tenant_id):
-        cursor = raw_cursor()
-        cursor.execute(CLAIM, values, prepare=True)
-        row: tuple[Any, ...] | None = cursor.fetchone()
-    if row is None:
+    (claimed,) = tenant_asking(tenant_id, (CLAIM, values))
+    if not claimed:
         return None
+    (row,) = claimed
     return Claimed(
         fence=row[0],
         version=row[1],

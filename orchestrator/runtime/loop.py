@@ -1,6 +1,7 @@
 """The ring: claim, recall, then commit and perform in turn until the run waits, ends, or the slice is
 over."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import Protocol
@@ -116,9 +117,9 @@ class Worker:
         until = monotonic() + settings.INTERLOCK_SLICE_SECONDS
         # Whoever overslept lets its lease die: the next holder repeats what is in flight, and is counted.
         while not outcomes.overslept:
-            passage.step()
-            over = self.stopping or monotonic() > until or passage.leaves()
-            committed = self._commit(hand, outcomes, slice_over=over)
+            with passage.step():
+                over = self.stopping or monotonic() > until or passage.leaves()
+                committed = self._commit(hand, outcomes, slice_over=over, pause=passage.pause)
             if committed is None:
                 return False
             passage.begun()
@@ -126,6 +127,7 @@ class Worker:
             if not committed.effects:
                 self._hint(hand, committed)
                 return True
+            passage.pause()
             outcomes = self.performer.perform(hand, committed.effects, self.fault)
             self.fault("performed")
         return False
@@ -142,7 +144,9 @@ class Worker:
             if seconds <= HINTED_SECONDS:
                 wake(hand.run, after=max(0.0, seconds))
 
-    def _commit(self, hand: Hand, outcomes: Outcomes, *, slice_over: bool) -> Committed | None:
+    def _commit(
+        self, hand: Hand, outcomes: Outcomes, *, slice_over: bool, pause: Callable[[], None]
+    ) -> Committed | None:
         """Commit, through a lost connection or a full store if need be.
 
         None: the lease is lost, and the outcomes are kept as late. A store that refuses for too long
@@ -156,6 +160,7 @@ class Worker:
                     outcomes.events,
                     dict(outcomes.bodies),
                     slice_over=slice_over,
+                    pause=pause,
                 )
             except LeaseLost:
                 break

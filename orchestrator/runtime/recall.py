@@ -12,23 +12,23 @@ from orchestrator.core.compiler import frozen
 from orchestrator.core.graph import CompiledGraph
 from orchestrator.core.manifest import Manifest, Pins
 from orchestrator.core.state import State
-from orchestrator.models import ManifestRow, PinSet, WorkflowVersion
+from orchestrator.models import PinSet, WorkflowVersion
 from orchestrator.runtime.leases import Claimed
-from tenancy.context import tenant
+from tenancy.context import tenant, tenant_asking
 from traces.core.chain import Head
 from traces.core.patch import apply
-from traces.queries import recall, salt
+from traces.queries import RECALL, SALT, recalled, salted
+
+MANIFEST = "SELECT body, pins_digest FROM orchestrator_manifestrow WHERE id = %(run)s"
 
 
 def take_in_hand(tenant_id: UUID, run_id: UUID, worker: str, claimed: Claimed) -> Hand:
     """Everything a worker needs of a claimed run."""
-    with tenant(tenant_id):
-        found = recall(run_id)
-        row = ManifestRow.objects.values_list("body", "pins_digest").get(id=run_id)
-        pins = pins_of(tenant_id, row[1])
-        graph = graph_of(tenant_id, claimed.workflow_version)
-        run_salt = salt(run_id)
-    manifest = manifest_of(bytes(row[0]), pins)
+    wanted = {"run": run_id}
+    states, manifests, salts = tenant_asking(tenant_id, (RECALL, wanted), (MANIFEST, wanted), (SALT, wanted))
+    found = recalled(states)
+    ((body, pins_digest),) = manifests
+    manifest = manifest_of(bytes(body), pins_of(tenant_id, pins_digest))
     state, snapshot_bytes = state_of(found.state, found.patches)
     head = Head(
         run=run_id,
@@ -44,9 +44,9 @@ def take_in_hand(tenant_id: UUID, run_id: UUID, worker: str, claimed: Claimed) -
         fence=claimed.fence,
         version=claimed.version,
         takeovers=claimed.takeovers,
-        graph=graph,
+        graph=graph_of(tenant_id, claimed.workflow_version),
         manifest=manifest,
-        salt=run_salt,
+        salt=salted(salts),
         state=state,
         head=head,
         snapshot_number=found.snapshot_number,
@@ -71,7 +71,9 @@ def manifest_of(body: bytes, pins: Pins) -> Manifest:
 @lru_cache(maxsize=64)
 def pins_of(tenant_id: UUID, digest: str) -> Pins:
     """Pins never change, so a process parses each set once."""
-    return Pins.model_validate_json(bytes(PinSet.objects.values_list("body", flat=True).get(digest=digest)))
+    with tenant(tenant_id):
+        body = PinSet.objects.values_list("body", flat=True).get(digest=digest)
+    return Pins.model_validate_json(bytes(body))
 
 
 @lru_cache(maxsize=64)
@@ -81,5 +83,6 @@ def graph_of(tenant_id: UUID, version_id: UUID) -> CompiledGraph:
     It was compiled when it was published; later and stricter checks are no reason to drop a run that stands
     on it.
     """
-    body = WorkflowVersion.objects.values_list("body", flat=True).get(id=version_id)
+    with tenant(tenant_id):
+        body = WorkflowVersion.objects.values_list("body", flat=True).get(id=version_id)
     return frozen(orjson.loads(bytes(body)))

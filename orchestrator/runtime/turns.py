@@ -60,17 +60,18 @@ class Turns:
         """Drive ready runs until none is left for this thread; how many turns that were."""
         turns = 0
         lately: deque[UUID] = deque(maxlen=LATELY)
-        while not self._worker.stopping:
-            run = self._next(Counter(lately))
-            if run is None:
-                break
-            turns += 1
-            lately.append(run)
-            try:
-                self._drive(run)
-            finally:
-                with self._lock:
-                    self._taken.discard(run)
+        with self._worker.way.arriving():
+            while not self._worker.stopping:
+                run = self._next(Counter(lately))
+                if run is None:
+                    break
+                turns += 1
+                lately.append(run)
+                try:
+                    self._drive(run)
+                finally:
+                    with self._lock:
+                        self._taken.discard(run)
         return turns
 
     def _next(self, driven: Counter[UUID]) -> UUID | None:

@@ -2,9 +2,10 @@
 
 Threads share one interpreter. Each return from the database waits until another thread lets go of it, and a
 thread that computes lets go when asked, after an interval. A tenant that has all threads but one thereby
-slows the one run of somebody else at each of its steps. Two things hold against it: the interval is short,
-and while a queued run begins, the runs of tenants with twice as many in hand, three at least, wait before
-their next step, for a moment and no longer.
+slows the one run of somebody else at each of its steps. Three things hold against it: the interval is
+short; of a tenant with three runs in hand and more no more commit at once than keep the interpreter busy;
+and while a queued run begins, the runs of tenants with twice as many in hand wait before their next step, for
+a moment and no longer.
 
 And who leaves when every thread is in use: a run of a tenant with more than an equal part of them is held
 before its next node, one for each thread that is missing, so that whoever comes next finds a thread.
@@ -21,6 +22,8 @@ from uuid import UUID
 FLOOD = 3
 # A tenth of the interpreter's own: a step returns from the database ten times and more.
 SWITCH_SECONDS = 0.0005
+# What commits computes most of the time, and asks the database for the rest: so many keep it busy.
+COMMITTING = 2
 # Longer than a run takes to begin, short beside a lease: whoever begins and hangs stops nobody.
 YIELD_SECONDS = 0.25
 
@@ -41,11 +44,24 @@ class RightOfWay:
         self._beginning: Counter[UUID] = Counter()
         self._leaving: Counter[UUID] = Counter()
         self._runs: Counter[UUID] = Counter()
+        self._committing = 0
+        self._arriving: set[int] = set()
 
     def among(self, threads: int) -> None:
         """So many threads drive runs here. Until that is known, nobody has to leave."""
         with self._changed:
             self._threads = threads
+
+    @contextmanager
+    def arriving(self) -> Iterator[None]:
+        """A message came in: this thread looks whose turn it is, until it has a run in hand or the block
+        ends."""
+        with self._changed:
+            self._arriving.add(threading.get_ident())
+        try:
+            yield
+        finally:
+            self._arrived()
 
     @contextmanager
     def run_of(self, tenant: UUID, run: UUID, *, aside: bool = False) -> Iterator["Passage"]:
@@ -56,6 +72,7 @@ class RightOfWay:
             if not aside:
                 self._in_hand[tenant] += 1
                 self._runs[run] += 1
+        self._arrived()
         passage = Passage(self, tenant)
         try:
             yield passage
@@ -88,11 +105,26 @@ class RightOfWay:
             self._leaving[tenant] += 1
             return True
 
-    def give_way(self, tenant: UUID) -> bool:
-        """Wait while a run begins whose tenant has half as many in hand or fewer, where this one has a
-        flood's number; whether the way is free."""
+    def give_way(self, tenant: UUID) -> None:
+        """In the midst of a step: wait while a run begins that goes before this tenant's."""
+        if self._beginning or self._arriving:
+            with self._changed:
+                self._changed.wait_for(lambda: not self._second_to_somebody(tenant), self._longest)
+
+    @contextmanager
+    def committing(self, tenant: UUID) -> Iterator[bool]:
+        """One commit of a run that has begun, for the length of the block. Where its tenant has a flood's
+        number in hand it waits while others begin, or as many commit as keep the interpreter busy; whether it
+        did not have to go without its turn."""
         with self._changed:
-            return self._changed.wait_for(lambda: not self._second_to_somebody(tenant), self._longest)
+            in_turn = self._changed.wait_for(lambda: self._has_turn(tenant), self._longest)
+            self._committing += 1
+        try:
+            yield in_turn
+        finally:
+            with self._changed:
+                self._committing -= 1
+                self._changed.notify_all()
 
     def crowded(self) -> bool:
         """Whether several tenants have runs in hand."""
@@ -105,10 +137,24 @@ class RightOfWay:
             _less(self._beginning, tenant)
             self._changed.notify_all()
 
+    def _has_turn(self, tenant: UUID) -> bool:
+        if self._in_hand[tenant] < FLOOD:
+            return True
+        return self._committing < COMMITTING and not self._second_to_somebody(tenant)
+
+    def _arrived(self) -> None:
+        with self._changed:
+            self._arriving.discard(threading.get_ident())
+            self._changed.notify_all()
+
     def _second_to_somebody(self, tenant: UUID) -> bool:
+        """Whether a run begins whose tenant has half as many in hand or fewer, or may be about to, where this
+        one has a flood's number."""
         mine = self._in_hand[tenant]
         if mine < FLOOD:
             return False
+        if self._arriving:
+            return True
         return any(other != tenant and 2 * self._in_hand[other] <= mine for other in self._beginning)
 
 
@@ -121,8 +167,17 @@ class Passage:
         self._begins = True
         self.leaving = False
 
-    def step(self) -> None:
-        """Before a commit: a run that has begun gives way to one that begins."""
+    @contextmanager
+    def step(self) -> Iterator[None]:
+        """Around a commit: a run that has begun waits for its turn."""
+        if self._begins:
+            yield
+            return
+        with self._way.committing(self._tenant):
+            yield
+
+    def pause(self) -> None:
+        """In the midst of a step: a run that has begun gives way to one that begins."""
         if not self._begins:
             self._way.give_way(self._tenant)
 

@@ -50,8 +50,8 @@ class Pen:
 
     def __post_init__(self) -> None:
         self.head = Head.start(self.run)
-        with tenant(self.tenant):
-            self.salt = open_salt(self.tenant, self.run)
+        with tenant(self.tenant), Batch(raw_cursor()) as batch:
+            self.salt = open_salt(self.tenant, self.run, batch=batch)
 
     def content(self, text: str) -> tuple[str, bytes]:
         """A payload: its digest and its bytes."""

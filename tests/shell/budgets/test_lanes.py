@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 from django.db import IntegrityError
 
-from budgets.actions import Posting
+from budgets.actions import Posting, open_run_account
 from budgets.actions.lanes import close_lane_account, open_lane_account
 from budgets.core.dimension import Dimension
 from budgets.core.errors import LaneUnbounded, ReservationsOpen
@@ -147,3 +147,14 @@ def test_the_database_knows_no_lane_without_an_open_parent_and_moves_none(house:
         values = {"id": fresh_id(), "tenant": house.tenant.id, "parent": nobody}
         with pytest.raises(IntegrityError, match="has no open parent"):
             rogue(house.tenant.id, values, ROGUE)
+
+
+SCANS = "SELECT sum(seq_scan) FROM pg_stat_xact_user_tables WHERE relname IN ('budgets_account', 'budgets_line')"
+
+
+def test_to_open_a_run_s_account_reads_none_of_the_others(house: House) -> None:
+    for _ in range(3):
+        open_purse(house.tenant.id, {"cost_usd": 1})
+    with inside(house.tenant.id) as cursor:
+        open_run_account(house.tenant.id, fresh_id(), {"cost_usd": D(1)}, NOON, cursor)
+        assert cursor.execute(SCANS).fetchone() == (0,)

@@ -8,6 +8,8 @@ import kombu.exceptions
 import pytest
 from celery import Celery
 from celery.contrib.testing.worker import start_worker
+from celery.signals import worker_init
+from django.conf import settings
 from kombu.exceptions import ContentDisallowed
 from kombu.serialization import loads
 
@@ -64,3 +66,11 @@ def test_a_message_goes_through_valkey_to_a_worker(valkey: EmbeddedValkey) -> No
 def test_every_beat_names_a_known_job() -> None:
     app.loader.import_default_modules()
     assert sorted(entry["task"] for entry in beat_schedule().values() if entry["task"] not in app.tasks) == []
+
+
+def test_a_worker_stands_behind_the_requests_of_people(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[int] = []
+    monkeypatch.setattr("config.celery.os.nice", said.append)
+    worker_init.send(sender=None)
+    assert said == [settings.INTERLOCK_WORKER_NICENESS]
+    assert said[0] > 0

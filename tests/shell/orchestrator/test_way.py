@@ -19,7 +19,7 @@ from orchestrator.runtime.loop import FaultPoint
 from orchestrator.runtime.process import Process
 from orchestrator.runtime.sweep import Sweep
 from orchestrator.runtime.turns import Turns
-from orchestrator.runtime.way import SWITCH_SECONDS, RightOfWay
+from orchestrator.runtime.way import COMMITTING, FLOOD, SWITCH_SECONDS, RightOfWay
 from tenancy.ids import fresh_id
 from tests.conftest import House
 from tests.factories.tenancy import make_people, make_tenant
@@ -30,17 +30,23 @@ SUM = "How much is (12 + 30) * 2?"
 PATIENCE_SECONDS = 60.0
 
 
+def in_turn(way: RightOfWay, tenant: UUID) -> bool:
+    """Whether a commit of the tenant's would be made in its turn."""
+    with way.committing(tenant) as turn:
+        return turn
+
+
 def test_the_only_run_of_a_tenant_has_the_way_until_it_has_begun() -> None:
     way, flood, few = RightOfWay(longest=0), fresh_id(), fresh_id()
     with ExitStack() as runs:
         for _ in range(3):
             runs.enter_context(way.run_of(flood, fresh_id())).begun()
-        assert way.give_way(flood)
+        assert in_turn(way, flood)
         with way.run_of(few, fresh_id()) as alone:
-            assert not way.give_way(flood)
-            assert way.give_way(few)
+            assert not in_turn(way, flood)
+            assert in_turn(way, few)
             alone.begun()
-            assert way.give_way(flood)
+            assert in_turn(way, flood)
 
 
 def test_a_run_that_never_began_leaves_the_way_free() -> None:
@@ -49,8 +55,8 @@ def test_a_run_that_never_began_leaves_the_way_free() -> None:
         for _ in range(3):
             runs.enter_context(way.run_of(flood, fresh_id()))
         with way.run_of(fresh_id(), fresh_id()):
-            assert not way.give_way(flood)
-        assert way.give_way(flood)
+            assert not in_turn(way, flood)
+        assert in_turn(way, flood)
 
 
 @pytest.mark.parametrize(("mine", "theirs"), [(1, 1), (2, 2), (1, 2), (3, 2), (2, 1)])
@@ -59,7 +65,37 @@ def test_nobody_waits_for_a_tenant_with_more_than_half_as_many_in_hand(mine: int
     for tenant, runs in ((here, mine), (there, theirs)):
         for _ in range(runs):
             way.run_of(tenant, fresh_id()).__enter__()
-    assert way.give_way(here)
+    assert in_turn(way, here)
+
+
+@proves("R-BUDGET-11", part="a flood commits no more at once than keep the interpreter busy")
+@pytest.mark.parametrize(("in_hand", "turn"), [(FLOOD - 1, True), (FLOOD, False)])
+def test_a_flood_waits_for_its_turn_and_few_do_not(in_hand: int, turn: bool) -> None:
+    way, flood, busy = RightOfWay(longest=0), fresh_id(), fresh_id()
+    with ExitStack() as held:
+        for tenant, many in ((flood, in_hand), (busy, COMMITTING)):
+            for _ in range(many):
+                held.enter_context(way.run_of(tenant, fresh_id())).begun()
+        with ExitStack() as commits:
+            for _ in range(COMMITTING):
+                commits.enter_context(way.committing(busy))
+            assert in_turn(way, flood) is turn
+        assert in_turn(way, flood)
+
+
+@proves("R-BUDGET-11", part="a flood lets a message be looked at first")
+def test_a_flood_waits_while_a_message_that_came_in_is_looked_at() -> None:
+    way, flood = RightOfWay(longest=0), fresh_id()
+    with ExitStack() as held:
+        for _ in range(FLOOD):
+            held.enter_context(way.run_of(flood, fresh_id())).begun()
+        with way.arriving():
+            assert not in_turn(way, flood)
+            with way.run_of(flood, fresh_id()):
+                assert in_turn(way, flood)
+        with way.arriving():
+            assert not in_turn(way, flood)
+        assert in_turn(way, flood)
 
 
 @proves("R-BUDGET-11", part="a flood makes room for whoever comes next")
@@ -168,7 +204,7 @@ def test_a_run_that_goes_on_is_no_beginning(noisy: World, settings: Settings) ->
 
     def look(point: str) -> None:
         if point == "claimed":
-            free.append(way.give_way(flood))
+            free.append(in_turn(way, flood))
 
     run = noisy.submit("tool-loop", SUM)
     settings.INTERLOCK_SLICE_SECONDS = -1

@@ -111,11 +111,14 @@ def test_the_list_is_walked_filtered_and_opened_by_keys(page_as: PageAs, runs: t
     expect(page.locator("[data-item]")).to_have_count(1)
     page.get_by_role("link", name="named A-1001").click()
     expect(page.locator("[data-item]")).to_have_count(2)
+    # A page shows what it has before its keys are bound.
+    page.wait_for_load_state()
     page.keyboard.press("j")
     page.keyboard.press("Enter")
     page.wait_for_url(f"**/runs/{ended}")
     page.keyboard.press("4")
     expect(page.get_by_text("add up to the meter")).to_be_visible()
+    page.wait_for_load_state()
     page.keyboard.press("u")
     page.wait_for_url("**/runs")
 

@@ -1,5 +1,6 @@
 """The random graphs of the factory are whole and various, and no document breaks the compiler."""
 
+import os
 from collections import Counter
 from contextlib import suppress
 from copy import deepcopy
@@ -17,12 +18,14 @@ from tests.factories.graphs import Document, covered, document, documents, graph
 from tests.proves import proves
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
+# A graph is drawn in tens of milliseconds; each run of the suite looks at others.
+SOME = 300 if os.environ.get("INTERLOCK_SOAK") else 30
 
 
 def test_the_factory_reaches_every_kind_and_many_cycles() -> None:
     seen: Counter[str] = Counter()
 
-    @settings(max_examples=120, deadline=None, database=None, derandomize=True, suppress_health_check=SLOW)
+    @settings(max_examples=70, deadline=None, database=None, derandomize=True, suppress_health_check=SLOW)
     @given(graphs())
     def collect(graph: CompiledGraph) -> None:
         seen.update(covered(graph))
@@ -37,7 +40,7 @@ def test_the_factory_reaches_every_kind_and_many_cycles() -> None:
 
 @proves("R-GRAPH-2", part="every node can end")
 @given(graphs(extra=4))
-@settings(max_examples=60, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=SOME, deadline=None, suppress_health_check=SLOW)
 def test_from_every_node_and_every_interrupt_an_end_can_be_reached(graph: CompiledGraph) -> None:
     ahead = draw(graph.spec, kinds()).next_of()
     for start in (*graph.nodes, *(graph.interrupts[interrupt] for interrupt in Interrupt)):
@@ -46,7 +49,7 @@ def test_from_every_node_and_every_interrupt_an_end_can_be_reached(graph: Compil
 
 @proves("R-GRAPH-2", part="no idle cycle")
 @given(graphs(extra=8))
-@settings(max_examples=60, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=SOME, deadline=None, suppress_health_check=SLOW)
 def test_every_cycle_passes_a_node_that_starts_work(graph: CompiledGraph) -> None:
     """There the wall clock, the transitions limit and an asked cancel are looked at."""
     idle = {
@@ -59,7 +62,7 @@ def test_every_cycle_passes_a_node_that_starts_work(graph: CompiledGraph) -> Non
 
 @proves("R-GRAPH-3", part="stored form of any graph")
 @given(graphs(extra=4))
-@settings(max_examples=40, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=SOME, deadline=None, suppress_health_check=SLOW)
 def test_the_stored_form_is_a_fixed_point(graph: CompiledGraph) -> None:
     stored = canonical_form(graph.spec)
     again = compile_graph(graph.spec.model_validate_json(stored))
@@ -72,7 +75,7 @@ HOSTILE = st.sampled_from(
 
 
 @given(documents(extra=0), st.data())
-@settings(max_examples=150, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=2 * SOME, deadline=None, suppress_health_check=SLOW)
 def test_a_hostile_document_gets_faults_and_nothing_else(plain: Document, data: st.DataObject) -> None:
     broken = deepcopy(plain)
     for _ in range(data.draw(st.integers(1, 3))):

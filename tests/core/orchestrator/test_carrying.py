@@ -5,7 +5,7 @@ import codecs
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from orchestrator.core.carrying import Known, address_carries, addresses_in, sent_by, text_carries
@@ -246,6 +246,9 @@ def test_an_address_that_only_echoes_what_the_model_wrote_still_carries(tool: st
 
 
 @proves("R-TOOL-17", part="an echo of an address, however it is broken up")
+@example(breaks=" ", told="{}", kept=True)
+@example(breaks="://", told="{}", kept=True)
+@example(breaks="\n", told="You wrote: {}", kept=False)
 @given(
     breaks=st.text(alphabet=" \t\n.,:;/|-_'\"()[]{}<>*~+=!?\u00b7\u200b", min_size=1, max_size=4),
     told=st.sampled_from(["{}", "You wrote: {}", "{} was not found."]),
@@ -256,9 +259,11 @@ def test_no_way_of_breaking_up_its_words_makes_an_echo_an_address(breaks: str, t
     run = working("Look.")
     if kept:
         # A tool that writes, and that the plan foresees.
-        run.reply(("flag.set", {"on": words}), ("page.read", {}))
+        if asked(run, "flag.set", on=words) != "goes":
+            # Some ways of breaking them up leave an address, which is judged as one.
+            return
         run.answer({"kept": told.format(words)})
-        run.answer({"key": SECRET})
+        run = having_read(run, {"key": SECRET})
     else:
         run = having_read(run, {"key": SECRET})
         if asked(run, "page.read", on=words) != "goes":

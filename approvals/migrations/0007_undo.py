@@ -136,7 +136,7 @@ class Migration(MadeTogether):
                     ),
                     models.CheckConstraint(
                         condition=Q(
-                            Q(("fate", "stands"), ("ended_at", None)),
+                            Q(("ended_at", None), ("fate", "stands")),
                             Q(Q(("fate", "stands"), _negated=True), ("ended_at__isnull", False)),
                             _connector="OR",
                         ),

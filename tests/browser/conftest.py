@@ -15,7 +15,7 @@ from django.conf import settings
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from config.embedded import EmbeddedValkey
-from tests.browser.harness import CHROMIUM, WIDE, Messages, Site, Visitors, start
+from tests.browser.harness import CHROMIUM, WIDE, Messages, Site, Visitors, Windows, start
 from tests.conftest import House
 from tests.factories.tenancy import Somebody
 from tests.servers import TestServers
@@ -82,10 +82,16 @@ def no_messages() -> Iterator[Messages]:
     assert messages.surprises == []
 
 
+@pytest.fixture(scope="session")
+def windows(chromium: Browser, site: Site) -> Windows:
+    """Browsers that the tests of this process take turns with."""
+    return Windows(chromium, site.url)
+
+
 @pytest.fixture
-def visitors(chromium: Browser, site: Site, no_messages: Messages) -> Iterator[Visitors]:
-    """Browsers, closed after the test."""
-    found = Visitors(chromium, site, no_messages)
+def visitors(windows: Windows, no_messages: Messages) -> Iterator[Visitors]:
+    """Pages, closed after the test."""
+    found = Visitors(windows, no_messages)
     yield found
     found.leave()
 

@@ -27,7 +27,9 @@ FLAGS = (
     "--disable-component-update", "--disable-sync",
 )  # fmt: skip
 WIDE, NARROW, NARROWEST = 1280, 390, 320
-START_SECONDS = 30.0
+START_SECONDS = 90.0
+# As many windows as one test has open at once, and the same again in another width.
+KEPT = 6
 # Two frames on, what a new theme changed has been laid out and painted.
 DRAWN = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 AXE = Axe()
@@ -135,26 +137,60 @@ class Messages:
         return [text for text in self.heard if not any(part in text for part in self.expected)]
 
 
+Shape = tuple[int, str, bool]
+
+
+@dataclass
+class Windows:
+    """Browsers that tests take turns with, by width, theme and whether scripts run. A fresh one opens a
+    window with pages of the browser's own and asks for every file again: more than most tests do in it.
+    """
+
+    browser: Browser
+    url: str
+    free: list[tuple[Shape, BrowserContext]] = field(default_factory=list)
+
+    def take(self, shape: Shape) -> BrowserContext:
+        """One that nobody uses, without a cookie. Its first page stays blank and keeps the window open."""
+        for found in self.free:
+            if found[0] == shape:
+                self.free.remove(found)
+                return found[1]
+        width, theme, script = shape
+        context = self.browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme="dark" if theme == "dark" else "light",
+            java_script_enabled=script, base_url=self.url, reduced_motion="reduce",
+        )  # fmt: skip
+        context.new_page()
+        return context
+
+    def give_back(self, shape: Shape, context: BrowserContext) -> None:
+        """Leave nothing of a visit in it for the next; the one that was left longest ago goes."""
+        for page in context.pages[1:]:
+            page.close()
+        context.clear_cookies()
+        self.free.append((shape, context))
+        if len(self.free) > KEPT:
+            self.free.pop(0)[1].close()
+
+
 @dataclass
 class Visitors:
     """Opens pages as somebody."""
 
-    browser: Browser
-    site: Site
+    windows: Windows
     messages: Messages
-    contexts: list[BrowserContext] = field(default_factory=list)
+    taken: list[tuple[Shape, BrowserContext]] = field(default_factory=list)
 
     def page(
         self, person: Person | None = None, *, width: int = WIDE, theme: str = "light", script: bool = True
     ) -> Page:
         """A page of a browser of its own, signed in as `person` (None: a stranger), on no address yet."""
-        context = self.browser.new_context(
-            viewport={"width": width, "height": 900}, color_scheme="dark" if theme == "dark" else "light",
-            java_script_enabled=script, base_url=self.site.url, reduced_motion="reduce",
-        )  # fmt: skip
-        self.contexts.append(context)
+        shape = (width, theme, script)
+        context = self.windows.take(shape)
+        self.taken.append((shape, context))
         if person is not None:
-            context.add_cookies([{"name": "sessionid", "value": session_of(person), "url": self.site.url}])
+            context.add_cookies([{"name": "sessionid", "value": session_of(person), "url": self.windows.url}])
         page = context.new_page()
         page.set_default_timeout(10_000)
         self.messages.listen(page)
@@ -162,9 +198,9 @@ class Visitors:
 
     def leave(self) -> None:
         """Close what was opened."""
-        for context in self.contexts:
-            context.close()
-        self.contexts.clear()
+        for shape, context in self.taken:
+            self.windows.give_back(shape, context)
+        self.taken.clear()
 
 
 def session_of(person: Person) -> str:

@@ -44,6 +44,7 @@ def test_axe_finds_nothing_on_the_shell_s_pages(page_as: PageAs, width: int) -> 
 
 
 @pytest.mark.parametrize("width", [WIDE, NARROW])
+@pytest.mark.slow
 def test_axe_finds_nothing_before_signing_in(page_as: PageAs, width: int, no_messages: Messages) -> None:
     no_messages.expect("status of 404")
     no_messages.expect("status of 401")

@@ -86,8 +86,8 @@ def no_packet_digest(_: Superuser) -> Iterator[None]:
     """It does not matter which packet a reviewer saw."""
     unheeded = approving._decide_pending
 
-    def decide(request: Any, standing: Any, word: Word, at: Any) -> None:
-        unheeded(request, standing, replace(word, packet_digest=None), at)
+    def decide(request: Any, standing: Any, word: Word, *more: Any) -> Any:
+        return unheeded(request, standing, replace(word, packet_digest=None), *more)
 
     with mock.patch.object(approving, "_decide_pending", decide):
         yield
@@ -144,12 +144,12 @@ def no_write_ahead(_: Superuser) -> Iterator[None]:
     """Effects are performed before the commit that decides them; the fault point `hasty` lies between."""
     committed = Worker._commit
 
-    def hasty(self: Worker, hand: Hand, outcomes: Outcomes, *, slice_over: bool) -> Committed | None:
+    def hasty(self: Worker, hand: Hand, outcomes: Outcomes, **more: Any) -> Committed | None:
         effects = _decided(hand, outcomes)
         if effects:
             self.performer.perform(hand, effects, nothing)
             self.fault("hasty")
-        return committed(self, hand, outcomes, slice_over=slice_over)
+        return committed(self, hand, outcomes, **more)
 
     with mock.patch.object(Worker, "_commit", hasty):
         yield

@@ -51,7 +51,8 @@ def _refuse_power(**_kwargs: Any) -> None:
 @worker_init.connect
 def _give_way(**_kwargs: Any) -> None:
     """Agents work behind the requests of people: before any thread is there, for each inherits it."""
-    os.nice(settings.INTERLOCK_WORKER_NICENESS)
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    os.setpriority(os.PRIO_PROCESS, 0, max(own, settings.INTERLOCK_WORKER_NICENESS))
 
 
 @worker_ready.connect

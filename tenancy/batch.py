@@ -87,7 +87,7 @@ class Batch:
         self._values.extend(chain.from_iterable(rows))
 
     def row(self, instance: models.Model) -> None:
-        """Add a new row as its model would write it."""
+        """Add a new row as its model would write it, where the model leaves no column to the database."""
         fields = instance._meta.concrete_fields  # noqa: SLF001 - the model's own table
         values = [
             field.get_db_prep_save(field.pre_save(instance, add=True), django_connection) for field in fields
@@ -153,6 +153,8 @@ class Batch:
 @cache
 def _into(model: type[models.Model]) -> str:
     table = model._meta  # noqa: SLF001 - the model's own table
+    left = (models.AutoField, models.GeneratedField)
+    assert not any(isinstance(field, left) or field.has_db_default() for field in table.concrete_fields)
     columns = ", ".join(f'"{field.column}"' for field in table.concrete_fields)
     return f'INSERT INTO "{table.db_table}" ({columns}) VALUES '  # noqa: S608 - names of ours
 

@@ -73,10 +73,12 @@ def trip(
     if kept is None:
         kept = _PREPARED[connection] = _Kept()
     adapting, pgconn = Transformer(connection), connection.pgconn
+    # First of all: a value that cannot be written is nobody's fault but its own.
+    bound = [_bound(adapting, saying) for saying in sayings]
     with connection.lock:
         pgconn.enter_pipeline_mode()
         try:
-            marks = [_send(pgconn, adapting, kept, saying) for saying in sayings]
+            marks = [_send(pgconn, kept, *one) for one in zip(sayings, bound, strict=True)]
             pgconn.pipeline_sync()
             results = iter(connection.wait(_answers(pgconn)))
             pgconn.exit_pipeline_mode()
@@ -93,23 +95,35 @@ def trip(
 Mark = tuple[tuple[bytes, tuple[int, ...]], bytes] | None
 
 
-def _send(pgconn: PGconn, adapting: Adapting, kept: _Kept, saying: Saying) -> Mark:
-    """Hand a statement to libpq; what will be known as prepared if the server takes it."""
-    bound = adapting.dump_sequence(saying.values, list(repeat(PyFormat.AUTO, len(saying.values))))
-    types, formats = adapting.types or (), adapting.formats
+class _Bound(NamedTuple):
+    """The values of a statement as they are sent."""
+
+    values: Sequence[Any]
+    types: tuple[int, ...]
+    formats: Sequence[Format]
+
+
+def _bound(adapting: Adapting, saying: Saying) -> _Bound:
     if not saying.values:
-        types, formats = (), []
+        return _Bound((), (), ())
+    values = adapting.dump_sequence(saying.values, list(repeat(PyFormat.AUTO, len(saying.values))))
+    return _Bound(values, adapting.types or (), list(adapting.formats or ()))
+
+
+def _send(pgconn: PGconn, kept: _Kept, saying: Saying, bound: _Bound) -> Mark:
+    """Hand a statement to libpq; what will be known as prepared if the server takes it."""
+    values, types, formats = bound
     key = (saying.statement, types)
     name = kept.names.get(key)
     if name is None and (not saying.prepared or len(kept.names) >= KEPT):
-        pgconn.send_query_params(saying.statement, bound, types, formats, Format.BINARY)
+        pgconn.send_query_params(saying.statement, values, types, formats, Format.BINARY)
         return None
     if name is not None:
-        pgconn.send_query_prepared(name, bound, formats, Format.BINARY)
+        pgconn.send_query_prepared(name, values, formats, Format.BINARY)
         return None
     name = kept.fresh()
     pgconn.send_prepare(name, saying.statement, types)
-    pgconn.send_query_prepared(name, bound, formats, Format.BINARY)
+    pgconn.send_query_prepared(name, values, formats, Format.BINARY)
     return key, name
 
 

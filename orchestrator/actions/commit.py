@@ -5,7 +5,7 @@ made again with what was learnt, so the trace never speaks of an intent that was
 reservation thereby leaves the grant unused.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Literal, cast
 
@@ -60,7 +60,6 @@ def commit(
     bodies: dict[str, bytes],
     *,
     slice_over: bool = False,
-    pause: Callable[[], None] = lambda: None,
 ) -> Committed:
     """Commit what came of the last effects, with every signal that waits. Outermost verb: owns the
     transaction.
@@ -79,10 +78,8 @@ def commit(
                 opened = read_opened(hand, rows)
                 hand.circuits = opened.circuits
                 room = headroom(hand, opened, learnt, slice_over=slice_over)
-                pause()
                 draft = _once(hand, outcomes, bodies, opened, room)
                 written = draft.written
-                pause()
                 draft.land(hand)
         except OperationalError as error:
             if written is None or _surely_undone(error):

@@ -1,7 +1,6 @@
 """The ring: claim, recall, then commit and perform in turn until the run waits, ends, or the slice is
 over."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import Protocol
@@ -117,9 +116,8 @@ class Worker:
         until = monotonic() + settings.INTERLOCK_SLICE_SECONDS
         # Whoever overslept lets its lease die: the next holder repeats what is in flight, and is counted.
         while not outcomes.overslept:
-            with passage.step():
-                over = self.stopping or monotonic() > until or passage.leaves()
-                committed = self._commit(hand, outcomes, slice_over=over, pause=passage.pause)
+            over = self.stopping or monotonic() > until or passage.leaves()
+            committed = self._commit(hand, outcomes, passage, slice_over=over)
             if committed is None:
                 return False
             passage.begun()
@@ -127,7 +125,6 @@ class Worker:
             if not committed.effects:
                 self._hint(hand, committed)
                 return True
-            passage.pause()
             outcomes = self.performer.perform(hand, committed.effects, self.fault)
             self.fault("performed")
         return False
@@ -145,7 +142,7 @@ class Worker:
                 wake(hand.run, after=max(0.0, seconds))
 
     def _commit(
-        self, hand: Hand, outcomes: Outcomes, *, slice_over: bool, pause: Callable[[], None]
+        self, hand: Hand, outcomes: Outcomes, passage: Passage, *, slice_over: bool
     ) -> Committed | None:
         """Commit, through a lost connection or a full store if need be.
 
@@ -155,13 +152,13 @@ class Worker:
         for wait in backoff():
             self.fault("before_commit")
             try:
-                committed = commit(
-                    hand,
-                    outcomes.events,
-                    dict(outcomes.bodies),
-                    slice_over=slice_over,
-                    pause=pause,
-                )
+                with passage.step():
+                    committed = commit(
+                        hand,
+                        outcomes.events,
+                        dict(outcomes.bodies),
+                        slice_over=slice_over,
+                    )
             except LeaseLost:
                 break
             except CommitInDoubt as doubt:

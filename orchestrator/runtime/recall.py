@@ -16,6 +16,7 @@ from orchestrator.models import PinSet, WorkflowVersion
 from orchestrator.runtime.leases import Claimed
 from tenancy.context import tenant, tenant_asking
 from traces.core.chain import Head
+from traces.core.errors import TraceMissing
 from traces.core.patch import apply
 from traces.queries import RECALL, SALT, recalled, salted
 
@@ -27,6 +28,8 @@ def take_in_hand(tenant_id: UUID, run_id: UUID, worker: str, claimed: Claimed) -
     wanted = {"run": run_id}
     states, manifests, salts = tenant_asking(tenant_id, (RECALL, wanted), (MANIFEST, wanted), (SALT, wanted))
     found = recalled(states)
+    if not manifests:
+        raise TraceMissing
     ((body, pins_digest),) = manifests
     manifest = manifest_of(bytes(body), pins_of(tenant_id, pins_digest))
     state, snapshot_bytes = state_of(found.state, found.patches)

@@ -16,6 +16,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from time import monotonic
 from uuid import UUID
 
 # Somebody with two runs in hand is no flood.
@@ -46,6 +47,7 @@ class RightOfWay:
         self._runs: Counter[UUID] = Counter()
         self._committing = 0
         self._arriving: set[int] = set()
+        self._in_vain_until = 0.0
 
     def among(self, threads: int) -> None:
         """So many threads drive runs here. Until that is known, nobody has to leave."""
@@ -55,13 +57,16 @@ class RightOfWay:
     @contextmanager
     def arriving(self) -> Iterator[None]:
         """A message came in: this thread looks whose turn it is, until it has a run in hand or the block
-        ends."""
+        ends. After one that found nothing the next ones are no reason to wait, for a moment: a flood's own
+        messages would else stop it."""
         with self._changed:
-            self._arriving.add(threading.get_ident())
+            if monotonic() >= self._in_vain_until:
+                self._arriving.add(threading.get_ident())
         try:
             yield
         finally:
-            self._arrived()
+            if self._arrived():
+                self._in_vain_until = monotonic() + self._longest
 
     @contextmanager
     def run_of(self, tenant: UUID, run: UUID, *, aside: bool = False) -> Iterator["Passage"]:
@@ -73,7 +78,7 @@ class RightOfWay:
                 self._in_hand[tenant] += 1
                 self._runs[run] += 1
         self._arrived()
-        passage = Passage(self, tenant)
+        passage = Passage(self, tenant, aside=aside)
         try:
             yield passage
         finally:
@@ -104,12 +109,6 @@ class RightOfWay:
                 return False
             self._leaving[tenant] += 1
             return True
-
-    def give_way(self, tenant: UUID) -> None:
-        """In the midst of a step: wait while a run begins that goes before this tenant's."""
-        if self._beginning or self._arriving:
-            with self._changed:
-                self._changed.wait_for(lambda: not self._second_to_somebody(tenant), self._longest)
 
     @contextmanager
     def committing(self, tenant: UUID) -> Iterator[bool]:
@@ -142,10 +141,14 @@ class RightOfWay:
             return True
         return self._committing < COMMITTING and not self._second_to_somebody(tenant)
 
-    def _arrived(self) -> None:
+    def _arrived(self) -> bool:
+        """This thread has looked; whether that was still to be said."""
+        me = threading.get_ident()
         with self._changed:
-            self._arriving.discard(threading.get_ident())
+            waited_for = me in self._arriving
+            self._arriving.discard(me)
             self._changed.notify_all()
+            return waited_for
 
     def _second_to_somebody(self, tenant: UUID) -> bool:
         """Whether a run begins whose tenant has half as many in hand or fewer, or may be about to, where this
@@ -161,25 +164,22 @@ class RightOfWay:
 class Passage:
     """One run's way through its slice. Used by the thread that drives it."""
 
-    def __init__(self, way: RightOfWay, tenant: UUID) -> None:
+    def __init__(self, way: RightOfWay, tenant: UUID, *, aside: bool) -> None:
         self._way = way
         self._tenant = tenant
+        self._aside = aside
         self._begins = True
         self.leaving = False
 
     @contextmanager
     def step(self) -> Iterator[None]:
-        """Around a commit: a run that has begun waits for its turn."""
-        if self._begins:
+        """Around a commit: a run that has begun waits for its turn. One that is driven aside does not: others
+        wait for its thread."""
+        if self._begins or self._aside:
             yield
             return
         with self._way.committing(self._tenant):
             yield
-
-    def pause(self) -> None:
-        """In the midst of a step: a run that has begun gives way to one that begins."""
-        if not self._begins:
-            self._way.give_way(self._tenant)
 
     def begun(self) -> None:
         """The first commit is made, or there will be none, or the run had begun before."""

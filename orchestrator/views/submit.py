@@ -255,6 +255,8 @@ def _read(offer: Offer, sent: Mapping[str, Any]) -> Sheet:
     )
     if not sheet.objective:
         sheet.faults["objective"] = "Say what is to be reached."
+    elif "\0" in sheet.objective:
+        sheet.faults["objective"] = "No text of ours can hold the character NUL."
     if sheet.deadline_text:
         _read_deadline(sheet)
     sheet.limits = tuple(_read_limit(limit, sent, sheet.budget) for limit in offer.limits)

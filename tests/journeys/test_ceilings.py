@@ -187,7 +187,7 @@ def test_administrators_hear_of_a_window_that_turns_tasks_away(world: World) -> 
     assert world.drive(spender).terminal_code == "SUCCESS"
     with tenant(world.id):
         cost = next(line.used for name, line in usage(spender).items() if name == "cost_usd")
-    ceiling(world, str(cost * 100 / 97), "0")
+    ceiling(world, str(cost * 100 / Decimal("97.5")), "0")
     with pytest.raises(CeilingTooNear):
         world.submit("tool-loop", SUM)
     with tenant(world.id):

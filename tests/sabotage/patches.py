@@ -183,7 +183,10 @@ def no_probe_lease(_: Superuser) -> Iterator[None]:
 @contextmanager
 def no_tenant_name(_: Superuser) -> Iterator[None]:
     """`tenant()` opens its transaction and names nobody in it."""
-    with mock.patch.object(context, "_NAME", "SELECT %s::text"):
+    with (
+        mock.patch.object(context, "_NAME", "SELECT %s::text"),
+        mock.patch.object(context, "_NAMED", b"SELECT $1::text"),
+    ):
         yield
 
 

@@ -181,7 +181,8 @@ async def test_a_limit_is_an_error_to_whoever_meets_it(code: str, said: str) -> 
 @proves("R-TOOL-19", part="sandbox: fork bomb")
 async def test_a_fork_bomb_ends_with_its_sandbox() -> None:
     bomb = "import os\nwhile True:\n  try: os.fork()\n  except OSError: pass"
-    most = 0
+    # This process has threads and servers of its own by now.
+    before = most = watching.measure(os.getpid())[0]
     done = threading.Event()
 
     def look() -> None:
@@ -195,7 +196,7 @@ async def test_a_fork_bomb_ends_with_its_sandbox() -> None:
     done.set()
     watch.join()
     assert ended.why in ("processes", "timeout")
-    assert most < 60
+    assert most - before < 60
     names = [one for one in watching.family(os.getpid()) if one != os.getpid()]
     assert not [one for one in names if "bwrap" in _name(one)]
 

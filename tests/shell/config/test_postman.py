@@ -68,9 +68,13 @@ def test_every_beat_names_a_known_job() -> None:
     assert sorted(entry["task"] for entry in beat_schedule().values() if entry["task"] not in app.tasks) == []
 
 
-def test_a_worker_stands_behind_the_requests_of_people(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("own", "then"), [(0, settings.INTERLOCK_WORKER_NICENESS), (19, 19)])
+def test_a_worker_stands_behind_the_requests_of_people(
+    monkeypatch: pytest.MonkeyPatch, own: int, then: int
+) -> None:
     said: list[int] = []
-    monkeypatch.setattr("config.celery.os.nice", said.append)
+    monkeypatch.setattr("config.celery.os.getpriority", lambda which, who: own)
+    monkeypatch.setattr("config.celery.os.setpriority", lambda which, who, value: said.append(value))
     worker_init.send(sender=None)
-    assert said == [settings.INTERLOCK_WORKER_NICENESS]
-    assert said[0] > 0
+    assert said == [then]
+    assert then > 0

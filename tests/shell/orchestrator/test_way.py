@@ -4,7 +4,7 @@
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from threading import Barrier, Event
 from uuid import UUID
@@ -93,9 +93,6 @@ def test_a_flood_waits_while_a_message_that_came_in_is_looked_at() -> None:
             assert not in_turn(way, flood)
             with way.run_of(flood, fresh_id()):
                 assert in_turn(way, flood)
-        with way.arriving():
-            assert not in_turn(way, flood)
-        assert in_turn(way, flood)
 
 
 @proves("R-BUDGET-11", part="a flood makes room for whoever comes next")
@@ -126,6 +123,17 @@ def test_one_run_of_a_flood_leaves_where_every_thread_is_in_use(
     with way.run_of(tenants[0], fresh_id()), way.run_of(tenants[0], fresh_id(), aside=True):
         assert not way.must_leave(tenants[0])
         assert len(way.runs()) == 1
+
+
+def test_messages_that_find_nothing_do_not_stop_a_flood() -> None:
+    way, flood = RightOfWay(longest=0.2), fresh_id()
+    with ExitStack() as held:
+        for _ in range(FLOOD):
+            held.enter_context(way.run_of(flood, fresh_id())).begun()
+        with way.arriving():
+            pass
+        with way.arriving():
+            assert in_turn(way, flood)
 
 
 @pytest.fixture
@@ -179,6 +187,53 @@ def test_the_first_commit_of_a_quiet_tenant_comes_before_the_second_ones_of_a_fl
             future.result()
     assert said[:4] == ["flood", "flood", "flood", "alone"]
     assert {quiet.run(one).status, *(noisy.run(run).status for run in flood)} == {"completed"}
+
+
+class Watched(RightOfWay):
+    """Remembers who had its turn."""
+
+    def __init__(self) -> None:
+        super().__init__(longest=0)
+        self.turns: list[bool] = []
+
+    @contextmanager
+    def committing(self, tenant: UUID) -> Iterator[bool]:
+        with super().committing(tenant) as turn:
+            self.turns.append(turn)
+            yield turn
+
+
+@proves("R-BUDGET-11", part="each commit of a flood after the first waits")
+@pytest.mark.parametrize("aside", [False, True])
+def test_a_run_of_a_flood_waits_before_each_commit_but_its_first_unless_driven_aside(
+    noisy: World, aside: bool
+) -> None:
+    way, run = Watched(), noisy.submit("tool-loop", SUM)
+    with ExitStack() as held:
+        for _ in range(FLOOD):
+            held.enter_context(way.run_of(noisy.id, fresh_id())).begun()
+        for _ in range(COMMITTING):
+            held.enter_context(RightOfWay.committing(way, noisy.id))
+        replace(fresh_worker(), way=way).advance(run, aside=aside)
+    record = noisy.run(run)
+    assert record.status == "completed"
+    assert way.turns == ([] if aside else [False] * (record.version - 1))
+
+
+@proves("R-BUDGET-11", part="a worker looks at a message before a flood's next step")
+def test_a_thread_that_took_a_message_arrives_until_it_has_a_run(
+    noisy: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker, flood, seen = fresh_worker(), fresh_id(), list[bool]()
+    way = worker.way = RightOfWay(longest=0)
+    turns = Turns(worker, threads=8)
+    monkeypatch.setattr(turns, "_next", lambda driven: seen.append(in_turn(way, flood)))
+    with ExitStack() as held:
+        for _ in range(FLOOD):
+            held.enter_context(way.run_of(flood, fresh_id())).begun()
+        turns.take()
+        assert in_turn(way, flood)
+    assert seen == [False]
 
 
 @proves("R-BUDGET-11", part="a run of a flood is given back in the midst")

@@ -5,9 +5,9 @@ from typing import Any
 
 import psycopg
 import pytest
-from django.db import OperationalError
+from django.db import DataError, OperationalError, connection
 
-from tenancy.context import raw_cursor, tenant, tenant_reading
+from tenancy.context import raw_cursor, tenant, tenant_asking, tenant_reading
 from tenancy.trip import BEGIN, COMMIT, GONE, Saying, trip
 from tests.conftest import House
 
@@ -72,3 +72,35 @@ def test_a_connection_lost_on_the_way_is_an_error_and_is_not_used_again(
         cut_off()
     with tenant_reading(house.tenant.id, "SELECT %(one)s::int", {"one": 1}) as rows:
         assert rows == [(1,)]
+
+
+ASKED = ("SELECT %(one)s::int, current_setting('interlock.tenant')", {"one": 1})
+
+
+def test_a_whole_transaction_is_one_trip_and_makes_its_plans_again(house: House) -> None:
+    for _ in range(2):
+        answers = tenant_asking(house.tenant.id, ASKED, ("SELECT %(two)s::text", {"two": "b"}))
+        assert answers == [[(1, str(house.tenant.id))], [("b",)]]
+        connection.connection.execute("DEALLOCATE ALL")
+
+
+def test_a_statement_that_fails_undoes_the_transaction_and_the_connection_serves_on(house: House) -> None:
+    change = (
+        "UPDATE tenancy_tenant SET name = 'other' WHERE id = %(id)s RETURNING 1",
+        {"id": house.tenant.id},
+    )
+    with pytest.raises(DataError):
+        tenant_asking(house.tenant.id, change, ("SELECT 1 / %(none)s::int", {"none": 0}))
+    asked = ("SELECT name FROM tenancy_tenant WHERE id = %(id)s", {"id": house.tenant.id})
+    assert tenant_asking(house.tenant.id, asked) == [[(house.tenant.name,)]]
+
+
+def test_a_whole_transaction_is_none_within_another(house: House) -> None:
+    with tenant(house.tenant.id), pytest.raises(RuntimeError):
+        tenant_asking(house.tenant.id, ASKED)
+
+
+def test_a_value_that_cannot_be_written_costs_no_connection(raw: "psycopg.Connection[Any]") -> None:
+    with pytest.raises(psycopg.DataError):
+        trip(raw, (ADD, Saying(b"SELECT $1::text", ("a\0b",))))
+    assert trip(raw, (ADD,)) == ([[(2, "a")]], None)

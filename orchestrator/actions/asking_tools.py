@@ -7,7 +7,7 @@ from uuid import UUID
 
 from orchestrator.actions.http_tools import declare_http_tool, declare_looked_at, look_at_declared
 from orchestrator.actions.loosening import Asked, or_propose, settle_proposal
-from orchestrator.actions.outside import set_databases, set_mail, set_web
+from orchestrator.actions.outside import set_databases, set_mail, set_web, with_account, with_roles
 from orchestrator.actions.second_person import Who
 from orchestrator.actions.servers import admit_tool
 from orchestrator.actions.tools import change_tool
@@ -86,11 +86,13 @@ def ask_for_databases(
 ) -> OutsideNow | ToolProposal:
     """Make these the databases that tools may ask, or keep what was asked where they reach more than before.
     Outermost verb: owns the transaction. Raises InvalidInput, Stale, ProposalOpen."""
+    # What waits names the users of today: another secret under the same name is not what is agreed to.
+    wanted = tuple(one.model_dump(mode="json") for one in with_roles(tenant_id, given).databases)
     return or_propose(
         tenant_id,
-        lambda: set_databases(tenant_id, given, expected=expected, by=who.principal, reason=reason),
+        lambda: set_databases(tenant_id, wanted, expected=expected, by=who.principal, reason=reason),
         kind="databases",
-        body={"databases": [dict(one) for one in given]},
+        body={"databases": list(wanted)},
         who=who,
         reason=reason,
     )
@@ -101,11 +103,12 @@ def ask_for_mail(
 ) -> OutsideNow | ToolProposal:
     """Say where letters go, or keep what was asked where they reach more than before. Outermost verb: owns
     the transaction. Raises InvalidInput, Stale, ProposalOpen."""
+    wanted = with_account(tenant_id, given).model_dump(mode="json")
     return or_propose(
         tenant_id,
-        lambda: set_mail(tenant_id, given, expected=expected, by=who.principal, reason=reason),
+        lambda: set_mail(tenant_id, wanted, expected=expected, by=who.principal, reason=reason),
         kind="mail",
-        body={"server": dict(given)},
+        body={"server": wanted},
         who=who,
         reason=reason,
     )

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 from uuid import UUID
 
+from django.conf import settings
 from pydantic import ValidationError
 
 from orchestrator.actions.loosening import ask_second
@@ -18,6 +19,7 @@ from orchestrator.core.outside import (
     Databases,
     MailServer,
     WebRules,
+    account_in,
     entry_of,
     wider,
     wider_databases,
@@ -39,7 +41,8 @@ from orchestrator.queries.tools import registry_tools, tools_now
 from tenancy.actions import audit
 from tenancy.clock import database_now
 from tenancy.context import tenant
-from tenancy.core.errors import InvalidInput, Stale
+from tenancy.core.errors import InvalidInput, SecretUnusable, Stale
+from tenancy.secrets import reveal
 
 V = TypeVar("V", bound=Value)
 # What a proposal calls each list; no tool is called so.
@@ -82,16 +85,19 @@ def set_databases(
     agreed: UUID | None = None,
 ) -> OutsideNow:
     """Make exactly these the databases that tools may ask, from the next call on. Outermost verb: owns the
-    transaction. `agreed` is who agreed to what is reached more than before. Raises InvalidInput naming each
-    bad field, Stale, SecondPersonNeeded."""
-    wanted = _read(Databases, {"databases": list(given)})
-    for number, one in enumerate(wanted.databases):
-        _place(one, f"/databases/{number}/host")
-        if any(other.name == one.name for other in wanted.databases[:number]):
-            raise _wrong(f"/databases/{number}/name", "Each name stands for one database.")
+    transaction. `agreed` is who agreed to what is reached more than before. The name of a database of the
+    operator's is not taken. Raises InvalidInput naming each bad field, Stale, SecondPersonNeeded."""
+    wanted = with_roles(tenant_id, given)
+    operators = frozenset(settings.INTERLOCK_DATABASES)
     with tenant(tenant_id):
         tag = _held(tenant_id, "databases", expected)
-        ask_second(DATABASES, wider_databases(databases(), wanted), by=by, agreed=agreed, tag=tag)
+        before = databases()
+        hidden = operators - {one.name for one in before.databases}
+        for number, one in enumerate(wanted.databases):
+            if one.name in hidden:
+                raise _wrong(f"/databases/{number}/name", "The operator has a database of this name.")
+        wider = wider_databases(before, wanted, operators=operators)
+        ask_second(DATABASES, wider, by=by, agreed=agreed, tag=tag)
         return _set(tenant_id, "databases", wanted, by=by, reason=reason, agreed=agreed)
 
 
@@ -107,16 +113,50 @@ def set_mail(
     """Say where letters are given up and from whom they are, from the next call on. Outermost verb: owns the
     transaction. `agreed` is who agreed to a wider way than before. Raises InvalidInput naming each bad field,
     Stale, SecondPersonNeeded."""
-    wanted = _read(MailServer, dict(given))
-    if wanted.host:
-        _place(wanted, "/host")
-        here = wanted.target.literal
-        if wanted.secret and wanted.tls == "off" and not (here is not None and here.is_loopback):
-            raise _wrong("/tls", "A password is not sent in the clear.")
+    wanted = with_account(tenant_id, given)
     with tenant(tenant_id):
         tag = _held(tenant_id, "mail", expected)
         ask_second(MAIL, wider_mail(mail_server(), wanted), by=by, agreed=agreed, tag=tag)
         return _set(tenant_id, "mail", wanted, by=by, reason=reason, agreed=agreed)
+
+
+def with_roles(tenant_id: UUID, given: tuple[Mapping[str, Any], ...]) -> Databases:
+    """The list as it is to be kept: each role by the user that its secret names now, where nobody says which.
+    Raises InvalidInput."""
+    wanted = _read(Databases, {"databases": list(given)})
+    for number, one in enumerate(wanted.databases):
+        _place(one, f"/databases/{number}/host")
+        if any(other.name == one.name for other in wanted.databases[:number]):
+            raise _wrong(f"/databases/{number}/name", "Each name stands for one database.")
+    return Databases(databases=tuple(_with_accounts(tenant_id, one) for one in wanted.databases))
+
+
+def _with_accounts(tenant_id: UUID, one: Database) -> Database:
+    reader = one.reader_account or _account(tenant_id, one.reader, one.origin)
+    writer = one.writer and (one.writer_account or _account(tenant_id, one.writer, one.origin))
+    return one.evolve(reader_account=reader, writer_account=writer)
+
+
+def with_account(tenant_id: UUID, given: Mapping[str, Any]) -> MailServer:
+    """The mail server as it is to be kept, by the user that its secret names now, where nobody says which.
+    Raises InvalidInput."""
+    wanted = _read(MailServer, dict(given))
+    if not wanted.host:
+        return wanted.evolve(account="")
+    _place(wanted, "/host")
+    here = wanted.target.literal
+    if wanted.secret and wanted.tls == "off" and not (here is not None and here.is_loopback):
+        raise _wrong("/tls", "A password is not sent in the clear.")
+    account = wanted.account or _account(tenant_id, wanted.secret, wanted.origin)
+    return wanted.evolve(account=wanted.secret and account)
+
+
+def _account(tenant_id: UUID, secret: str, origin: str) -> str:
+    """The user that a secret names; "" where it is not kept yet, or opens for another place."""
+    try:
+        return account_in(reveal(tenant_id, secret, origin))
+    except SecretUnusable:
+        return ""
 
 
 def _set(

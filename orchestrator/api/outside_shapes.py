@@ -31,7 +31,8 @@ class WebBody(Exact):
 
 class DatabaseBody(Exact):
     """A PostgreSQL database; reader and writer are names of secrets of the form user:password, kept for the
-    origin postgresql://host:port/database."""
+    origin postgresql://host:port/database. Each account is the user that its secret has to name; without
+    one it is the user that it names now."""
 
     name = Text(max_length=32)
     host = Text(max_length=253)
@@ -39,6 +40,8 @@ class DatabaseBody(Exact):
     database = Text(max_length=63)
     reader = Text(max_length=64)
     writer = Text(max_length=64, required=False, allow_blank=True)
+    reader_account = Text(max_length=254, required=False, allow_blank=True)
+    writer_account = Text(max_length=254, required=False, allow_blank=True)
     tls = serializers.ChoiceField(choices=["verified", "required", "off"], required=False)
 
 
@@ -57,12 +60,14 @@ class DatabasesBody(Exact):
 
 class MailServerBody(Exact):
     """A mail server; without a host the operator's. `secret` names one of the form user:password, kept for
-    smtp://host:port. `domains` null: any recipient."""
+    smtp://host:port; `account` is the user that it has to name, without one the user that it names now.
+    `domains` null: any recipient."""
 
     host = Text(max_length=253, required=False, allow_blank=True)
     port = Whole(min_value=1, max_value=65_535, required=False)
     tls = serializers.ChoiceField(choices=["starttls", "implicit", "off"], required=False)
     secret = Text(max_length=64, required=False, allow_blank=True)
+    account = Text(max_length=254, required=False, allow_blank=True)
     sender = Text(max_length=254)
     name = Text(max_length=100, required=False, allow_blank=True)
     domains = serializers.ListField(

@@ -6,7 +6,7 @@ An entry of the web list is an address: `https://docs.example/guide` that page a
 anybody may extend could carry data away by itself.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Annotated, Literal
 from urllib.parse import unquote, urlsplit
 
@@ -19,6 +19,7 @@ from orchestrator.core.value import Value
 MOST_ADDRESSES = 200
 ANY_QUERY = "?*"
 BELOW = "/*"
+LONGEST_ACCOUNT = 254
 A_SECRET = r"^[a-z][a-z0-9_-]{0,63}$"  # noqa: S105 - the form of a name
 ADDRESS = r"^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$"
 
@@ -33,8 +34,9 @@ class WebRules(Value):
 
 class Database(Value):
     """A PostgreSQL database that tools may ask. `reader` and `writer` name secrets of the form user:password,
-    kept for its `origin`; without a writer nothing is written. `tls`: with a certificate that is
-    checked, any, or none.
+    kept for its `origin`; without a writer nothing is written. `reader_account` and `writer_account` are the
+    users that those named as this was said; "" is not known. `tls`: with a certificate that is checked, any,
+    or none.
     """
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,31}$")
@@ -43,6 +45,8 @@ class Database(Value):
     database: str = Field(pattern=r"^[A-Za-z0-9_.-]{1,63}$")
     reader: str = Field(pattern=A_SECRET)
     writer: str = Field(default="", pattern=rf"^$|{A_SECRET}")
+    reader_account: str = Field(default="", max_length=LONGEST_ACCOUNT)
+    writer_account: str = Field(default="", max_length=LONGEST_ACCOUNT)
     tls: Literal["verified", "required", "off"] = "verified"
 
     @property
@@ -66,6 +70,7 @@ class Databases(Value):
 class MailServer(Value):
     """Where the tenant's letters are given up, and from whom they are. `secret` names one of the form
     user:password, kept for its `origin`; without a host it is the operator's own server, if there is one.
+    `account` is the user that it named as this was said; "" is not known.
 
     `domains` None: any recipient; else only addresses at these.
     """
@@ -74,6 +79,7 @@ class MailServer(Value):
     port: int = Field(default=587, ge=1, le=65_535)
     tls: Literal["starttls", "implicit", "off"] = "starttls"
     secret: str = Field(default="", pattern=rf"^$|{A_SECRET}")
+    account: str = Field(default="", max_length=LONGEST_ACCOUNT)
     sender: str = Field(pattern=ADDRESS, max_length=254)
     name: str = Field(default="", max_length=100, pattern=r"^[^\x00-\x1f\x7f<>\"\\]*$")
     domains: tuple[Annotated[str, StringConstraints(pattern=r"^[a-z0-9.-]{1,253}$")], ...] | None = Field(
@@ -90,6 +96,18 @@ class MailServer(Value):
     def origin(self) -> str:
         """What its secret is kept for."""
         return f"smtp://{self.target.place}"
+
+
+def account_in(secret: str) -> str:
+    """The user of a secret user:password; "" for one of another form, which is not told apart from a
+    password."""
+    user, colon, _ = secret.partition(":")
+    return user if colon and len(user) <= LONGEST_ACCOUNT else ""
+
+
+def another_account(known: str, user: str) -> bool:
+    """Whether a secret names somebody else today than when its use was agreed to."""
+    return bool(known) and user != known
 
 
 def entry_of(text: str) -> str:
@@ -131,26 +149,33 @@ def wider(before: WebRules, after: WebRules) -> tuple[str, ...]:
 BARE = {"verified": 0, "implicit": 0, "starttls": 0, "required": 1, "off": 2}
 
 
-def wider_databases(before: Databases, after: Databases) -> tuple[str, ...]:
+def wider_databases(
+    before: Databases, after: Databases, *, operators: Collection[str] = ()
+) -> tuple[str, ...]:
     """What tools may reach by a list of databases that they may not by the one before it, a sentence each;
-    none: it is as narrow."""
-    known = {one.name: one for one in before.databases}
-    return tuple(found for one in after.databases for found in _wider(known.get(one.name), one))
+    none: it is as narrow. `operators` are the names of the operator's own, which one of the tenant hides."""
+    known, kept = {one.name: one for one in before.databases}, {one.name for one in after.databases}
+    found = [more for one in after.databases for more in _wider(known.get(one.name), one)]
+    bared = [name for name in known if name not in kept and name in operators]
+    return (*found, *(f"Tools ask the operator's {name} again, which this one hid." for name in bared))
 
 
 def _wider(before: Database | None, after: Database) -> Iterator[str]:
     name, place = after.name, after.origin
     if before is None:
-        yield f"Tools ask {name} at {place}."
+        yield f"Tools ask {name} at {place}, as {_whom(after.reader_account, after.reader)}."
     elif before.origin != after.origin:
         yield f"{name} is asked at {place}, no longer at {before.origin}."
     if after.writer and (before is None or not before.writer):
-        yield f"Tools change {name}, each change with a person's yes."
+        whom = _whom(after.writer_account, after.writer)
+        yield f"Tools change {name} as {whom}, each change with a person's yes."
     if before is None:
         return
-    writers = {before.writer, after.writer} - {""}
-    if before.reader != after.reader or (after.writer and len(writers) > 1):
-        yield f"{name} is asked under another role."
+    if _swapped(before.reader, after.reader, before.reader_account, after.reader_account):
+        yield f"{name} is asked under another role: {_whom(after.reader_account, after.reader)}."
+    both = after.writer and before.writer
+    if both and _swapped(before.writer, after.writer, before.writer_account, after.writer_account):
+        yield f"{name} is changed under another role: {_whom(after.writer_account, after.writer)}."
     if BARE[after.tls] > BARE[before.tls]:
         yield f"The way to {name} is guarded less: {after.tls}, no longer {before.tls}."
 
@@ -180,8 +205,18 @@ def _wider_mail(before: MailServer | None, after: MailServer) -> Iterator[str]:
         yield f"The way to the mail server is guarded less: {after.tls}, no longer {before.tls}."
     if before.sender != after.sender:
         yield f"Letters are from {after.sender}, no longer from {before.sender}."
-    if before.secret != after.secret:
-        yield "The mail server is asked under another account."
+    if _swapped(before.secret, after.secret, before.account, after.account):
+        whom = _whom(after.account, after.secret) if after.secret else "nobody"
+        yield f"The mail server is asked under another account: {whom}."
+
+
+def _swapped(before: str, after: str, known: str, account: str) -> bool:
+    """Whether another secret is named, or the same one for somebody else."""
+    return before != after or another_account(known, account)
+
+
+def _whom(account: str, secret: str) -> str:
+    return account or f"whomever the secret {secret} names"
 
 
 def _within(entry: str, other: str) -> bool:

@@ -9,7 +9,6 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from orchestrator.actions.asking_tools import ask_for_databases, ask_for_mail, ask_to_list
-from orchestrator.actions.outside import set_databases
 from orchestrator.core.errors import ProposalOpen
 from orchestrator.core.outside import Database
 from orchestrator.models import ToolProposal
@@ -127,7 +126,7 @@ def _set(request: PageRequest, act: str, given: dict[str, Any]) -> bool:
         lines = tuple(line.strip() for line in given["allow"].splitlines() if line.strip())
         found = ask_to_list(house, lines, expected=version, who=who(request), reason=reason)
     elif act == "databases":
-        wanted = (*(one for one in _databases(request) if one["name"] != given["name"]), given)
+        wanted = (*(one for one in _databases(request)[1] if one["name"] != given["name"]), given)
         found = ask_for_databases(house, wanted, expected=version, who=who(request), reason=reason)
     else:
         domains = [line.strip().lower() for line in given["domains"].splitlines() if line.strip()]
@@ -142,16 +141,25 @@ def _forgotten(request: PageRequest) -> HttpResponse:
     if not reason:
         messages.error(request, "Say why: the reason stands in the audit log.")
         return _shown(request, status=422)
-    others = tuple(one for one in _databases(request) if one["name"] != name)
-    house, by = request.member.tenant.id, request.member.principal
-    set_databases(house, others, expected=None, by=by, reason=reason)
+    version, listed = _databases(request)
+    others = tuple(one for one in listed if one["name"] != name)
+    house = request.member.tenant.id
+    try:
+        found = ask_for_databases(house, others, expected=version, who=who(request), reason=reason)
+    except (Stale, ProposalOpen) as error:
+        messages.error(request, str(error))
+        return _shown(request, status=412 if isinstance(error, Stale) else 409)
+    if isinstance(found, ToolProposal):
+        return waits(request)
     messages.success(request, f"No tool asks {name} any more.")
     return redirect("outside")
 
 
-def _databases(request: PageRequest) -> list[dict[str, Any]]:
+def _databases(request: PageRequest) -> tuple[int, list[dict[str, Any]]]:
+    """The databases in force, of one version."""
     with tenant(request.member.tenant.id):
-        return [one.model_dump(mode="json") for one in databases().databases]
+        now = outside_now("databases")
+    return now.version, list(now.body.get("databases", ()))
 
 
 def _blame(form: forms.Form, error: InterlockError) -> None:

@@ -21,7 +21,7 @@ from django.conf import settings
 
 from orchestrator.core.egress import Leave
 from orchestrator.core.errors import EgressRefused
-from orchestrator.core.outside import MailServer
+from orchestrator.core.outside import MailServer, another_account
 from orchestrator.gateways.tools.egress import judged, operators_leave, own_ports
 from orchestrator.gateways.tools.house import in_house
 from orchestrator.gateways.tools.http import CONNECT_SECONDS, CallFailed, ToolContext
@@ -166,6 +166,11 @@ def _post(context: ToolContext) -> Post:
             user, _, password = reveal(context.tenant, server.secret, server.origin).partition(":")
         except SecretUnusable as unusable:
             raise _refused(str(unusable)) from None
+    if another_account(server.account, user):
+        raise _refused(
+            f"the secret {server.secret} names another user than was agreed to for letters; an administrator "
+            "has to name the mail server anew"
+        )
     leave = Leave(origins=(server.target.origin,), private=places_now().places, closed=own_ports())
     return Post(server=server, user=user, password=password, leave=leave)
 

@@ -19,7 +19,7 @@ from django.conf import settings
 
 from orchestrator.core.egress import Leave
 from orchestrator.core.errors import EgressRefused
-from orchestrator.core.outside import Database
+from orchestrator.core.outside import Database, another_account
 from orchestrator.gateways.tools.egress import judged, operators_leave, own_ports
 from orchestrator.gateways.tools.house import in_house
 from orchestrator.gateways.tools.http import CONNECT_SECONDS, CallFailed, ToolContext
@@ -297,6 +297,12 @@ def _way(context: ToolContext, source: str, role: Role) -> _Way:
         user, _, password = reveal(context.tenant, secret, found.origin).partition(":")
     except SecretUnusable as unusable:
         raise _refused(str(unusable), sent=False) from None
+    if another_account(getattr(found, f"{role}_account"), user):
+        raise _refused(
+            f"the secret {secret} names another user than was agreed to for {source}; an administrator has "
+            "to name the database anew",
+            sent=False,
+        )
     leave = Leave(origins=(found.target.origin,), private=places_now().places, closed=own_ports())
     return _Way(database=found, user=user, password=password, leave=leave, sslmode=SSL[found.tls])
 

@@ -162,10 +162,14 @@ def test_a_list_is_wider_by_what_no_entry_covered_before(after: tuple[str, ...],
     assert len(wider(before, WebRules(allow=after))) == more
 
 
-BOOKS = Database(name="books", host="db.example", database="books", reader="r", writer="w", tls="required")
+BOOKS = Database(
+    name="books", host="db.example", database="books", reader="r", writer="w", tls="required",
+    reader_account="app", writer_account="app_w",
+)  # fmt: skip
 POST = MailServer(
-    sender="a@house.example", host="mail.example", secret="box", domains=("a.example", "b.example")
-)
+    sender="a@house.example", host="mail.example", secret="box", account="agent",
+    domains=("a.example", "b.example"),
+)  # fmt: skip
 
 
 @proves("R-TOOL-4", part="what reaches further by a database")
@@ -175,6 +179,7 @@ POST = MailServer(
         ({}, 0), ({"tls": "verified"}, 0), ({"writer": ""}, 0), ({"host": "other.example"}, 1),
         ({"port": 5433}, 1), ({"database": "all"}, 1), ({"name": "more"}, 2), ({"tls": "off"}, 1),
         ({"reader": "owner"}, 1), ({"writer": "owner"}, 1), ({"name": "more", "writer": ""}, 1),
+        ({"reader_account": "owner"}, 1), ({"writer_account": "owner"}, 1), ({"writer_account": ""}, 1),
     ],
 )  # fmt: skip
 def test_a_database_reaches_further_by_its_place_its_role_or_its_way(
@@ -184,6 +189,9 @@ def test_a_database_reaches_further_by_its_place_its_role_or_its_way(
     assert len(wider_databases(before, after)) == more
     assert wider_databases(before, Databases()) == ()
     assert len(wider_databases(Databases(databases=(BOOKS.evolve(writer=""),)), before)) == 1
+    assert len(wider_databases(before, Databases(), operators={"books", "till"})) == 1
+    unknown = Databases(databases=(BOOKS.evolve(reader_account="", writer_account=""),))
+    assert wider_databases(unknown, before) == ()
 
 
 @proves("R-TOOL-4", part="what reaches further by letter")
@@ -194,6 +202,7 @@ def test_a_database_reaches_further_by_its_place_its_role_or_its_way(
         ({"tls": "implicit"}, 0), ({"domains": ("c.example", "a.example")}, 1), ({"domains": None}, 1),
         ({"host": "other.example"}, 1), ({"port": 25}, 1), ({"host": ""}, 1), ({"tls": "off"}, 1),
         ({"sender": "b@house.example"}, 1), ({"secret": "other"}, 1),
+        ({"account": "chief"}, 1),
     ],
 )  # fmt: skip
 def test_letters_reach_further_by_their_server_their_sender_or_their_recipients(

@@ -202,6 +202,11 @@ def test_the_password_is_sealed_and_sent_to_its_own_server(sender: Sender) -> No
     assert isinstance(told.event, ToolAnswered)
     assert b"agent" in sender.post.logins
     assert "s3cret" not in str(told.bodies)
+    sender.server(secret="mail")
+    keep_secret(sender.id, "mail", "chief:s3cret", origin=f"smtp://127.0.0.1:{sender.port}", by=None)
+    told = sender.send()
+    assert "another user" in told.text(told.event.detail)
+    assert b"chief" not in sender.post.logins
 
 
 @proves("P8", part="a mail server at a private address")

@@ -377,7 +377,21 @@ def test_an_admins_database_is_asked_with_its_sealed_secret_at_its_place_alone(
     assert "no admin has allowed" in _why(told)
     set_places(asker.id, (place,), expected=None, by=None, reason="Ours.")
     assert asker.rows("SELECT 1 AS n", source="books") == [{"n": 1}]
+    # Since it is named anew its user is known: a new password is one word, another user is not.
+    set_databases(asker.id, (declared,), expected=None, by=None, reason="Ours.")
+    assert asker.rows("SELECT 1 AS n", source="books") == [{"n": 1}]
+    keep_secret(asker.id, "books", "suite_company_mighty:suite", origin=origin, by=None)
+    assert "names another user than was agreed to" in _why(asker.ask("SELECT 1 AS n", source="books"))
+    keep_secret(asker.id, "books", "suite_company_reader:other", origin=origin, by=None)
+    assert "another user" not in _why(asker.ask("SELECT 1 AS n", source="books"))
     forward.close()
+
+
+def test_an_operators_database_is_hidden_by_none_of_a_tenant(asker: Asker) -> None:
+    mine = {"name": "company", "host": "db.example", "database": "a", "reader": "a"}
+    with pytest.raises(InvalidInput) as refused:
+        set_databases(asker.id, (mine,), expected=None, by=None, reason="Mine.")
+    assert refused.value.data["errors"][0]["pointer"] == "/databases/0/name"
 
 
 def test_databases_are_checked_when_they_are_saved(asker: Asker) -> None:

@@ -5,15 +5,18 @@ R-TOOL-20, R-UI-5).
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
+from pytest_django import Settings
 
 from orchestrator.actions.corpora import NewDocument, put_document
 from orchestrator.queries.outside import databases, mail_server, web_rules
 from orchestrator.queries.tools import tool_now
 from tenancy.context import tenant
+from tenancy.core.roles import Role
 from tenancy.secrets import keep_secret, secrets_of
 from tests.doors.pages.forms import form_with, forms_of
 from tests.doors.pages.people import at, text
 from tests.doors.pages.people import world as world
+from tests.factories.tenancy import make_somebody
 from tests.factories.world import World
 from tests.proves import proves
 
@@ -63,6 +66,20 @@ def test_an_admin_says_where_tools_go(admin: Client, world: World) -> None:
     assert form_with(admin.get(OUTSIDE), "forget").send(admin, "forget", reason="Gone").status_code == 302
     with tenant(world.id):
         assert databases().databases == ()
+
+
+def test_taking_out_what_hides_the_operators_own_waits_for_a_second_person(
+    admin: Client, world: World, settings: Settings
+) -> None:
+    form_with(admin.get(OUTSIDE), "databases").send(admin, "databases", **BOOKS)
+    settings.INTERLOCK_DATABASES = {"books": {"reader": "postgresql://reader:x@db.example/books"}}
+    make_somebody(world.house.tenant, Role.ADMIN)
+    form = form_with(admin.get(OUTSIDE), "forget")
+    assert form.send(admin, "forget", reason="Gone")["Location"] == "/tool-proposals"
+    again = form.send(admin, "forget", reason="Gone")
+    assert (again.status_code, "waits for a second person" in text(again)) == (409, True)
+    with tenant(world.id):
+        assert [one.name for one in databases().databases] == ["books"]
 
 
 @pytest.mark.parametrize(

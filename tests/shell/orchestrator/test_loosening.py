@@ -30,6 +30,7 @@ from tenancy.core.errors import InvalidInput, Stale
 from tenancy.core.roles import Role
 from tenancy.ids import fresh_id
 from tenancy.models import AuditEntry
+from tenancy.secrets import keep_secret
 from tests.conftest import House
 from tests.factories.tenancy import Somebody, make_somebody
 from tests.factories.world import World, make_world
@@ -157,17 +158,31 @@ def test_another_database_waits_and_one_less_does_not(world: World, second: Who)
     own = word_of(world.people.admin)
     row = ask_for_databases(world.id, (BOOKS,), expected=0, who=own, reason="Ours.")
     assert isinstance(row, ToolProposal)
-    assert row.weaker == ["Tools ask books at postgresql://db.example:5432/books."]
+    assert row.weaker == [
+        "Tools ask books at postgresql://db.example:5432/books, as whomever the secret books names."
+    ]
     with tenant(world.id):
         assert databases().databases == ()
     agree_to_tool(world.id, row.id, who=second, reason="Yes.")
     with tenant(world.id):
         assert [one.name for one in databases().databases] == ["books"]
-    writing = {**BOOKS, "writer": "books_writer"}
-    assert isinstance(
-        ask_for_databases(world.id, (writing,), expected=1, who=own, reason="More."), ToolProposal
+    keep_secret(world.id, "books", "app:old", origin="postgresql://db.example:5432/books", by=None)
+    assert not isinstance(
+        ask_for_databases(world.id, (BOOKS,), expected=1, who=own, reason="By name."), ToolProposal
     )
-    now = ask_for_databases(world.id, (), expected=1, who=own, reason="None.")
+    keep_secret(world.id, "books", "owner:x", origin="postgresql://db.example:5432/books", by=None)
+    swapped = ask_for_databases(world.id, (BOOKS,), expected=2, who=own, reason="Ours.")
+    assert isinstance(swapped, ToolProposal)
+    assert swapped.weaker == ["books is asked under another role: owner."]
+    keep_secret(world.id, "books", "superuser:x", origin="postgresql://db.example:5432/books", by=None)
+    agree_to_tool(world.id, swapped.id, who=second, reason="To owner alone.")
+    with tenant(world.id):
+        assert [one.reader_account for one in databases().databases] == ["owner"]
+    writing = {**BOOKS, "reader_account": "owner", "writer": "books_writer"}
+    assert isinstance(
+        ask_for_databases(world.id, (writing,), expected=3, who=own, reason="More."), ToolProposal
+    )
+    now = ask_for_databases(world.id, (), expected=3, who=own, reason="None.")
     assert (isinstance(now, ToolProposal), waiting_for(world)) == (False, [])
 
 

@@ -3,9 +3,9 @@
 Threads share one interpreter. Each return from the database waits until another thread lets go of it, and a
 thread that computes lets go when asked, after an interval. A tenant that has all threads but one thereby
 slows the one run of somebody else at each of its steps. Three things hold against it: the interval is
-short; of a tenant with three runs in hand and more no more commit at once than keep the interpreter busy;
-and while a queued run begins, the runs of tenants with twice as many in hand wait before their next step, for
-a moment and no longer.
+short; beside other tenants no more runs of one with three in hand commit at once than keep the interpreter
+busy; and while a queued run begins, or a message is looked at that may bring one, the runs of tenants with
+twice as many in hand wait before their next commit, for a moment and no longer.
 
 And who leaves when every thread is in use: a run of a tenant with more than an equal part of them is held
 before its next node, one for each thread that is missing, so that whoever comes next finds a thread.
@@ -113,8 +113,8 @@ class RightOfWay:
     @contextmanager
     def committing(self, tenant: UUID) -> Iterator[bool]:
         """One commit of a run that has begun, for the length of the block. Where its tenant has a flood's
-        number in hand it waits while others begin, or as many commit as keep the interpreter busy; whether it
-        did not have to go without its turn."""
+        number in hand it waits while others begin and, beside other tenants, while as many commit as keep the
+        interpreter busy; whether it did not have to go without its turn."""
         with self._changed:
             in_turn = self._changed.wait_for(lambda: self._has_turn(tenant), self._longest)
             self._committing += 1
@@ -139,7 +139,8 @@ class RightOfWay:
     def _has_turn(self, tenant: UUID) -> bool:
         if self._in_hand[tenant] < FLOOD:
             return True
-        return self._committing < COMMITTING and not self._second_to_somebody(tenant)
+        full = len(self._in_hand) > 1 and self._committing >= COMMITTING
+        return not full and not self._second_to_somebody(tenant)
 
     def _arrived(self) -> bool:
         """This thread has looked; whether that was still to be said."""

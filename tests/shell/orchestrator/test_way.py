@@ -83,6 +83,16 @@ def test_a_flood_waits_for_its_turn_and_few_do_not(in_hand: int, turn: bool) -> 
         assert in_turn(way, flood)
 
 
+def test_a_flood_alone_commits_as_it_likes() -> None:
+    way, flood = RightOfWay(longest=0), fresh_id()
+    with ExitStack() as held:
+        for _ in range(FLOOD + COMMITTING):
+            held.enter_context(way.run_of(flood, fresh_id())).begun()
+        for _ in range(COMMITTING):
+            held.enter_context(way.committing(flood))
+        assert in_turn(way, flood)
+
+
 @proves("R-BUDGET-11", part="a flood lets a message be looked at first")
 def test_a_flood_waits_while_a_message_that_came_in_is_looked_at() -> None:
     way, flood = RightOfWay(longest=0), fresh_id()
@@ -212,6 +222,7 @@ def test_a_run_of_a_flood_waits_before_each_commit_but_its_first_unless_driven_a
     with ExitStack() as held:
         for _ in range(FLOOD):
             held.enter_context(way.run_of(noisy.id, fresh_id())).begun()
+        held.enter_context(way.run_of(fresh_id(), fresh_id())).begun()
         for _ in range(COMMITTING):
             held.enter_context(RightOfWay.committing(way, noisy.id))
         replace(fresh_worker(), way=way).advance(run, aside=aside)

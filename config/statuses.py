@@ -79,6 +79,7 @@ STATUS: dict[str, int] = {
     "name-taken": 409,
     "quarantined": 409,
     "own-proposal": 403,
+    "brought-along": 403,
     "proposal-settled": 409,
     "second-person-needed": 409,
     "proposal-open": 409,

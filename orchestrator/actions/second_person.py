@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from typing import Literal
 from uuid import UUID
 
-from orchestrator.core.errors import OwnProposal
+from orchestrator.core.errors import BroughtAlong, OwnProposal
 from orchestrator.models import PolicyProposal, ToolProposal
 from tenancy.clock import database_now
 from tenancy.core.errors import InvalidInput
+from tenancy.directory import lately_made_admin
 
 Proposal = PolicyProposal | ToolProposal
 Settled = Literal["agreed", "refused", "withdrawn", "outdated"]
@@ -29,9 +30,12 @@ def reasoned(reason: str) -> None:
 
 
 def not_own(row: Proposal, who: Who) -> None:
-    """Raises OwnProposal for whoever asked for it, by whatever key."""
+    """Raises OwnProposal for whoever asked for it, by whatever key, and BroughtAlong for whom they made an
+    administrator within the last day. In the tenant's context."""
     if who.principal == row.by or who.owner == row.owner:
         raise OwnProposal
+    if lately_made_admin(who.owner, row.owner):
+        raise BroughtAlong
 
 
 def dropped_as(row: Proposal, who: Who) -> Settled:

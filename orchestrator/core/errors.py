@@ -129,6 +129,12 @@ class OwnProposal(OrchestratorError):
     code = "own-proposal"
 
 
+class BroughtAlong(OwnProposal):
+    """Whoever asked for this made you an administrator less than a day ago; somebody else has to agree."""
+
+    code = "brought-along"
+
+
 class SecondPersonNeeded(OrchestratorError):
     """This guards {name} less than before, so a second administrator has to agree: {weaker}"""
 

@@ -2,7 +2,7 @@
 
 from argparse import ArgumentParser, ArgumentTypeError
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
@@ -11,9 +11,12 @@ from tenancy.actions import create_key, revoke_key
 from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.errors import NotFound
-from tenancy.core.roles import Role
+from tenancy.core.roles import Role, Scope, scopes_of
 from tenancy.models import ApiKey, Person, Tenant
 from tenancy.queries import tenant_by_slug
+
+# Whoever made such keys for nobody would be as many second persons as there are keys.
+ANSWERED_FOR: Final = frozenset({Scope.DECIDE, Scope.ADMIN})
 
 
 class Command(BaseCommand):
@@ -42,14 +45,18 @@ class Command(BaseCommand):
         getattr(self, f"_{options['verb']}")(found, options)
 
     def _create(self, found: Tenant, options: dict[str, Any]) -> None:
-        owner = None
+        owner, role = None, Role(options["role"])
+        if not options["owner"] and set(scopes_of((role,))) & ANSWERED_FOR:
+            raise CommandError(
+                f"a key with the role {role.value} needs somebody who answers for it: --for EMAIL"
+            )
         if options["owner"]:
             owner = Person.objects.filter(email__iexact=options["owner"]).first()
             if owner is None:
                 raise CommandError(f"there is no person {options['owner']!r}")
         days = options["expires"]
         new = create_key(
-            found.id, Role(options["role"]), owner=owner, label=options["label"],
+            found.id, role, owner=owner, label=options["label"],
             expires_in=timedelta(days=days) if days is not None else None,
         )  # fmt: skip
         self.stdout.write(new.clear)

@@ -61,6 +61,8 @@ def test_a_revoked_key_is_listed_as_revoked(house: House) -> None:
     [
         ("create", "--role", "emperor"),
         ("create", "--role", "client", "--for", "nobody@people.example"),
+        ("create", "--role", "admin"),
+        ("create", "--role", "reviewer"),
         ("create", "--role", "client", "--expires", "0"),
         ("create", "--role", "client", "--expires", "-1"),
         ("create", "--role", "client", "--expires", "soon"),

@@ -17,13 +17,19 @@ from orchestrator.actions.loosening import Asked, drop_tool_proposal
 from orchestrator.actions.outside import set_databases, set_mail
 from orchestrator.actions.second_person import Who
 from orchestrator.actions.tools import change_tool
-from orchestrator.core.errors import OwnProposal, ProposalOpen, ProposalSettled, SecondPersonNeeded
+from orchestrator.core.errors import (
+    BroughtAlong,
+    OwnProposal,
+    ProposalOpen,
+    ProposalSettled,
+    SecondPersonNeeded,
+)
 from orchestrator.core.tool_change import asked_change
 from orchestrator.models import ToolProposal
 from orchestrator.queries.loosening import tool_proposals
 from orchestrator.queries.outside import databases, mail_server
 from orchestrator.queries.tools import tool_now
-from tenancy.actions import remove_member
+from tenancy.actions import add_member, remove_member
 from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput, Stale
@@ -99,6 +105,25 @@ def test_a_lower_class_waits_until_somebody_else_agrees(world: World, second: Wh
         assert said.after["agreed_by"] == str(second.principal)
     with pytest.raises(ProposalSettled, match="agreed before"):
         agree_to_tool(world.id, row.id, who=second, reason="Yes.")
+
+
+@proves("R-TOOL-4", part="the second person is not made by the first")
+def test_whom_the_first_one_made_an_administrator_that_day_is_no_second_person(
+    world: World, second: Who, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row, asker = waiting(world), world.people.admin
+    friend = make_somebody(world.house.tenant, Role.REVIEWER)
+    add_member(world.id, friend.person, Role.ADMIN, by=asker.id)
+    theirs = make_somebody(world.house.tenant, Role.REVIEWER)
+    add_member(world.id, theirs.person, Role.ADMIN, by=friend.id)
+    for one in (friend, theirs):
+        with pytest.raises(BroughtAlong):
+            agree_to_tool(world.id, row.id, who=word_of(one), reason="Yes.")
+    assert risk(world) == "network"
+    tomorrow = database_now() + timedelta(days=1)
+    monkeypatch.setattr("tenancy.directory.database_now", lambda: tomorrow)
+    agree_to_tool(world.id, row.id, who=word_of(theirs), reason="Yes.")
+    assert risk(world) == "local_write"
 
 
 def test_no_verb_loosens_by_the_word_of_one_where_there_are_two(world: World, second: Who) -> None:

@@ -2,7 +2,7 @@
 
 A flag stands from when a drift is seen until it is seen no more. Whoever is told of one is told again of the
 same figure only once as many runs have ended as were compared then: the same change stays in the windows for
-that long, and may come and go at the edge of chance.
+that long, and may come and go at the edge of chance. What still drifts by then is flagged anew, and told.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from tenancy.ids import fresh_id
 from tenancy.news import tell_people
 from tenancy.queries import all_tenants
 
-LATELY: Final = timedelta(hours=2)
+LATELY: Final = timedelta(days=7)
 _FLAGGED: Final = """
 INSERT INTO budgets_driftflag (id, tenant_id, workflow, metric, was, is_now, runs, told, at, ended_at)
 VALUES (%(id)s, %(tenant)s, %(workflow)s, %(metric)s, %(was)s, %(is_now)s, %(runs)s, %(told)s, %(at)s, NULL)
@@ -56,6 +56,9 @@ def _looked_at(tenant_id: UUID, workflow: str) -> int:
         }
         standing = DriftFlag.objects.filter(workflow=workflow, ended_at=None)
         standing.exclude(metric__in=list(drifting)).update(ended_at=at)
+        for metric in standing.filter(told=False).values_list("metric", flat=True):
+            if _is_news(workflow, metric):
+                standing.filter(metric=metric, told=False).update(ended_at=at)
         known = set(standing.values_list("metric", flat=True))
         return sum(
             _flag(tenant_id, workflow, metric, runs, drift, at)

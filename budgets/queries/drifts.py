@@ -8,5 +8,5 @@ SHOWN: Final = 10
 
 
 def standing_drifts() -> list[DriftFlag]:
-    """The flags that stand, by workflow and figure, as far as a page shows them."""
-    return list(DriftFlag.objects.filter(ended_at=None).order_by("workflow", "metric")[:SHOWN])
+    """The flags that stand, newest first, as far as a page shows them."""
+    return list(DriftFlag.objects.filter(ended_at=None).order_by("-at", "workflow", "metric")[:SHOWN])

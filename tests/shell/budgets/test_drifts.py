@@ -79,6 +79,28 @@ def test_a_flag_ends_and_one_that_comes_back_soon_is_shown_and_not_told(
     assert (flags(house)[-1], told(house)[-1]) == (("steps", True, False), ("steps", "13", "41"))
 
 
+def test_what_still_drifts_when_it_is_news_again_is_told(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("budgets.queries.spending.RUNS", LEAST)
+    ended(house, 3)
+    ended(house, 12)
+    flag_drifts_of(house.tenant.id)
+    with tenant(house.tenant.id):
+        DriftFlag.objects.update(ended_at=database_now())
+    assert (flag_drifts_of(house.tenant.id), len(told(house))) == (1, 1)
+    ended(house, 40)
+    assert [flag_drifts_of(house.tenant.id) for _ in range(2)] == [1, 0]
+    assert flags(house)[1:] == [("steps", False, True), ("steps", True, False)]
+    assert len(told(house)) == 2
+
+
+def test_a_workflow_that_ended_some_days_ago_is_looked_at(house: House) -> None:
+    ended(house, 3, ago=4)
+    ended(house, 12, ago=3)
+    assert flag_drifts_of(house.tenant.id) == 1
+
+
 def test_a_workflow_that_ended_nothing_lately_is_not_looked_at(house: House) -> None:
     ended(house, 3, ago=9)
     ended(house, 12, ago=8)

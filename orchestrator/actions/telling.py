@@ -52,6 +52,7 @@ def tell_left(hand: Hand, said: Sequence[Body], at: datetime, cursor: "psycopg.C
         return
     data = {
         "run": str(hand.run), "workflow": hand.manifest.workflow,
+        "count": len(left),
         "left": [
             {"call": body.call, "tool": body.tool, "why": body.why, "says": left_in_words(body.why)}
             for body in left[:MOST_LEFT]

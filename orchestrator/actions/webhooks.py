@@ -16,7 +16,7 @@ from orchestrator.queries.webhooks import delivery_of, place_of_secret, webhook_
 from tenancy.actions import audit
 from tenancy.clock import database_now
 from tenancy.context import tenant
-from tenancy.core.errors import InvalidInput
+from tenancy.core.errors import InvalidInput, NotFound
 from tenancy.core.news import KINDS, TEST, message
 from tenancy.ids import fresh_id
 from tenancy.models import Webhook, WebhookDelivery, WebhookMessage
@@ -129,9 +129,12 @@ def replay_delivery(
     with tenant(tenant_id):
         webhook = _on(webhook_id)
         delivery = delivery_of(webhook, delivery_id)
-        WebhookDelivery.objects.filter(id=delivery.id).update(
+        again = WebhookDelivery.objects.filter(id=delivery.id).update(
             state="waiting", tries=0, next_at=database_now(), done_at=None
         )
+        if not again:
+            # It was forgotten between the look and this.
+            raise NotFound
         before = {"state": delivery.state, "attempts": delivery.attempts}
         _audit(webhook, "webhook.replay", before, {"message": str(delivery.message_id)}, by, "")
     deliver_now(tenant_id, delivery.id)

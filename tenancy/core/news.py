@@ -44,7 +44,7 @@ def headline(kind: str, data: Mapping[str, Any]) -> str:
     if kind == APPROVAL_ASKED:
         return f"People are asked about {data.get('tool') or 'a run'} in {data.get('workflow')}"
     if kind == UNDO_FAILED:
-        count = len(data.get("left", ()))
+        count = data.get("count", len(data.get("left", ())))
         what = "An action" if count == 1 else f"{count} actions"
         return f"{what} of a run of {data.get('workflow')} {'was' if count == 1 else 'were'} not taken back"
     if kind == FIGURES_DRIFT:
@@ -56,9 +56,11 @@ def explained(kind: str, data: Mapping[str, Any]) -> tuple[str, ...]:
     """What a notice says below its headline, line by line; money and amounts as text."""
     if kind == UNDO_FAILED:
         left = [f"- {one['tool']}: {one['says']}" for one in data["left"]]
+        more = data.get("count", len(left)) - len(left)
         return (
             "The run failed, and nobody wanted this to stand:",
             *left,
+            *((f"- and {more} more",) if more > 0 else ()),
             "Somebody has to see to it by hand.",
         )
     if kind == FIGURES_DRIFT:

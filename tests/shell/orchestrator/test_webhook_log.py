@@ -1,10 +1,11 @@
 """What was sent to endpoints goes after the days that a tenant has set, and what still waits never (X7)."""
 
 from datetime import timedelta
+from uuid import UUID
 
 import psycopg
 import pytest
-from django.db import transaction
+from django.db import OperationalError, transaction
 
 from orchestrator.actions.delivering import deliver_now
 from orchestrator.actions.webhook_log import forget_log, forget_logs, keep_log
@@ -125,6 +126,22 @@ def test_the_clock_goes_through_every_house_batch_by_batch(
     age(superuser, house, timedelta(days=100))
     assert forget_log(house.tenant.id) == 1
     assert (forget_logs() >= 1, left(house)) == (True, (0, 0, 0))
+
+
+def test_a_house_whose_log_cannot_be_cleared_holds_up_no_other(
+    house: House, hook: NewSecret, superuser: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    age(superuser, house, timedelta(days=100))
+    other = house.people.other_tenant.id
+    monkeypatch.setattr("orchestrator.actions.webhook_log.all_tenants", lambda: [other, house.tenant.id])
+
+    def one_fails(tenant_id: UUID) -> int:
+        if tenant_id == other:
+            raise OperationalError
+        return forget_log(tenant_id)
+
+    monkeypatch.setattr("orchestrator.actions.webhook_log.forget_log", one_fails)
+    assert (forget_logs(), left(house)) == (1, (0, 0, 0))
 
 
 @proves("X7", part="nobody removes by hand what was sent")

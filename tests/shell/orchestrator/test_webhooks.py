@@ -252,6 +252,16 @@ def test_a_delivery_is_replayed_under_its_own_id_and_the_log_keeps_both(
     assert [(a.number, a.status) for a in one.attempts] == [(1, 204), (2, 204)]
 
 
+def test_a_delivery_that_is_forgotten_as_it_is_replayed_is_none(
+    house: House, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = connect_hook(house.tenant.id, receiver)
+    gone = WebhookDelivery(tenant_id=house.tenant.id, webhook=made.webhook, state="done")
+    monkeypatch.setattr("orchestrator.actions.webhooks.delivery_of", lambda *_: gone)
+    with pytest.raises(NotFound):
+        replay_delivery(house.tenant.id, made.webhook.id, gone.id, by=None)
+
+
 @proves("R-API-6", part="secret rotated")
 def test_a_rotated_secret_signs_beside_the_old_one_for_a_day(house: House, receiver: Receiver) -> None:
     made = connect_hook(house.tenant.id, receiver)

@@ -2,6 +2,7 @@
 (R-TOOL-15, R-BUDGET-14)."""
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.core import mail
@@ -15,6 +16,7 @@ from tenancy.core.roles import Role
 from tenancy.models import Notice, NoticeMail, WebhookMessage
 from tenancy.news import tell_people
 from tenancy.notices import send_notices, send_notices_of, told_lately
+from tenancy.outbox import Outbox
 from tests.conftest import House
 from tests.doubles.webhook_receiver import Receiver
 from tests.doubles.webhook_receiver import receiver as receiver
@@ -110,3 +112,23 @@ def test_a_kind_has_a_headline_its_lines_and_a_place() -> None:
     assert place_of("figures.drift", data) == "/budgets/figures?workflow=w"
     many = {"workflow": "w", "run": "r", "left": [LEFT, LEFT]}
     assert headline(UNDO_FAILED, many) == "2 actions of a run of w were not taken back"
+    assert not any("more" in line for line in explained(UNDO_FAILED, many))
+    assert headline(UNDO_FAILED, {**many, "count": 60}).startswith("60 actions")
+    assert "- and 58 more" in explained(UNDO_FAILED, {**many, "count": 60})
+
+
+def test_a_house_whose_letters_cannot_be_written_holds_up_no_other(
+    house: House, outbox: list[mail.EmailMessage], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told(house)
+    due = Outbox.send_due_of
+
+    def one_fails(box: "Outbox[Any]", tenant_id: UUID) -> int:
+        if tenant_id != house.tenant.id:
+            return due(box, tenant_id)
+        raise KeyError("a letter of a kind that nobody knows")
+
+    monkeypatch.setattr(Outbox, "send_due_of", one_fails)
+    send_notices()
+    monkeypatch.undo()
+    assert send_notices_of(house.tenant.id) == 3

@@ -47,6 +47,7 @@ def openai_parts(whole: Reply, *, size: int = 7) -> list[bytes]:
 
 def _deltas(message: Json, size: int) -> Iterator[Json]:
     yield {"role": "assistant", "content": ""}
+    yield from ({"reasoning_content": part} for part in _parts(message.get("reasoning_content"), size))
     yield from ({"content": part} for part in _parts(message.get("content"), size))
     yield from ({"refusal": part} for part in _parts(message.get("refusal"), size))
     for index, call in enumerate(message.get("tool_calls") or ()):
@@ -77,11 +78,12 @@ def anthropic_parts(whole: Reply, *, size: int = 7) -> list[bytes]:
 
 
 def _events(index: int, block: Json, size: int) -> Iterator[Json]:
-    use = block.get("type") == "tool_use"
-    begun = {**block, "input": {}} if use else {**block, "text": ""} if "text" in block else block
+    use, thought = block.get("type") == "tool_use", "thinking" in block
+    member = "input" if use else "thinking" if thought else "text"
+    begun = {**block, member: {} if use else ""} if member in block else block
     yield {"type": "content_block_start", "index": index, "content_block": begun}
-    name, kind = ("partial_json", "input_json_delta") if use else ("text", "text_delta")
-    whole = json.dumps(block.get("input")) if use else block.get("text")
+    name, kind = ("partial_json", "input_json_delta") if use else (member, f"{member}_delta")
+    whole = json.dumps(block.get("input")) if use else block.get(member)
     for part in _parts(whole, size):
         yield {"type": "content_block_delta", "index": index, "delta": {"type": kind, name: part}}
     yield {"type": "content_block_stop", "index": index}

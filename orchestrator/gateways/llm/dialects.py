@@ -6,7 +6,7 @@ surprise. Usage is set aside as it was reported: the library would turn a wrong 
 nothing into a crash.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -36,6 +36,7 @@ class Assembly(Protocol):
     """What llm/streaming.py offers: a streamed reply on its way to being a whole one."""
 
     over: bool
+    unkept: int
 
     def feed(self, chunk: bytes) -> None:
         """Take in what arrived. Raises BrokenReply."""
@@ -49,15 +50,19 @@ class Assembly(Protocol):
 @dataclass(slots=True, kw_only=True)
 class Capture:
     """What one exchange showed on the wire: filled by the transport, read by the gateway. `assemble` is there
-    where a stream was asked for."""
+    where a stream was asked for. `until`: the call's deadline by the loop's clock. `unkept`: bytes of text
+    that were written and are not part of the reply, such as thoughts.
+    """
 
     clean: Callable[[Json, "Capture"], Json]
     assemble: Callable[[], Assembly] | None = None
+    until: float | None = None
     status: int | None = None
     fault: str | None = None
     usage: Mapping[str, object] = field(default_factory=dict)
     finish: str = "stop"
     dropped: int = 0
+    unkept: int = 0
     capped: list[str] = field(default_factory=list)
 
 
@@ -81,6 +86,9 @@ def clean_openai(document: Json, capture: Capture) -> Json:
     if not isinstance(message, dict):
         raise BrokenReply("a choice without a message")
     _note_openai_usage(document.get("usage"), capture)
+    capture.unkept += beside_choice(message) + text_bytes(
+        [one.get("message") for one in choices[1:] if isinstance(one, dict)]
+    )
     finish = _word(choices[0].get("finish_reason"))
     capture.finish = finish or "stop"
     calls = _openai_calls(message.get("tool_calls"), capture)
@@ -108,6 +116,7 @@ def clean_anthropic(document: Json, capture: Capture) -> Json:
     texts = "".join(block["text"] for block in found if isinstance(block.get("text"), str))
     uses = [block for block in found if block.get("type") == "tool_use"]
     _note_anthropic_usage(document.get("usage"), capture)
+    capture.unkept += sum(map(beside_block, found))
     finish = _word(document.get("stop_reason"))
     capture.finish = finish or "stop"
     kept = _first(uses, capture)
@@ -165,6 +174,37 @@ def _input(value: Any, call_id: str, capture: Capture) -> Json:
     text = _arguments(value, call_id, capture)
     whole = isinstance(value, dict) and f"arguments:{call_id}" not in capture.capped
     return value if whole else {UNREADABLE: text}
+
+
+def text_bytes(value: Any) -> int:
+    """How many bytes all text in a value has, wherever it stands."""
+    found, left = 0, [value]
+    while left:
+        one = left.pop()
+        if isinstance(one, str):
+            found += len(one.encode("utf-8", "backslashreplace"))
+        elif isinstance(one, dict | list):
+            left.extend(one.values() if isinstance(one, dict) else one)
+    return found
+
+
+def beside(document: Json, kept: Collection[str]) -> int:
+    """Bytes of the text in a document outside its members in `kept`."""
+    return text_bytes([one for name, one in document.items() if name not in kept])
+
+
+def beside_choice(message: Json) -> int:
+    """Bytes of text in a message, or a part of one, that is neither said nor asked: thoughts, by any name."""
+    content = message.get("content")
+    parts = [one for one in content if isinstance(one, dict)] if isinstance(content, list) else []
+    thoughts = beside(message, ("role", "content", "refusal", "tool_calls"))
+    return thoughts + sum(beside(part, ("type", "text")) for part in parts)
+
+
+def beside_block(block: Json) -> int:
+    """The same of a message's block."""
+    use = ("type", "id", "name", "input", "text")
+    return beside(block, use if block.get("type") == "tool_use" else ("type", "text"))
 
 
 def flat(content: Any) -> Any:

@@ -65,7 +65,8 @@ async def _perform(
     )
     CAPTURE.set(capture)
     try:
-        async with asyncio.timeout(effect.timeout_ms / 1000):
+        async with asyncio.timeout(effect.timeout_ms / 1000) as deadline:
+            capture.until = deadline.when()
             reply = await _exchange(loop, key, call, asked, capture)
     except TimeoutError:
         detail = f"no reply within {effect.timeout_ms} ms"

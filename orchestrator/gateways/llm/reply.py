@@ -29,7 +29,8 @@ class WrittenCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What came back, before it is bounded. `usage` is as reported, with the provider's words made ours.
+    """What came back, before it is bounded. `usage` is as reported, with the provider's words made ours;
+    `unkept` are bytes that were written beside what is kept, such as thoughts.
 
     `dropped` counts requests beyond the first 64 that were left out earlier, `capped` names what was cut
     earlier.
@@ -42,6 +43,7 @@ class Reply:
     usage: Mapping[str, object] = field(default_factory=dict)
     model: str = ""
     dropped: int = 0
+    unkept: int = 0
     capped: tuple[str, ...] = ()
 
 
@@ -58,7 +60,7 @@ def replied(effect: CallModel, request: bytes, reply: Reply, salt: bytes) -> Per
     written = len(bounded.text.encode()) + sum(
         len(call.name) + len(call.arguments.encode()) for call in bounded.calls
     )
-    usage, counted = sane_usage(reply.usage, estimated(effect, request, written))
+    usage, counted = sane_usage(reply.usage, estimated(effect, request, written + reply.unkept))
     answer = bounded.text if bounded.text.strip() and not bounded.calls and bounded.refusal is None else None
     fields: dict[str, Any] = {
         "effect": effect.id,

@@ -2,8 +2,8 @@
 
 A hostile or broken server can send anything. Its events are taken apart by hand, within a bound, and what
 they amount to goes the way of every reply from there on: a stream changes nothing but when its text is heard.
-A figure of usage is believed only where nothing was written after it, for a stream that tells it early or in
-between tells too little.
+A figure of usage is believed only where nothing was written after it, be it a thought that nobody keeps: a
+stream that tells it early or in between tells too little.
 """
 
 from abc import ABC, abstractmethod
@@ -13,12 +13,24 @@ from typing import Any, Final
 
 import orjson
 
-from orchestrator.gateways.llm.dialects import BrokenReply, Json, document_of, flat
+from orchestrator.gateways.llm.dialects import (
+    BrokenReply,
+    Json,
+    beside,
+    beside_block,
+    beside_choice,
+    document_of,
+    flat,
+    text_bytes,
+)
+from orchestrator.gateways.llm.reply import MAX_NAME
 
 # An event a token, each with its frame: what arrives is many times what is said.
 MAX_STREAM: Final = 32 * 1024 * 1024
 MAX_REPLY: Final = 4 * 1024 * 1024
 CALL_BYTES: Final = 64
+# A name is cut to MAX_NAME letters of so many bytes at most; what is behind them is not even put together.
+LONGEST_NAME: Final = 4 * MAX_NAME
 DONE: Final = b"[DONE]"
 Say = Callable[[str], None]
 
@@ -26,16 +38,19 @@ Say = Callable[[str], None]
 class ReplyStream(ABC):
     """One streamed reply. `say` gets each piece of its text: never arguments of calls, never thoughts.
 
-    `over`: the server said that nothing follows.
+    `over`: the server said that nothing follows. `unkept`: bytes of text that are not part of the reply's
+    document, such as thoughts, for what is counted by us.
     """
 
     def __init__(self, say: Say) -> None:
         self._say = say
         self.over = False
-        self._arrived = self._size = 0
+        self.unkept = 0
+        self._arrived = self._size = self._tail_size = self._data_size = 0
         self._tail: list[bytes] = []
         self._data: list[bytes] = []
         self._head: dict[str, str] = {}
+        self._begun = False
         self._finish: str | None = None
         self._usage: Mapping[str, Any] | None = None
 
@@ -46,18 +61,21 @@ class ReplyStream(ABC):
             raise BrokenReply(f"the stream is larger than {MAX_STREAM} bytes")
         if b"\n" not in chunk and b"\r" not in chunk:
             self._tail.append(chunk)
+            self._hold(tail=self._tail_size + len(chunk))
             return
         lines = b"".join((*self._tail, chunk)).splitlines(keepends=True)
         # A line whose end has not come, or may be half of one.
         self._tail = [] if lines[-1].endswith(b"\n") else [lines.pop()]
         for line in lines:
             self._line(line.rstrip(b"\r\n"))
+        self._hold(tail=sum(map(len, self._tail)))
 
     def body(self) -> bytes:
         """The whole reply's JSON. Raises BrokenReply where the stream broke off, or is too much."""
         self._line(b"".join(self._tail).rstrip(b"\r\n"))
         self._line(b"")
-        if not self.over and self._finish is None:
+        # A stream that only ends may have been cut on its way. Where nothing began, that is what is wrong.
+        if self._finish is None and (self._begun or not self.over):
             raise BrokenReply("the stream broke off")
         whole = _dumped(self._document())
         if len(whole) > MAX_REPLY:
@@ -67,12 +85,20 @@ class ReplyStream(ABC):
     def _line(self, line: bytes) -> None:
         if line.startswith(b"data:"):
             self._data.append(line[5:].removeprefix(b" "))
+            self._hold(data=self._data_size + len(line))
         elif not line and self._data:
-            data, self._data = b"\n".join(self._data).strip(), []
+            data, self._data, self._data_size = b"\n".join(self._data).strip(), [], 0
             if data == DONE:
                 self.over = True
             elif data and not self.over:
                 self._heard(document_of(data))
+
+    def _hold(self, *, tail: int | None = None, data: int | None = None) -> None:
+        """Bytes that wait for the rest of their line or event: one event is never larger than a reply."""
+        self._tail_size = self._tail_size if tail is None else tail
+        self._data_size = self._data_size if data is None else data
+        if self._tail_size + self._data_size > MAX_REPLY:
+            raise BrokenReply(_too_large())
 
     def _heard(self, event: Json) -> None:
         if error := event.get("error"):
@@ -93,6 +119,12 @@ class ReplyStream(ABC):
         self._size += size
         if self._size > MAX_REPLY:
             raise BrokenReply(_too_large())
+
+    def _passed(self, size: int) -> None:
+        """Something that was written and is not kept: it costs like all else."""
+        if size:
+            self._wrote(size)
+            self.unkept += size
 
     def _note_head(self, document: Json) -> None:
         for name in ("id", "model"):
@@ -118,7 +150,6 @@ class OpenAIStream(ReplyStream):
 
     def __init__(self, say: Say) -> None:
         super().__init__(say)
-        self._choices = False
         self._text: list[str] = []
         self._refusal: list[str] = []
         self._calls: dict[object, _Call] = {}
@@ -129,13 +160,16 @@ class OpenAIStream(ReplyStream):
         for choice in choices if isinstance(choices, list) else ():
             if isinstance(choice, dict) and not choice.get("index"):
                 self._choice(choice)
+            elif isinstance(choice, dict):
+                self._passed(text_bytes(choice.get("delta")))
         if isinstance(event.get("usage"), dict):
             self._usage = event["usage"]
 
     def _choice(self, choice: Json) -> None:
-        self._choices = True
+        self._begun = True
         delta = choice.get("delta")
         if isinstance(delta, dict):
+            self._passed(beside_choice(delta))
             if text := _text(delta.get("content")):
                 self._wrote(len(text))
                 self._text.append(text)
@@ -153,13 +187,14 @@ class OpenAIStream(ReplyStream):
     def _call(self, part: Json) -> None:
         call, function = self._call_of(part), part.get("function")
         function = function if isinstance(function, dict) else {}
-        if isinstance(part.get("id"), str):
-            call.id = call.id or part["id"]
+        if isinstance(part.get("id"), str) and not call.id:
+            self._wrote(len(part["id"]))
+            call.id = part["id"]
         name, given = function.get("name"), function.get("arguments")
         # Some servers say the name with every part.
         if isinstance(name, str) and name != call.name:
             self._wrote(len(name))
-            call.name += name
+            call.name += name[: LONGEST_NAME - len(call.name)]
         if given is not None:
             text = given if isinstance(given, str) else _dumped(given).decode()
             self._wrote(len(text))
@@ -182,7 +217,7 @@ class OpenAIStream(ReplyStream):
         message: Json = {"content": "".join(self._text), "refusal": "".join(self._refusal)}
         if self._calls:
             message["tool_calls"] = [call.document() for call in self._calls.values()]
-        said = [{"index": 0, "message": message, "finish_reason": self._finish}] if self._choices else []
+        said = [{"index": 0, "message": message, "finish_reason": self._finish}] if self._begun else []
         return {**self._head, "choices": said, "usage": self._usage}
 
 
@@ -215,7 +250,6 @@ class AnthropicStream(ReplyStream):
 
     def __init__(self, say: Say) -> None:
         super().__init__(say)
-        self._begun = False
         self._at_first: Json = {}
         self._blocks: dict[object, _Block] = {}
 
@@ -242,6 +276,7 @@ class AnthropicStream(ReplyStream):
     def _block(self, at: Any, given: Json) -> _Block:
         self._begun = True
         self._wrote(CALL_BYTES + sum(len(one) for one in given.values() if isinstance(one, str)))
+        self.unkept += beside_block(given)
         kept: Json = {name: given[name] for name in ("type", "id", "name", "input") if name in given}
         block = self._blocks[_place(at)] = _Block(kept)
         if text := _text(given.get("text")):
@@ -256,6 +291,10 @@ class AnthropicStream(ReplyStream):
             block = self._blocks.get(_place(at)) or self._block(at, {"type": "tool_use"})
             self._wrote(len(delta["partial_json"]))
             block.arguments.append(delta["partial_json"])
+            if block.given.get("type") != "tool_use":
+                self.unkept += text_bytes(delta["partial_json"])
+        else:
+            self._passed(beside(delta, ("type",)))
 
     def _says(self, block: _Block, text: str) -> None:
         self._wrote(len(text))
@@ -267,7 +306,10 @@ class AnthropicStream(ReplyStream):
             self._finish = delta["stop_reason"]
         # What the first event says of output is a beginning; only here is it all of it.
         if isinstance(usage, dict) and "output_tokens" in usage:
-            self._usage = self._at_first | {name: one for name, one in usage.items() if one is not None}
+            told = {name: one for name, one in usage.items() if one is not None}
+            self._usage = self._at_first | {
+                name: _more(self._at_first.get(name), told[name]) for name in told
+            }
 
     def _document(self) -> Json:
         if not self._begun:
@@ -295,6 +337,12 @@ def _dumped(value: Any) -> bytes:
         return orjson.dumps(value)
     except orjson.JSONEncodeError as error:
         raise BrokenReply(str(error)) from None
+
+
+def _more(first: Any, then: Any) -> Any:
+    """The greater of two figures, for what was told is not taken back; a senseless one stays as it is."""
+    figures = all(isinstance(one, int | float) and not isinstance(one, bool) for one in (first, then))
+    return max(first, then) if figures and then >= 0 else then
 
 
 def _place(at: Any) -> object:

@@ -90,7 +90,8 @@ def reply_of(response: ModelResponse, capture: Capture, names: WireNames) -> Rep
         text="".join(part.content for part in response.parts if isinstance(part, TextPart)), calls=calls,
         refusal=str(refusal or "") if refused and not calls else None, finish=capture.finish,
         usage=capture.usage,
-        model=response.model_name or "", dropped=capture.dropped, capped=tuple(dict.fromkeys(capture.capped)),
+        model=response.model_name or "", dropped=capture.dropped, unkept=capture.unkept,
+        capped=tuple(dict.fromkeys(capture.capped)),
     )  # fmt: skip
 
 

@@ -32,7 +32,7 @@ class CleaningTransport(httpx2.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """One exchange; the capture of the current task learns what was seen."""
         capture = CAPTURE.get()
-        capture.fault = None
+        capture.fault, capture.unkept = None, 0
         response = await self._inner.handle_async_request(request)
         capture.status = response.status_code
         try:
@@ -79,16 +79,23 @@ class CleaningTransport(httpx2.AsyncBaseTransport):
         except BrokenReply as error:
             capture.fault = str(error)[:300]
         else:
-            with suppress(TimeoutError, httpx2.HTTPError):
-                async with asyncio.timeout(REST_SECONDS):
-                    async for _ in chunks:
-                        pass
+            capture.unkept = reply.unkept
+            if _has_time(capture):
+                with suppress(TimeoutError, httpx2.HTTPError):
+                    async with asyncio.timeout(REST_SECONDS):
+                        async for _ in chunks:
+                            pass
             return body
         return b""
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._inner.aclose()
+
+
+def _has_time(capture: Capture) -> bool:
+    """Whether to wait for a stream's end: a reply that is there must not be late for a connection."""
+    return capture.until is None or capture.until - asyncio.get_running_loop().time() > 2 * REST_SECONDS
 
 
 def _is_stream(response: httpx2.Response) -> bool:

@@ -11,6 +11,7 @@ PACE_SECONDS: Final = 0.2
 AGAIN_SECONDS: Final = 1.0
 # What is told each time: the end of the text so far. A page has room for less.
 WINDOW: Final = 800
+# Whoever was told so much of one reply is told the rest of it once a second; its text is followed up to here.
 MOST_BYTES: Final = 256 * 1024
 MOST_TEXT: Final = 64 * 1024
 # All effects of the process share the loop: at most this part of its time goes into one reply's text.
@@ -45,10 +46,11 @@ class Utterance:
 
     def add(self, text: str) -> None:
         """The next piece."""
-        if self._audience is None or self._size > MOST_TEXT:
+        if self._audience is None or self._size >= MOST_TEXT:
             return
-        self._parts.append(text)
-        self._size += len(text)
+        piece = text[: MOST_TEXT - self._size]
+        self._parts.append(piece)
+        self._size += len(piece)
         if self._due is None or self._due.when() > self._next:
             self._arm(self._next)
 
@@ -64,7 +66,7 @@ class Utterance:
         self._due = asyncio.get_running_loop().call_at(at, self._tell)
 
     def _tell(self) -> None:
-        if self._audience is None or self._told > MOST_BYTES:
+        if self._audience is None:
             return
         clock = asyncio.get_running_loop().time
         now = clock()
@@ -76,5 +78,6 @@ class Utterance:
                 self._last, self._last_at = (at, shown[at:]), now
                 self._told += len(shown[at:].encode("utf-8", "replace"))
                 self._audience.tell(*self._last)
-        self._next = now + max(PACE_SECONDS, (clock() - now) / SHARE)
+        pace = PACE_SECONDS if self._told < MOST_BYTES else AGAIN_SECONDS
+        self._next = now + max(pace, (clock() - now) / SHARE)
         self._arm(max(self._next, now + AGAIN_SECONDS))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -14,9 +15,12 @@ import pytest
 from orchestrator.core.events import ModelFailed, ModelReplied
 from orchestrator.core.profile import ModelProfile
 from orchestrator.gateways.effects_loop import EffectLoop
+from orchestrator.gateways.llm import transport, utterance
 from orchestrator.gateways.llm.gateway import ModelGateway
 from orchestrator.gateways.llm.profiles import ModelEnvironment, scripted_profile
-from orchestrator.gateways.llm.utterance import PACE_SECONDS, WINDOW, Utterance
+from orchestrator.gateways.llm.reply import MAX_NAME
+from orchestrator.gateways.llm.streaming import OpenAIStream
+from orchestrator.gateways.llm.utterance import MOST_TEXT, PACE_SECONDS, WINDOW, Utterance
 from tests.doors.gateways.effects import (
     SALT,
     ScriptedPermit,
@@ -94,6 +98,8 @@ def _anthropic_at(url: str) -> tuple[ModelEnvironment, ModelProfile]:
 
 
 SIZES = {"huge": 60_000}
+THOUGHT = "Let me think: what is é?"
+THOUGHTFUL = {"role": "assistant", "content": "Hello there.", "reasoning_content": THOUGHT}
 WHOLE = {
     "answer": said("Hello there, it is noon in Zürich. 東京では夜です。"),
     "nothing": said(""),
@@ -109,6 +115,10 @@ WHOLE = {
     "no usage": said("Hello.", usage=ABSENT),
     "senseless usage": said("Hello.", usage=usage(-5, "many")),
     "dear": said("Hello.", usage=usage(6_000, 10)),
+    "thoughts": choices({"index": 0, "message": THOUGHTFUL, "finish_reason": "stop"}),
+    "thoughts without usage": choices(
+        {"index": 0, "message": THOUGHTFUL, "finish_reason": "stop"}, usage=ABSENT
+    ),
 }  # fmt: skip
 MESSAGES = {
     "answer": messages.said("Hello there, it is noon in Zürich."),
@@ -117,6 +127,10 @@ MESSAGES = {
     "a list for an input": messages.uses(ToolUse("clock_now", [1, 2])),
     "huge": messages.uses(ToolUse("clock_now", {"a": "x" * 900_000}), text="é" * 500_000),
     "thoughts": content({"type": "hologram", "data": 1}, {"type": "text", "text": "Hello."}, stop="odd"),
+    "thoughts without usage": content(
+        {"type": "thinking", "thinking": THOUGHT, "signature": ""}, {"type": "text", "text": "Hello there."},
+        stop="end_turn", usage=ABSENT,
+    ),
     "cached": messages.said(
         "Hello.", usage={"input_tokens": 100, "output_tokens": 5, "cache_read_input_tokens": 40,
                          "cache_creation_input_tokens": 10},
@@ -145,6 +159,7 @@ def test_a_streamed_message_is_performed_like_a_whole_one(loop: EffectLoop, name
 HELLO = openai_parts(said("Hello there."))
 GREETING = anthropic_parts(messages.said("Hello there."))
 STOP = data({"type": "message_stop"})
+FINISH = data({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
 ERROR = {"error": {"type": "overloaded_error", "message": "Overloaded"}}
 
 
@@ -159,16 +174,21 @@ ERROR = {"error": {"type": "overloaded_error", "message": "Overloaded"}}
         (_openai, stream(*HELLO[:2], b"data: [1]\n\n", DONE)),
         (_openai, stream(DONE)),
         (_openai, stream(b"<html>\n\n")),
-        (_openai, stream(b"x" * 1_000_000, *[b"x" * 1_000_000] * 32)),
+        (_openai, stream(*[b": " + b"x" * 1_000_000 + b"\n\n"] * 34)),
+        (_openai, stream(b"data: ", *[b"x" * 1_000_000] * 5, Event())),
+        (_openai, stream(*[b"data: " + b" " * 1_000_000 + b"\n"] * 5, Event())),
+        (_openai, stream(*HELLO[:3], DONE)),
         (_openai, stream(*[data({"choices": [{"delta": {"content": "x" * 500_000}}]})] * 10, DONE)),
         (_anthropic, stream(*GREETING[:3])),
         (_anthropic, stream(*GREETING[:3], cut=True)),
         (_anthropic, stream(*GREETING[:3], data({"type": "error", **ERROR}, "error"))),
-        (_anthropic, stream(data({"type": "message_stop"}))),
+        (_anthropic, stream(STOP)),
+        (_anthropic, stream(*(one for one in GREETING if b"message_delta" not in one), STOP)),
     ],
     ids=[
-        "ends", "cut", "error", "junk", "list", "nothing", "html", "endless", "large", "message ends",
-        "message cut", "message error", "message without content",
+        "ends", "cut", "error", "junk", "list", "nothing", "html", "endless", "line", "event",
+        "no finish", "large", "message ends", "message cut", "message error", "message without content",
+        "message without a reason",
     ],
 )  # fmt: skip
 def test_a_broken_stream_is_a_broken_reply(loop: EffectLoop, ask: Callable[..., Told], broken: Reply) -> None:
@@ -180,21 +200,59 @@ def test_a_broken_stream_is_a_broken_reply(loop: EffectLoop, ask: Callable[..., 
 
 @proves("M11", part="a stream that tells its usage too early, or never")
 @pytest.mark.parametrize(
-    ("ask", "parts"),
+    ("ask", "parts", "thought"),
     [
-        (_openai, [data({"choices": [], "usage": usage(0, 0)}), *HELLO[:-1], DONE]),
-        (_openai, [*HELLO[:-1], DONE]),
-        (_anthropic, [*(one for one in GREETING if b"message_delta" not in one), STOP]),
+        (_openai, [data({"choices": [], "usage": usage(0, 0)}), *HELLO[:-1], DONE], ""),
+        (_openai, [*HELLO[:-1], DONE], ""),
+        (_openai, [*HELLO, data({"choices": [{"delta": {"reasoning": THOUGHT}}]}), DONE], THOUGHT),
+        (_openai, [*HELLO, data({"choices": [{"index": 1, "delta": {"content": THOUGHT}}]}), DONE], THOUGHT),
+        (_openai, [data({"choices": [{"delta": {"content": [{"type": "thinking", "thinking": THOUGHT}]}}]}),
+                   *HELLO[:-1], DONE], THOUGHT),
+        (_anthropic, [*GREETING[:-1], data({"type": "message_delta", "delta": {"stop_reason": "end_turn"}}),
+                      STOP], ""),
+        (_anthropic, [*GREETING, data({"type": "content_block_delta", "index": 9,
+                                       "delta": {"type": "thinking_delta", "thinking": THOUGHT}}), STOP],
+         THOUGHT),
     ],
-    ids=["before", "never", "only at first"],
+    ids=["before", "never", "before a thought", "before another choice", "with a thought among the text",
+         "only at first", "before a block's thought"],
 )  # fmt: skip
 def test_usage_that_is_not_told_at_the_end_is_estimated_as_of_a_whole_reply(
-    loop: EffectLoop, ask: Callable[..., Told], parts: list[bytes]
+    loop: EffectLoop, ask: Callable[..., Told], parts: list[bytes], thought: str
 ) -> None:
     request = prompt()
     told = ask(loop, stream(*parts), request=request)
+    written = Decimal(len("Hello there.") + len(thought.encode()))
     assert told.event.counted == "estimated"
-    assert told.event.usage == {"input_tokens": Decimal(len(request)), "output_tokens": Decimal(12)}
+    assert told.event.usage == {"input_tokens": Decimal(len(request)), "output_tokens": written}
+    assert told.text(told.event.answer) == "Hello there."
+
+
+@proves("M11", part="a stream that takes back what it told of its usage")
+def test_what_a_message_costs_at_first_is_not_taken_back_at_its_end(loop: EffectLoop) -> None:
+    ends = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}
+    less = {"usage": {"input_tokens": 0, "output_tokens": 40, "cache_read_input_tokens": 0}}
+    first = anthropic_parts(messages.said("Hi.", usage={"input_tokens": 90, "cache_read_input_tokens": 7}))
+    told = _anthropic(loop, stream(*first[:-1], data({**ends, **less}), STOP))
+    assert told.event.counted == "provider"
+    assert (told.event.usage["input_tokens"], told.event.usage["output_tokens"]) == (97, 40)
+
+
+def test_a_whole_reply_is_not_late_for_the_end_of_its_stream(
+    loop: EffectLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transport, "REST_SECONDS", 60)
+    told = _openai(loop, stream(*HELLO, DONE, Event()))
+    assert isinstance(told.event, ModelReplied)
+
+
+def test_a_name_is_put_together_within_its_bound() -> None:
+    found, words = OpenAIStream(lambda _: None), [f"n{number}" for number in range(5_000)]
+    for word in words:
+        found.feed(data({"choices": [{"delta": {"tool_calls": [{"index": 0, "function": {"name": word}}]}}]}))
+    found.feed(FINISH)
+    called = json.loads(found.body())["choices"][0]["message"]["tool_calls"][0]["function"]
+    assert called["name"] == "".join(words)[: 4 * MAX_NAME]
 
 
 @pytest.mark.parametrize(
@@ -231,6 +289,7 @@ def test_parts_of_calls_are_put_together_however_a_server_marks_them(loop: Effec
             part(id="a", function={"name": "clock_now", "arguments": '{"x"'}),
             part(function={"name": "clock_now", "arguments": ':"1"}'}),
             part(id="b", function={"name": "orders_lookup", "arguments": {"x": "2"}}),
+            FINISH,
             DONE,
         ),
         request=TOOLS,
@@ -326,6 +385,33 @@ async def test_nothing_is_told_once_the_reply_is_there() -> None:
     utterance.add(" and more")
     await asyncio.sleep(2 * PACE_SECONDS)
     assert watching.told == [(0, "Hello ")]
+
+
+async def test_a_piece_of_any_length_is_told_within_bounds() -> None:
+    watching = Watching()
+    written = Utterance(watching)
+    written.add("words " * MOST_TEXT)
+    async with asyncio.timeout(PATIENCE):
+        while not watching.told:  # noqa: ASYNC110 - told by a timer of the loop, with no event
+            await asyncio.sleep(PACE_SECONDS)
+    written.close()
+    at, text = watching.told[0]
+    assert MOST_TEXT - WINDOW < at + len(text) <= MOST_TEXT
+
+
+async def test_whoever_was_told_much_is_told_the_rest_more_slowly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(utterance, "MOST_BYTES", 1)
+    monkeypatch.setattr(utterance, "AGAIN_SECONDS", PACE_SECONDS * 2)
+    watching, began = Watching(), asyncio.get_running_loop().time()
+    written = Utterance(watching)
+    async with asyncio.timeout(PATIENCE):
+        for number in range(2):
+            written.add("more and more ")
+            while len(watching.told) == number:  # noqa: ASYNC110 - as above
+                await asyncio.sleep(PACE_SECONDS / 10)
+    written.close()
+    assert [text for _, text in watching.told] == ["more and more ", "more and more more and more "]
+    assert asyncio.get_running_loop().time() - began >= PACE_SECONDS * 2
 
 
 def test_a_scripted_reply_is_written_before_who_watches_and_at_once_before_nobody(loop: EffectLoop) -> None:

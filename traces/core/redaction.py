@@ -6,8 +6,8 @@ in the very bytes that are hashed. Redacting twice changes nothing.
 
 import json
 import re
-from collections import Counter
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import orjson
@@ -44,6 +44,8 @@ _BLOCK = re.compile(r"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----"
 _BLOCK_END = re.compile(r"-----END (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----")
 _BLOCK_BODY = re.compile(r"(?:[A-Za-z0-9+/=\s]|\\[nr])*+")
 _BLOCK_LONGEST = 20_000
+# The line that ends a block may itself be on its way.
+_END_LONGEST = 1_000
 _SECRET_NAME = re.compile(rf"(?i)(?:{_NAMES})")
 # Almost nothing holds a secret; one look for these words (or an escape that could hide one) settles the rest.
 _HINT = re.compile(
@@ -58,6 +60,8 @@ _LITERAL = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _BEGINS = frozenset('{["')
 _LITERAL_OR_OPEN = re.compile(r'"(?:[^"\\]|\\.)*+("|\\?\Z)', re.DOTALL)
 _ENDS_ADDRESS = re.compile(r'[\s/@"]')
+# In JSON, and in JSON within it, any of its signs may be escaped.
+_BEGINS_ADDRESS = re.compile(r"(?::|\\+u003[aA])(?:\\*+/|\\+u002[fF]){2}")
 _BEGINS_ALONE = frozenset('{["0123456789')
 _COLON = re.compile(r"\s*:")
 
@@ -193,16 +197,10 @@ class _Cleaner:
     def _blocks(self, text: str) -> str:
         """Private keys, whole or cut off; each end is looked for once, whatever begins."""
         parts: list[str] = []
-        at, end = 0, _BLOCK_END.search(text)
-        while (begin := _BLOCK.search(text, at)) is not None:
-            while end is not None and end.start() < begin.end():
-                end = _BLOCK_END.search(text, end.end())
+        at = 0
+        for begin, stop, _ in _key_blocks(text):
             parts += [text[at : begin.start()], self._mark("private_key")]
-            if end is not None and end.start() - begin.end() <= _BLOCK_LONGEST:
-                at = end.end()
-            else:
-                body = _BLOCK_BODY.match(text, begin.end())
-                at = begin.end() if body is None else body.end()
+            at = stop
         return "".join([*parts, text[at:]])
 
     def _ibans(self, text: str) -> str:
@@ -249,14 +247,30 @@ def _settled(text: str) -> int:
     end = len(text)
     while end and "!" <= text[end - 1] <= "~":
         end -= 1
-    address = text.rfind("://", 0, end)
-    if address >= 0 and _ENDS_ADDRESS.search(text, address + 3, end) is None:
-        end = address
-    closed = 0
-    for match in _BLOCK_END.finditer(text, 0, end):
-        closed = match.end()
-    begun = _BLOCK.search(text, closed)
-    return end if begun is None else min(end, begun.start())
+    begun = deque(_BEGINS_ADDRESS.finditer(text, 0, end), maxlen=1)
+    if begun and _ENDS_ADDRESS.search(text, begun[0].end(), end) is None:
+        end = begun[0].start()
+    # How long a block in JSON is without its escapes is known when all of it is there.
+    longest = len(text) if text.lstrip()[:1] in _BEGINS else _BLOCK_LONGEST + _END_LONGEST
+    for begin, _, closed in _key_blocks(text[:end]):
+        if not closed and end - begin.end() <= longest:
+            return begin.start()
+    return end
+
+
+def _key_blocks(text: str) -> Iterator["tuple[re.Match[str], int, bool]"]:
+    """Where each private key begins and what is taken out with it stops, and whether its end is there."""
+    at, end = 0, _BLOCK_END.search(text)
+    while (begin := _BLOCK.search(text, at)) is not None:
+        while end is not None and end.start() < begin.end():
+            end = _BLOCK_END.search(text, end.end())
+        if end is not None and end.start() - begin.end() <= _BLOCK_LONGEST:
+            at = end.end()
+            yield begin, at, True
+        else:
+            body = _BLOCK_BODY.match(text, begin.end())
+            at = begin.end() if body is None else body.end()
+            yield begin, at, False
 
 
 def _is_json(text: str) -> bool:

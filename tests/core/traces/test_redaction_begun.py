@@ -45,6 +45,22 @@ def test_a_password_in_an_address_is_waited_for_in_any_script() -> None:
         assert "пар" not in redact_begun("see https://боб:пароль"[:end])
 
 
+@pytest.mark.parametrize("begins", [r":\/\/", r":\u002f\u002F", r"\u003A//", r":\\\/\\\/"])
+def test_such_an_address_is_waited_for_in_json_too(begins: str) -> None:
+    text = f'{{"see": "https{begins}боб:пароль@host.example/x and on", "on": 1}}'
+    for end in range(text.index("@") + 1):
+        assert "пар" not in redact_begun(text[:end])
+
+
+def test_a_private_key_that_never_ends_does_not_take_the_rest_of_the_text() -> None:
+    begun, rest = f"{BLOCK.splitlines()[0]}\nMIIEowIBAAKCAQEA.", "and on, word by word: " * 1_000
+    assert redact_begun(begun + rest[:20_000]) == ""
+    shown = redact_begun(begun + rest)
+    assert shown.startswith("[redacted:private_key]")
+    assert shown.endswith("word by word: ")
+    assert "MIIE" not in shown
+
+
 def test_what_is_shown_grows_by_whole_words() -> None:
     text = "One two, three: [f1] is 4.20 in all."
     shown = [redact_begun(text[:end]) for end in range(len(text) + 1)]

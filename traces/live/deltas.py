@@ -37,9 +37,12 @@ def written(delta: Delta) -> Written:
     return Written(delta.effect, orjson.dumps(delta._asdict()))
 
 
-def delta_of(message: dict[str, Any]) -> Delta:
-    """The delta in a message of the channel."""
-    return Delta(message["effect"], message["at"], message["text"])
+def delta_of(message: Any) -> Delta:
+    """The delta in a message of the channel. Raises ValueError for what is none."""
+    match message:
+        case {"effect": str(effect), "at": int(at), "text": str(text)}:
+            return Delta(effect, at, text)
+    raise ValueError("no delta")
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,7 @@ class Hints:
                 layer: Any = get_channel_layer()
                 message = await layer.receive(self._channel)
                 if "delta" in message:
-                    self._wrote(message["group"], delta_of(message["delta"]))
+                    self._take(message)
                 else:
                     self._heard(message["group"], message["seq"])
             except Exception as error:  # noqa: BLE001 - the channel is made anew
@@ -96,6 +96,13 @@ class Hints:
                 self._channel, self._joined = None, set()
                 self._changed.set()
                 await asyncio.sleep(RETRY_SECONDS)
+
+    def _take(self, message: dict[str, Any]) -> None:
+        """A text; one that cannot be read or shown is lost like any other, and the channel is not."""
+        try:
+            self._wrote(message["group"], delta_of(message["delta"]))
+        except Exception as error:  # noqa: BLE001 - what other processes say must not cost the hints
+            log.debug("live.delta_dropped", error=type(error).__name__)
 
 
 class Hub:

@@ -26,7 +26,7 @@ from tests.factories.foreign import Talking, foreign, onwards
 from tests.factories.world import World
 from tests.proves import proves
 from traces.live.deltas import RunAudience
-from traces.live.publishing import announce
+from traces.live.publishing import announce, group_of, publisher
 
 ASKED = "Say hello"
 ANSWER = "Hello there, \u202eall of you. "
@@ -175,6 +175,8 @@ async def test_one_run_s_words_are_heard_by_who_follows_it_and_asked_for_them_al
     ):
         await plain.until(lambda f: len(f.frames) > 0)
         await known(run)
+        # No delta: it is ignored, and those behind it are heard.
+        publisher().write(group_of(run), {"effect": "f" * 32, "at": None})
         for text in ("Hello ", "Hello there "):
             RunAudience(run, "e" * 32).tell(0, text)
             await one.until(partial(said_to, one, text))

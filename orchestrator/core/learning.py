@@ -36,7 +36,12 @@ def subject_of(graph: CompiledGraph, pins: Pins) -> str:
     roles = sorted({node.config.role for node in graph.nodes.values() if isinstance(node.config, Asking)})
     usual = [pins.profile_for(role) for role in roles]
     playing = {profile.name for profile in usual} | {profile.cheaper for profile in usual}
-    models = [profile.model_dump(mode="json") for profile in pins.profiles if profile.name in playing]
+    # Whether people see it write changes nothing of what a model needs, and older subjects did not know it.
+    models = [
+        profile.model_dump(mode="json", exclude={"streams"})
+        for profile in pins.profiles
+        if profile.name in playing
+    ]
     body = {"graph": graph.digest, "registry": pins.registry_digest, "roles": roles, "models": models}
     return digest("expectation", canonical(body))
 

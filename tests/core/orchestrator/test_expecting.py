@@ -17,7 +17,7 @@ from orchestrator import library
 from orchestrator.core import least
 from orchestrator.core.compiler import frozen
 from orchestrator.core.expecting import bounds, key_of, too_little
-from orchestrator.core.learning import Lived, Passed, expected_of, with_run
+from orchestrator.core.learning import Lived, Passed, expected_of, subject_of, with_run
 from orchestrator.core.least import least_rest
 from orchestrator.core.manifest import Expected
 from orchestrator.core.terminal import TerminalCode
@@ -44,6 +44,16 @@ def expecting(expected: Expected | None, **limits: int) -> Simulation:
     run = Simulation.of(GRAPH, held.evolve(expected=expected))
     run.start()
     return run
+
+
+# Of GRAPH and these pins, as it was before profiles said whether they stream.
+SUBJECT = "2ef81462179d35c31fee7417fcb422c825e3d7094493e9f057d8e5f8ba907c8e"
+
+
+def test_whether_a_model_streams_changes_nothing_of_what_it_needs() -> None:
+    held = pins(TOOLS, BOUNDARY, ("tool-loop",))
+    streaming = held.evolve(profiles=tuple(one.evolve(streams=True) for one in held.profiles))
+    assert subject_of(GRAPH, held) == subject_of(GRAPH, streaming) == SUBJECT
 
 
 @proves("R-BUDGET-4", part="observed quantiles")

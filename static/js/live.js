@@ -131,9 +131,9 @@ class Link {
   hello() { this.socket.send(JSON.stringify({ after: this.cursor, html: true, deltas: Boolean(byId("writing")), view: this.view, zone: document.documentElement.dataset.zone })); }
   take({ after, seq, html, build, delta }) {
     const asked = this.asked;
-    this.heard = Date.now();
-    // It has no cursor: writing.js shows it or not, and nothing else changes.
+    // It has no cursor: writing.js shows it or not, and nothing else changes. It says nothing of how fresh the page is, either.
     if (delta) return void document.dispatchEvent(new CustomEvent("interlock:delta", { detail: delta }));
+    this.heard = Date.now();
     this.asked = `${after}` !== `${this.cursor}`;
     if (this.asked) return asked || this.hello();
     this.cursor = seq;

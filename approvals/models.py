@@ -41,6 +41,8 @@ class Request(TenantOwned):
     outcome = models.CharField(max_length=16, blank=True)
     granted_action = models.CharField(max_length=64, blank=True)
     ended_because = models.CharField(max_length=200, blank=True)
+    kept: "Deferral | None" = None
+    """No column: the yes that was kept back when this request was decided just now."""
 
     class Meta(TenantOwned.Meta):
         constraints: ClassVar[list[models.BaseConstraint]] = [
@@ -191,6 +193,9 @@ class Deferral(TenantOwned):
             models.CheckConstraint(
                 condition=Q(fate="stands", ended_at=None) | (~Q(fate="stands") & Q(ended_at__isnull=False)),
                 name="deferral_ended_has_a_time",
+            ),
+            models.CheckConstraint(
+                condition=Q(fate__in=[fate.value for fate in Fate]), name="deferral_fate_is_known"
             ),
         ]
         indexes: ClassVar[list[models.Index]] = [

@@ -120,9 +120,10 @@ def decide(
     """Take one person's word. Outermost verb: owns the transaction.
 
     Standing and limits are read now, from the database (A13). Where the tenant lets a yes be taken back, one
-    to what is least is kept back first and the request still waits; `deferral` is such a yes, whose time has
-    come. Raises RequestNotFound (404), NotYours (403), AlreadyDecided (409), YesStands (409), PacketChanged
-    (409), Expired (410), DecisionInvalid (422); with a `deferral` NothingToUndo where it does not stand.
+    to what is least is kept back first and the request still waits (`kept` is that yes); `deferral` is such a
+    yes, whose time has come. Raises RequestNotFound (404), NotYours (403), AlreadyDecided (409), YesStands
+    (409), PacketChanged (409), Expired (410), DecisionInvalid (422); with a `deferral` NothingToUndo where it
+    does not stand.
     """
     with tenant(tenant_id):
         request = Request.objects.select_for_update().filter(id=request_id).first()

@@ -45,10 +45,10 @@ def kept_until(
 
 def defer(request: Request, who: Stands, yes: Yes, at: datetime, until: datetime) -> None:
     """Keep a yes back until a moment; whoever drives runs is told to look then. Raises AlreadyDecided for a
-    person's second word."""
+    person's second word. The request says what was kept (`kept`)."""
     if Decision.objects.filter(request_id=request.id, owner=who.owner).exists():
         raise AlreadyDecided(status="decided by you")
-    Deferral.objects.create(
+    request.kept = Deferral.objects.create(
         id=fresh_id(), tenant_id=request.tenant_id, request=request, run_id=request.run_id,
         principal=who.principal, owner=who.owner, kind=yes.kind.value, reason=yes.reason,
         arguments=yes.arguments, packet_digest=request.packet_digest, at=at, effective_at=until,

@@ -1,41 +1,47 @@
 """A yes that was kept back: taking it back, and letting it take effect when its time has come."""
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from uuid import UUID
 
 import orjson
+import structlog
 
-from approvals.actions import Word, decide
+from approvals.actions import PENDING, Word, decide
 from approvals.actions.deferring import end
 from approvals.core.errors import ApprovalError, NothingToUndo, NotYours, RequestNotFound
 from approvals.core.lifecycle import DecisionKind
 from approvals.core.undoing import Fate
 from approvals.models import Deferral, Request
-from approvals.queries.undoing import STANDS, moment_of
+from approvals.queries.undoing import STANDS, may_undo, moment_of
 from tenancy.clock import database_now
 from tenancy.context import tenant
-from tenancy.core.roles import Scope
 from tenancy.queries import standing_of
 
+log = structlog.get_logger(__name__)
 GONE = "whoever said it may decide nothing here any more"
 
 
-def undo(tenant_id: UUID, request_id: UUID, principal_id: UUID) -> Request:
+def undo(tenant_id: UUID, request_id: UUID, principal_id: UUID, *, deferral: UUID | None = None) -> Request:
     """Take a yes back while it can be; the request waits as before. Outermost verb: owns the transaction.
 
-    Whoever said it may, by any of their keys too, and an administrator. Raises RequestNotFound (404),
-    NothingToUndo (409: too late, or there is none), NotYours (403).
+    Whoever said it may, by any of their keys that decides too, and an administrator. `deferral` is the yes
+    that is meant; without it the one that stands. Raises RequestNotFound (404), NothingToUndo (409: too late,
+    there is none, or it is another), NotYours (403).
     """
     with tenant(tenant_id):
         request = Request.objects.select_for_update().filter(id=request_id).first()
         moment, who = moment_of(request_id), standing_of(tenant_id, principal_id)
         if request is None or who is None:
             raise RequestNotFound
+        if request.status != PENDING:
+            raise NothingToUndo(detail=f"the request was already {request.status}")
         standing = moment.standing
         if standing is None:
             raise NothingToUndo(detail="no yes to this request stands")
-        if standing.owner != who.owner and Scope.ADMIN not in who.scopes:
+        if not may_undo(who, standing):
             raise NotYours(reason="whoever said yes takes it back, or an administrator", rule="undo")
+        if deferral is not None and deferral != standing.id:
+            raise NothingToUndo(detail="another yes than this one stands")
         if moment.at >= standing.effective_at:
             raise NothingToUndo(detail=f"it took effect at {standing.effective_at.isoformat()}")
         end(request, standing.id, Fate.UNDONE, moment.at, by=who.principal)
@@ -46,8 +52,9 @@ def take_effect(tenant_id: UUID, run_id: UUID) -> timedelta | None:
     """Let each yes to a run's requests take effect whose time has come, as if it were said now: by every
     check that `decide` makes. One that does not pass lapses, and the request waits as before.
 
-    Returns how long it is until the next one's time, None where none waits. Outermost verb: a transaction
-    for each.
+    One that fails for a reason that is none of theirs still stands, and keeps no other from its turn. Returns
+    how long it is until the next one's time; None where none waits, and where some had their time: who comes
+    then was told of the next one, too. Outermost verb: a transaction for each.
     """
     with tenant(tenant_id):
         now = database_now()
@@ -55,12 +62,11 @@ def take_effect(tenant_id: UUID, run_id: UUID) -> timedelta | None:
         standing = list(rows)
     due = [one for one in standing if one.effective_at <= now]
     for one in due:
-        _take(one)
-    return _until(standing[len(due) :], now)
-
-
-def _until(waiting: list[Deferral], now: datetime) -> timedelta | None:
-    return waiting[0].effective_at - now if waiting else None
+        try:
+            _take(one)
+        except Exception:
+            log.exception("undo.take_failed", request=str(one.request_id), deferral=str(one.id))
+    return standing[0].effective_at - now if standing and not due else None
 
 
 def _take(one: Deferral) -> None:

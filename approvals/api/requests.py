@@ -17,9 +17,10 @@ from approvals.core.errors import RequestNotFound
 from approvals.core.lifecycle import DecisionKind, RequestStatus
 from approvals.core.offering import offered
 from approvals.core.packet import read_packet
-from approvals.models import Decision, Request
+from approvals.models import Decision, Deferral, Request
 from approvals.queries import decisions_of, inbox
-from approvals.queries.undoing import deferred_of
+from approvals.queries.undoing import Deferred, deferred_of
+from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.roles import Scope
 from tenancy.doors import caller, page, post_once, uuid_or_none
@@ -79,15 +80,17 @@ class DecisionField(serializers.Serializer[Any]):
 
 
 class DeferredField(serializers.Serializer[Any]):
-    """A yes that takes effect at `effective_at`, unless it is taken back before."""
+    """A yes that takes effect at `effective_at` unless it is taken back before; undoing may name its `id`."""
 
+    id = serializers.UUIDField()
     decision = serializers.CharField()
     by = serializers.UUIDField()
     effective_at = serializers.DateTimeField()
 
 
 class ApprovalField(ApprovalRow):
-    """A request with its packet. `offers` is what can be said to it; nothing any more once it is settled."""
+    """A request with its packet. `offers` is what can be said to it; nothing while a yes waits to
+    take effect, nor once it is settled or its time is up."""
 
     packet_digest = serializers.CharField()
     packet = serializers.DictField(child=serializers.JSONField())
@@ -180,10 +183,9 @@ class Decisions(APIView):
         names = ("reason", "arguments", "amounts", "answer", "packet_digest")
         given = {name: said[name] for name in names if name in said}
         word = Word(kind=DecisionKind(said["decision"]), **given)
-        decide(who.tenant, found, who.principal, word)
+        decided = decide(who.tenant, found, who.principal, word)
         with tenant(who.tenant):
-            told = whole(Request.objects.get(id=found))
-        return Answer(202 if told["deferred"] is not None else 200, told)
+            return Answer(200 if decided.kept is None else 202, whole(decided))
 
 
 def row(found: Request) -> dict[str, Any]:
@@ -205,30 +207,41 @@ def whole(found: Request) -> dict[str, Any]:
     if packet["tool"] is not None:
         origins = {part["pointer"]: part["origin"] for part in packet["provenance"]}
         action = {"tool": packet["tool"]["name"], "arguments": arguments, "argument_provenance": origins}
+    deferred = _deferred(found)
     return {
         **row(found),
         "packet_digest": found.packet_digest,
         "packet": packet,
         "action": action,
         "answer_schema": found.answer_schema,
-        "offers": _offers(found),
+        "offers": _offers(found, deferred),
         "decisions": [_word(decision, arguments) for decision in decisions_of(found.id)],
-        "deferred": _deferred(found),
+        "deferred": deferred,
     }
 
 
-def _offers(found: Request) -> list[str]:
-    if found.status != RequestStatus.PENDING:
+def _offers(found: Request, deferred: dict[str, Any] | None) -> list[str]:
+    """What a word can still be: none while a yes waits to take effect, and none once its time is up."""
+    if found.status != RequestStatus.PENDING or deferred is not None or database_now() >= found.expires_at:
         return []
     return [kind.value for kind in offered(read_packet(bytes(found.packet)))]
 
 
 def _deferred(found: Request) -> dict[str, Any] | None:
-    kept = deferred_of([found.id]).get(found.id)
-    if found.status != RequestStatus.PENDING or kept is None or not kept.stands:
+    """The yes that stands: the one just said, or as it is read."""
+    if found.status != RequestStatus.PENDING:
         return None
+    if found.kept is not None:
+        return deferral(found.kept)
+    kept = deferred_of([found.id]).get(found.id)
+    return deferral(kept) if kept is not None and kept.stands else None
+
+
+def deferral(kept: Deferral | Deferred) -> dict[str, Any]:
+    """A yes that can be taken back."""
     return {
-        "decision": kept.kind, "by": str(kept.principal), "effective_at": kept.effective_at.isoformat()
+        "id": str(kept.id), "decision": kept.kind, "by": str(kept.principal),
+        "effective_at": kept.effective_at.isoformat(),
     }  # fmt: skip
 
 

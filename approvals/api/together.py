@@ -10,6 +10,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from approvals.actions.together import WORDS, Outcome, decide_together
+from approvals.api.requests import DeferredField, deferral
 from approvals.core.lifecycle import DecisionKind
 from approvals.core.together import MOST
 from tenancy.core.roles import Scope
@@ -35,11 +36,13 @@ class TogetherBody(Exact):
 
 
 class OutcomeField(serializers.Serializer[Any]):
-    """What became of one of them; `error` is why the word did not count."""
+    """What became of one of them; `error` is why the word did not count, `deferred` a yes that counts only
+    once it can be taken back no more."""
 
     id = serializers.UUIDField()
     status = serializers.CharField(allow_null=True)
     error = serializers.DictField(allow_null=True)
+    deferred = DeferredField(allow_null=True)
 
 
 class TogetherField(serializers.Serializer[Any]):
@@ -73,4 +76,6 @@ class DecisionsTogether(APIView):
 def _told(one: Outcome) -> dict[str, Any]:
     error = None if one.error is None else {"code": one.error.code, "detail": str(one.error)}
     status = one.request.status if one.request is not None else None
-    return {"id": str(one.request_id), "status": status, "error": error}
+    kept = one.request.kept if one.request is not None else None
+    told = None if kept is None else deferral(kept)
+    return {"id": str(one.request_id), "status": status, "error": error, "deferred": told}

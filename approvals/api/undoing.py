@@ -14,7 +14,6 @@ from approvals.actions.undoing import undo
 from approvals.api.requests import ApprovalField, whole
 from approvals.core.errors import RequestNotFound
 from approvals.core.undoing import LONGEST
-from approvals.models import Request
 from approvals.queries.undoing import WindowNow, window_now
 from tenancy.context import tenant
 from tenancy.core.roles import Scope
@@ -25,7 +24,9 @@ from tenancy.shapes import Exact, Text, Whole, asked
 
 
 class UndoBody(Exact):
-    """Nothing is to be said."""
+    """Which yes is meant, by the `id` in `deferred`; without it the one that stands."""
+
+    deferred = serializers.UUIDField(required=False)
 
 
 class UndoWindowBody(Exact):
@@ -80,18 +81,18 @@ class Undoing(APIView):
     @extend_schema(operation_id="undo_approval", request=UndoBody, responses=ApprovalField)
     def post(self, request: HttpRequest, request_id: str) -> Response:
         """Take back the yes that stands (`deferred`): 200 with the request, which waits as before; 403
-        another's, 409 too late, or there is none.
+        another's, 409 too late, there is none, or it is another. Each time takes an idempotency key of its
+        own: the same key again answers as before and takes nothing back.
         """
         found = uuid_or_none(request_id)
         if found is None:
             raise RequestNotFound
-        asked(UndoBody, request.data)
-        who = caller(request)
+        meant, who = asked(UndoBody, request.data).get("deferred"), caller(request)
 
         def undone() -> Answer:
-            undo(who.tenant, found, who.principal)
+            back = undo(who.tenant, found, who.principal, deferral=meant)
             with tenant(who.tenant):
-                return Answer(200, whole(Request.objects.get(id=found)))
+                return Answer(200, whole(back))
 
         return post_once(request, undone)
 

@@ -18,6 +18,7 @@ BEGIN
        OR NOT EXISTS (SELECT 1 FROM public.approvals_request
             WHERE tenant_id = NEW.tenant_id AND id = NEW.request_id AND run_id = NEW.run_id
               AND packet_digest = NEW.packet_digest AND kind = 'action' AND status = 'pending'
+              AND risk IN ('read_only', 'local_write')
               AND submitter <> NEW.principal AND submitter_owner <> NEW.owner) THEN
       RAISE EXCEPTION 'this yes is not to be kept back' USING ERRCODE = 'integrity_constraint_violation';
     END IF;
@@ -49,10 +50,14 @@ END $$;
 CREATE TRIGGER decision_alone BEFORE INSERT ON approvals_decision
   FOR EACH ROW EXECUTE FUNCTION approvals_decision_alone();
 """
-# In no order: one that cannot be taken must not stand before the others for ever.
+# Each tenant has its turn, and within one in no order: what cannot be taken must not stand before the others
+# for ever.
 DUE = """
-SELECT run_id FROM approvals_deferral WHERE fate = 'stands' AND effective_at <= clock_timestamp()
- ORDER BY random() LIMIT least(n, 100)
+SELECT run_id FROM (
+  SELECT run_id, row_number() OVER (PARTITION BY tenant_id ORDER BY random()) AS turn
+    FROM (SELECT DISTINCT tenant_id, run_id FROM approvals_deferral
+           WHERE fate = 'stands' AND effective_at <= clock_timestamp()) AS due
+) AS turns ORDER BY turn, random() LIMIT least(n, 100)
 """
 TENANT = models.ForeignKey(
     db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name="+", to="tenancy.tenant"
@@ -141,6 +146,10 @@ class Migration(MadeTogether):
                             _connector="OR",
                         ),
                         name="deferral_ended_has_a_time",
+                    ),
+                    models.CheckConstraint(
+                        condition=Q(fate__in=["stands", "taken", "undone", "lapsed"]),
+                        name="deferral_fate_is_known",
                     ),
                 ],
             },

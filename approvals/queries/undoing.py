@@ -12,7 +12,8 @@ from django.db.models import Exists, OuterRef
 
 from approvals.core.undoing import Fate
 from approvals.models import Deferral, Request, UndoWindow
-from approvals.queries.people import names_of
+from approvals.queries.people import Stands, names_of
+from tenancy.core.roles import Scope
 
 MOST_OFFERS: Final = 5
 MOST_VERSIONS: Final = 20
@@ -83,11 +84,18 @@ class Deferred:
         return self.fate is Fate.LAPSED
 
 
+def may_undo(who: Stands, kept: Standing | Deferred) -> bool:
+    """Whether somebody takes a yes back: who said it, by a key of theirs too that decides, and whoever
+    administers. A key that only reads does not."""
+    own = kept.principal == who.principal or (kept.owner == who.owner and Scope.DECIDE in who.scopes)
+    return own or Scope.ADMIN in who.scopes
+
+
 def deferred_of(requests: Iterable[UUID]) -> dict[UUID, Deferred]:
     """The newest that was kept back of each of these requests; those of which none was are left out."""
-    rows = {row.request_id: row for row in Deferral.objects.filter(
-        request_id__in=list(requests)
-    ).order_by("at", "id")}  # fmt: skip
+    found = Deferral.objects.filter(request_id__in=list(requests)).defer("arguments", "reason")
+    newest = found.order_by("request_id", "-at", "-id").distinct("request_id")
+    rows = {row.request_id: row for row in newest}
     names = names_of({row.principal for row in rows.values()})
     return {
         request: Deferred(

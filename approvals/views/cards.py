@@ -13,11 +13,13 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from approvals.core.arguments import without_secrets
 from approvals.core.changes import Change, changes
 from approvals.core.errors import RequestNotFound
+from approvals.core.offering import LONGEST_WORDS
 from approvals.models import Request
 from approvals.ports import Judged, check_edit
 from approvals.queries.card import Card, Edit, card_of
 from approvals.queries.handling import Desk, desk_of
 from approvals.queries.people import Stands, decider_of
+from approvals.queries.undoing import may_undo
 from approvals.views.granting import Grant, grants
 from approvals.views.words import ANSWER, EDIT, Edited, answer_schema, edited
 from tenancy.core.roles import Scope
@@ -58,7 +60,8 @@ class Shown:
     `agreeing` are edits of others that can be agreed to. `panel` is the part that stands open: edit, revise
     or reject. `faults` are sentences by the name of a field. `changed` is what differs from the packet that
     the reader had before their eyes. `desk` is what can be done besides deciding, `reader` the principal who
-    looks, `owner` the person behind it, `manages` whether they give requests to others.
+    looks, `owner` the person behind it, `manages` whether they give requests to others,
+    `theirs` whether the last yes that was kept back is theirs to take back.
     """
 
     card: Card
@@ -78,13 +81,12 @@ class Shown:
     reader: UUID | None = None
     manages: bool = False
     owner: UUID | None = None
+    theirs: bool = False
 
     @property
     def undoable(self) -> bool:
         """Whether this reader may take the yes back that stands."""
-        kept = self.card.row.deferred
-        theirs = kept is not None and (kept.owner == self.owner or self.manages)
-        return theirs and self.card.row.stands and not self.taking
+        return self.theirs and self.card.row.stands and not self.taking
 
     @property
     def own(self) -> bool:
@@ -97,6 +99,11 @@ class Shown:
         """Whether the time of the yes has come: it takes effect any moment."""
         kept = self.card.row.deferred
         return self.card.row.stands and kept is not None and self.card.now >= kept.effective_at
+
+    @property
+    def longest_words(self) -> int:
+        """How long what is said to send a call back may be."""
+        return LONGEST_WORDS
 
     @property
     def times(self) -> tuple[tuple[str, str], ...]:
@@ -137,6 +144,7 @@ def shown_card(
         reader=who.principal,
         owner=who.owner,
         manages=Scope.ADMIN in who.scopes,
+        theirs=card.row.deferred is not None and may_undo(who, card.row.deferred),
         edit=_edit_form(card, said, form_faults),
         answer=_answer_form(card, said, form_faults),
         agreeing=tuple((one, previewed(card, edited(card, one.arguments))) for one in card.edits),

@@ -30,7 +30,7 @@ from approvals.models import Request
 from approvals.queries.card import Card
 from approvals.views.cards import Notice, Preview, card_answer, go_on, previewed, shown_card, way_back, way_of
 from approvals.views.handling import handle_here
-from approvals.views.undoing import UNDO, is_kept_back, undo_here
+from approvals.views.undoing import UNDO, undo_here
 from approvals.views.words import FormFaulty, NotReviewed, NotSaid, agreed_edit, edit_of, row_id, word_of
 from tenancy.context import tenant
 from tenancy.core.errors import InterlockError
@@ -93,7 +93,7 @@ def _decide(request: PageRequest, request_id: UUID) -> HttpResponse:
     except (NotYours, AlreadyDecided, YesStands, PacketChanged, Expired, DecisionInvalid) as error:
         return _refused(request, request_id, error)
     # What is kept back says so itself, where it can be taken back.
-    if not is_kept_back(settled):
+    if settled.kept is None:
         messages.success(request, _told(settled, word.kind))
     return go_on(request, _onwards(request, request_id))
 

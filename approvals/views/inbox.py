@@ -53,7 +53,7 @@ def inbox(request: PageRequest) -> HttpResponse:
         context = {
             **_around(member, tab, filters, found, done),
             "shown": _card(member, chosen, found, back=list_address(tab, filters, done), done=done),
-            "offers": offers(decider),
+            "offers": offers(member),
             "seq": seq,
             "view": KEPT if request.GET.get("cursor") else view_text(tab, filters),
             "tools": tools_that_ask(),

@@ -9,11 +9,11 @@ from django.shortcuts import resolve_url
 
 from approvals.actions.undoing import undo
 from approvals.core.errors import NothingToUndo, NotYours
-from approvals.core.policy import Decider
-from approvals.models import Request
-from approvals.queries.undoing import moment_of, offered_to
-from approvals.queries.waiting import PENDING, Row, rows_of
+from approvals.queries.people import Stands, decider_of
+from approvals.queries.undoing import may_undo, offered_to
+from approvals.queries.waiting import Row, rows_of
 from approvals.views.cards import Notice, card_answer, go_on, shown_card, way_back, way_of
+from approvals.views.words import row_id
 from tenancy.context import tenant
 from tenancy.core.errors import InterlockError
 from tenancy.marks import mark_now
@@ -27,7 +27,8 @@ def undo_here(request: PageRequest, request_id: UUID) -> HttpResponse:
     another's, 409 too late."""
     member = request.member
     try:
-        undo(member.tenant.id, request_id, member.principal)
+        meant = row_id(request.POST.get("deferral", ""))
+        undo(member.tenant.id, request_id, member.principal, deferral=meant)
     except (NotYours, NothingToUndo) as error:
         return _refused(request, request_id, error)
     messages.success(request, "Taken back. The request waits as before.")
@@ -49,16 +50,8 @@ def _refused(request: PageRequest, request_id: UUID, error: InterlockError) -> H
     return card_answer(request, {"shown": shown, "notice": notice, "seq": seq}, status=status)
 
 
-def is_kept_back(request: Request) -> bool:
-    """Whether a yes to the request was kept back, so that its card says so and offers to take it back. Opens
-    the tenant's transaction."""
-    if request.status != PENDING:
-        return False
-    with tenant(request.tenant_id):
-        return moment_of(request.id).standing is not None
-
-
-def offers(decider: Decider) -> tuple[Row, ...]:
-    """What this person can take back just now, what they said last first. Inside the tenant's context."""
-    found = offered_to(UUID(decider.owner))
-    return rows_of(found, decider) if found else ()
+def offers(who: Stands) -> tuple[Row, ...]:
+    """What this person said and can take back just now, the last first. Inside the tenant's context."""
+    found = offered_to(who.owner)
+    rows = rows_of(found, decider_of(who)) if found else ()
+    return tuple(row for row in rows if row.deferred is not None and may_undo(who, row.deferred))

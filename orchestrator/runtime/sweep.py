@@ -5,6 +5,7 @@ It does not ride on the broker it repairs, and it drives what it finds itself, a
 """
 
 import threading
+from collections.abc import Callable
 from random import uniform
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -39,29 +40,37 @@ class Sweep(threading.Thread):
 
     def tick(self) -> int:
         """One look; how many runs were driven. A database that is away is tried again at the next tick."""
-        driven = 0
         try:
-            for run_id in deferred_runs(A_TICK):
-                self._taken(run_id)
-            for run_id in due_runs(A_TICK):
-                if self._stop_asked.is_set():
-                    break
-                expire_gates_of(run_id)
-                driven += self._driven(run_id)
-        except Error as error:
-            log.warning("sweep.failed", error=type(error).__name__)
+            return self._looked(due_runs, self._expired) + self._looked(deferred_runs, self._taken)
         finally:
             connection.close()
+
+    def _looked(self, find: Callable[[int], list[UUID]], drive: Callable[[UUID], bool]) -> int:
+        """One look for one sort of runs; what fails here keeps the other sort from nothing."""
+        driven = 0
+        try:
+            for run_id in find(A_TICK):
+                if self._stop_asked.is_set():
+                    break
+                driven += drive(run_id)
+        except Error as error:
+            log.warning("sweep.failed", error=type(error).__name__)
         return driven
 
-    def _taken(self, run_id: UUID) -> None:
-        """Let what people said of a run take effect, where the word that should bring it was lost."""
+    def _expired(self, run_id: UUID) -> bool:
+        """Drive a run that stands still, its gates expired that are past their time."""
+        expire_gates_of(run_id)
+        return self._driven(run_id)
+
+    def _taken(self, run_id: UUID) -> bool:
+        """Let what people said of a run take effect, where the word that should bring it was lost, and drive
+        it."""
         try:
             take_words_of(run_id)
-        except Error:
-            raise
         except Exception:
             log.exception("sweep.words_failed", run_id=str(run_id))
+            return False
+        return self._driven(run_id)
 
     def _driven(self, run_id: UUID) -> bool:
         """Drive one run; whatever goes wrong with it, the others behind it still have their turn."""

@@ -81,11 +81,13 @@ def _held(run_id: UUID) -> dict[str, Any]:
 
 
 def _card(request: PageRequest, waiting: Waiting | None) -> Shown | None:
-    """The decision itself, for whoever may decide it, or may take their yes back: the card of the inbox."""
+    """The decision itself, for whoever may decide it, or could but for a yes that can be taken back: the card
+    of the inbox."""
     if waiting is None:
         return None
     shown = shown_card(request.member, waiting.request, back=request.get_full_path())
-    return shown if shown.card.decidable or shown.undoable else None
+    waits = shown.card.row.stands and shown.card.row.refusal is None
+    return shown if shown.card.decidable or shown.undoable or waits else None
 
 
 @require_safe

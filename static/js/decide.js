@@ -150,7 +150,7 @@ document.addEventListener("interlock:changed", () => {
     for (const one of card().querySelectorAll(".decide .panel:not([open])")) one.hidden = true;
     for (const one of card().querySelectorAll(":is(.decide, .handle) :is(button, input, textarea, select)")) if (one.name !== "text" && one.value !== "comment") one.disabled = true;
     if (!document.activeElement || document.activeElement.disabled || document.activeElement.closest("[hidden]")) state.focus({ preventScroll: true });
-    urge(card().dataset.words.includes("+") ? "The yes took effect." : "This request was just settled by somebody else.");
+    urge(state.dataset.settled === "taken" ? "The yes took effect." : "This request was just settled by somebody else.");
   } else if (state && state.dataset.words !== card().dataset.words) {
     card().dataset.words = state.dataset.words;
     say("Somebody has said a word to this request.");
@@ -162,11 +162,13 @@ document.addEventListener("interlock:changed", () => {
     reread(`#${desk.id}`);
   }
 });
-// Its time is up: what can be said now is another thing.
+// Its time is up by this clock, which may be wrong: the server is asked what can be said now, once for each time.
+const asked = new Set();
 document.addEventListener("interlock:due", ({ target }) => {
-  if (card()?.contains(target) && !shut()) reread();
-  const offer = target.closest(".offer");
-  if (offer) for (const one of offer.querySelectorAll("button")) one.disabled = true;
+  const which = `${card()?.id} ${target.dateTime}`;
+  if (!card()?.contains(target) || shut() || asked.has(which)) return;
+  asked.add(which);
+  reread();
 });
 disarm();
 

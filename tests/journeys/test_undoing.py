@@ -6,13 +6,16 @@ from uuid import UUID
 
 import psycopg
 import pytest
+from django.db import IntegrityError
 
 from approvals.actions.undoing import undo
 from approvals.models import Request
 from orchestrator.actions.expiring import take_words_of
 from orchestrator.queries.crossing import deferred_runs
 from orchestrator.runtime.sweep import Sweep
+from tenancy.ids import fresh_id
 from tests.conftest import House
+from tests.doors.pages.browsers import browser, words
 from tests.doubles.company import Company
 from tests.factories.undoing import kept_of, let_undo, pass_time
 from tests.factories.world import World, company_at, make_world
@@ -72,12 +75,35 @@ def test_the_sweep_lets_it_take_effect_when_no_message_came(
     pass_time(superuser, request)
     assert run in deferred_runs(100)
     monkeypatch.setattr("orchestrator.runtime.sweep.deferred_runs", lambda _: [run])
-    monkeypatch.setattr("orchestrator.runtime.sweep.due_runs", lambda _: [run])
+    monkeypatch.setattr("orchestrator.runtime.sweep.due_runs", lambda _: [])
     assert Sweep(world.worker).tick() == 1
     assert world.kinds(run).count("approval_decided") == 1
     assert world.open_requests(run)[0].tool == "mail.send"
     put_class(superuser, request, request.risk)
     world.sound(run)
+
+
+def test_the_sweep_goes_on_where_one_run_fails(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[UUID] = []
+    good, bad = fresh_id(), fresh_id()
+
+    def look(run: UUID) -> None:
+        looked.append(run)
+        if run == bad:
+            raise IntegrityError
+
+    def no_runs(_: int) -> list[UUID]:
+        raise IntegrityError
+
+    monkeypatch.setattr("orchestrator.runtime.sweep.take_words_of", look)
+    monkeypatch.setattr("orchestrator.runtime.sweep.deferred_runs", lambda _: [bad, good])
+    monkeypatch.setattr("orchestrator.runtime.sweep.due_runs", no_runs)
+    sweep = Sweep(world.worker)
+    sweep.tick()
+    assert looked == [bad, good]
+    sweep.stop()
+    sweep.tick()
+    assert looked == [bad, good]
 
 
 def test_a_message_that_comes_early_is_sent_again(
@@ -89,6 +115,15 @@ def test_a_message_that_comes_early_is_sent_again(
     assert again[0] == request.run_id
     assert timedelta(0) < timedelta(seconds=again[1]) <= timedelta(seconds=10)
     assert [one.fate for one in kept_of(request)] == ["stands"]
+
+
+def test_a_run_s_page_says_to_other_reviewers_whose_yes_stands(
+    world: World, superuser: psycopg.Connection, hints: Hints
+) -> None:
+    request, people = said_yes(world, superuser), world.people
+    for who, card in ((people.approver, True), (people.second_approver, True), (people.auditor, False)):
+        page = words(browser(who).get(f"/runs/{request.run_id}"))
+        assert ("takes effect" in page, "Decide here" in page) == (card, card)
 
 
 def test_what_was_taken_back_sends_nothing(

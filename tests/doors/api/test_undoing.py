@@ -6,6 +6,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from approvals.models import Request
 from tenancy.core.roles import Role
 from tests.conftest import House
 from tests.doors.api.program import Program, pointers, program, refusal
@@ -34,15 +35,39 @@ def test_a_program_is_told_until_when_and_takes_it_back(desk: Desk, superuser: p
     kept = mine.post(f"{where}/decisions", {"decision": "approve"})
     assert (kept.status_code, kept.json()["status"]) == (202, "pending")
     assert kept.json()["deferred"]["decision"] == "approve"
+    yes = kept.json()["deferred"]["id"]
+    assert mine.get(where).json()["deferred"] == kept.json()["deferred"]
+    assert mine.get(where).json()["offers"] == kept.json()["offers"] == []
     assert refusal(other.post(f"{where}/decisions", {"decision": "reject"})) == (409, "yes-stands")
+    assert refusal(mine.post(f"{where}/undo", {"deferred": str(request.id)})) == (409, "nothing-to-undo")
     assert refusal(other.post(f"{where}/undo")) == (403, "not-yours")
-    back = mine.post(f"{where}/undo", once="undo-1")
+    back = mine.post(f"{where}/undo", {"deferred": yes}, once="undo-1")
     assert (back.status_code, back.json()["deferred"]) == (200, None)
-    assert mine.post(f"{where}/undo", once="undo-1").json() == back.json()
+    assert "approve" in back.json()["offers"]
+    assert mine.post(f"{where}/undo", {"deferred": yes}, once="undo-1").json() == back.json()
     assert refusal(mine.post(f"{where}/undo")) == (409, "nothing-to-undo")
     assert mine.post(f"{where}/decisions", {"decision": "approve"}).status_code == 202
     pass_time(superuser, request)
     assert refusal(mine.post(f"{where}/undo")) == (409, "nothing-to-undo")
+
+
+def test_several_at_once_are_told_which_can_be_taken_back(desk: Desk) -> None:
+    mine = program(desk.id, Role.REVIEWER)
+    at_once = desk.ask(**LOW)
+
+    def say(*asked: Request) -> dict[str, Any]:
+        shown = [{"id": str(one.id), "packet_digest": one.packet_digest} for one in asked]
+        answer = mine.post("/approvals/decisions", {"decision": "approve", "requests": shown})
+        (told,) = answer.json()["results"]
+        return dict(told)
+
+    assert (say(at_once)["status"], say(at_once)["deferred"]) == ("decided", None)
+    let_undo(desk.id, desk.house.people.admin)
+    request = desk.ask(**LOW)
+    told = say(request)
+    assert (told["status"], told["error"]) == ("pending", None)
+    back = mine.post(f"/approvals/{request.id}/undo", {"deferred": told["deferred"]["id"]})
+    assert back.status_code == 200
 
 
 def test_what_is_no_request_has_nothing_to_undo(auditor: Program) -> None:

@@ -4,8 +4,11 @@ from typing import Any
 
 import psycopg
 
+from approvals.actions import withdraw_open
 from approvals.actions.undoing import take_effect
 from approvals.models import Request
+from tenancy.clock import database_now
+from tenancy.context import tenant
 from tests.doors.pages.browsers import browser, words
 from tests.doors.pages.forms import form_with
 from tests.doors.pages.test_handling import press
@@ -64,6 +67,32 @@ def test_the_list_offers_it_above_the_next_request(desk: Desk) -> None:
     assert answer["Location"] == f"/approvals?tab=mine&done={request.id}&open={request.id}"
     assert "What you can take back" not in words(client.get("/approvals"))
     assert "said yes" not in words(browser(people.second_approver).get("/approvals"))
+
+
+def test_the_key_is_the_open_card_s_own(desk: Desk) -> None:
+    who = desk.house.people.approver
+    first, second = approved(desk, who), desk.ask(**LOW)
+    desk.say(second, who)
+    client = browser(who)
+    page = client.get("/approvals", {"tab": "open", "open": str(first.id)})
+    text = page.content.decode()
+    assert (text.count('data-key="z"'), text.count('value="undo"')) == (1, 3)
+    assert text.index("offers") < text.index(f'id="card-{first.id}"') < text.index('data-key="z"')
+    third = desk.ask(**LOW)
+    text = client.get("/approvals", {"tab": "open", "open": str(third.id)}).content.decode()
+    assert text.count('data-key="z"') == 1
+    assert text.index('data-key="z"') < text.index(f'id="card-{third.id}"')
+
+
+def test_only_a_yes_that_counted_says_so(desk: Desk, superuser: psycopg.Connection) -> None:
+    who = desk.house.people.approver
+    taken, ended = approved(desk, who), approved(desk, who)
+    pass_time(superuser, taken)
+    take_effect(desk.id, taken.run_id)
+    with tenant(desk.id):
+        withdraw_open(desk.id, ended.run_id, "run cancelled", database_now())
+    for request, mark in ((taken, b'data-settled="taken"'), (ended, b"data-settled data-words")):
+        assert mark in browser(who).get(f"/approvals/{request.id}").content
 
 
 def test_too_late_is_said_with_what_became_of_it(desk: Desk, superuser: psycopg.Connection) -> None:

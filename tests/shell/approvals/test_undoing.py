@@ -4,13 +4,14 @@ from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 import psycopg
 import pytest
-from django.db import connection
+from django.db import IntegrityError, connection
 from django.test.utils import CaptureQueriesContext
 
-from approvals.actions import Consumed, withdraw_open
+from approvals.actions import Consumed, decide, withdraw_open
 from approvals.actions.undo_window import set_undo_window
 from approvals.actions.undoing import take_effect, undo
 from approvals.core.errors import AlreadyDecided, NothingToUndo, NotYours, RequestNotFound, YesStands
@@ -20,6 +21,7 @@ from approvals.queries.people import decider_of
 from approvals.queries.undoing import window_now, windows
 from approvals.queries.versions import version_of
 from approvals.queries.waiting import Filters, inbox_page, waiting_for
+from orchestrator.queries.crossing import deferred_runs
 from tenancy.actions import create_key, remove_member
 from tenancy.clock import database_now
 from tenancy.context import tenant
@@ -115,6 +117,89 @@ def test_it_is_taken_back_by_its_person_with_any_key_or_by_an_admin(lenient: Des
         assert [(one.fate, one.ended_by) for one in kept_of(request)] == [("undone", back)]
 
 
+def test_a_key_that_only_reads_takes_nothing_back(lenient: Desk) -> None:
+    person, request = lenient.house.people.approver, lenient.ask(**LOW)
+    lenient.say(request, person)
+    key = create_key(lenient.id, Role.AUDITOR, owner=person.person).key.principal_id
+    with pytest.raises(NotYours):
+        undo(lenient.id, request.id, key)
+    assert [one.fate for one in kept_of(request)] == ["stands"]
+
+
+def test_it_takes_back_the_yes_that_is_meant_and_no_other(lenient: Desk) -> None:
+    who, request = lenient.house.people.approver, lenient.ask(**LOW)
+    lenient.say(request, who)
+    take_back(lenient, request, who)
+    again = lenient.say(request, who).kept
+    assert again is not None
+    first, second = kept_of(request)
+    assert second.id == again.id
+    with pytest.raises(NothingToUndo, match="another yes than this one stands"):
+        undo(lenient.id, request.id, who.principal.id, deferral=first.id)
+    undo(lenient.id, request.id, who.principal.id, deferral=second.id)
+    assert [one.fate for one in kept_of(request)] == ["undone", "undone"]
+
+
+def test_where_the_run_ended_nothing_is_there_to_take_back(lenient: Desk) -> None:
+    who, request = lenient.house.people.approver, lenient.ask(**LOW)
+    lenient.say(request, who)
+    _ends(lenient, request)
+    with pytest.raises(NothingToUndo, match="the request was already withdrawn"):
+        take_back(lenient, request, who)
+    assert [one.fate for one in kept_of(request)] == ["stands"]
+
+
+def test_one_that_fails_keeps_no_other_from_its_turn(
+    lenient: Desk, later: Later, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, who = fresh_id(), lenient.house.people.approver
+    asked = [lenient.ask(run=run, call=call, **LOW) for call in ("c1", "c2")]
+    for request in asked:
+        lenient.say(request, who)
+
+    def broken(tenant_id: UUID, request_id: UUID, *said: Any, **more: Any) -> Request:
+        if request_id == asked[0].id:
+            raise IntegrityError
+        return decide(tenant_id, request_id, *said, **more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("approvals.actions.undoing.decide", broken)
+        for request in asked:
+            later(request)
+    assert [kept_of(one)[0].fate for one in asked] == ["stands", "taken"]
+    take_effect(lenient.id, run)
+    assert [kept_of(one)[0].fate for one in asked] == ["taken", "taken"]
+
+
+def test_who_let_one_take_effect_asks_for_no_second_look(lenient: Desk, later: Later) -> None:
+    run, who = fresh_id(), lenient.house.people.approver
+    first, second = (lenient.ask(run=run, call=call, **LOW) for call in ("c1", "c2"))
+    for request in (first, second):
+        lenient.say(request, who)
+    # The second one's own message comes at its time.
+    assert later(first) is None
+    assert take_effect(lenient.id, run) is not None
+    assert [kept_of(one)[0].fate for one in (first, second)] == ["taken", "stands"]
+
+
+def test_runs_are_looked_at_once_and_tenants_in_turn(lenient: Desk, superuser: psycopg.Connection) -> None:
+    run, who = fresh_id(), lenient.house.people.approver
+    asked = [lenient.ask(run=run, call=f"c{n}", **LOW) for n in (1, 2)] + [lenient.ask(**LOW)]
+    for request in asked:
+        lenient.say(request, who)
+        pass_time(superuser, request)
+    mine = {run, asked[2].run_id}
+    found = [one for one in deferred_runs(100) if one in mine]
+    assert (len(found), set(found)) == (2, mine)
+    # The second run of a tenant comes after the first of everybody: those that are asked for are enough.
+    row = superuser.execute(
+        "SELECT count(DISTINCT tenant_id) FROM approvals_deferral"
+        " WHERE fate = 'stands' AND effective_at <= clock_timestamp()"
+    )
+    (tenants,) = row.fetchone() or (0,)
+    assert len([one for one in deferred_runs(tenants) if one in mine]) == 1
+
+
 def test_too_late_is_by_the_database_s_clock_though_nobody_looked(
     lenient: Desk, superuser: psycopg.Connection
 ) -> None:
@@ -125,7 +210,7 @@ def test_too_late_is_by_the_database_s_clock_though_nobody_looked(
         take_back(lenient, request, who)
     take_effect(lenient.id, request.run_id)
     assert lenient.again(request).outcome == "approve"
-    with pytest.raises(NothingToUndo, match="no yes to this request stands"):
+    with pytest.raises(NothingToUndo, match="the request was already decided"):
         take_back(lenient, request, who)
 
 
@@ -242,6 +327,7 @@ def test_off_by_default_takes_not_one_query_more(desk: Desk) -> None:
     # The one that asks for the time, which was there before, brings it along.
     (brings,) = [text for text in texts if "approvals_deferral" in text or "approvals_undowindow" in text]
     assert [text for text in texts if "clock_timestamp" in text] == [brings]
+    assert len(texts) == 13
 
 
 def test_what_stands_is_nobody_s_to_decide_and_comes_back(lenient: Desk) -> None:
@@ -290,6 +376,7 @@ def test_a_follower_hears_of_it_and_of_its_end(lenient: Desk) -> None:
         "UPDATE approvals_deferral SET principal = gen_random_uuid() WHERE request_id = %(request)s",
         "UPDATE approvals_deferral SET kind = 'edit' WHERE request_id = %(request)s",
         "DELETE FROM approvals_deferral WHERE request_id = %(request)s",
+        "UPDATE approvals_deferral SET fate = 'gone', ended_at = now() WHERE request_id = %(request)s",
         "TRUNCATE approvals_deferral",
         (
             "INSERT INTO approvals_deferral SELECT (jsonb_populate_record(d, jsonb_build_object("
@@ -344,6 +431,22 @@ def test_what_is_not_to_be_kept_back_is_not(
     with pytest.raises(Refused):
         superuser.execute(copy.encode(), [request.id])
     assert len(kept_of(request)) == 1
+
+
+def test_a_yes_to_more_than_the_least_is_not_kept_back_by_the_database_either(
+    lenient: Desk, superuser: psycopg.Connection
+) -> None:
+    least, more = lenient.ask(**LOW), lenient.ask(risk="network", has_amount=False)
+    lenient.say(least, lenient.house.people.approver)
+    copy = (
+        "INSERT INTO approvals_deferral SELECT (jsonb_populate_record(d, jsonb_build_object("
+        "'id', gen_random_uuid(), 'request_id', r.id, 'run_id', r.run_id,"
+        " 'packet_digest', r.packet_digest))).*"
+        " FROM approvals_deferral d, approvals_request r WHERE d.request_id = %s AND r.id = %s"
+    )
+    with pytest.raises(Refused):
+        superuser.execute(copy.encode(), [least.id, more.id])
+    assert kept_of(more) == []
 
 
 def test_the_window_is_kept_in_versions_with_their_reasons(desk: Desk) -> None:

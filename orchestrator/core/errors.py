@@ -124,7 +124,7 @@ class Quarantined(OrchestratorError):
 
 
 class OwnProposal(OrchestratorError):
-    """What guards less needs the word of a second person; this one proposed it."""
+    """What guards less needs the word of a second person, and you asked for this yourself."""
 
     code = "own-proposal"
 

@@ -77,7 +77,9 @@ def who(request: PageRequest) -> Who:
 def waits(request: PageRequest) -> HttpResponse:
     """The answer to what waits for a second person."""
     messages.info(
-        request, "It guards less than before, so it waits for a second administrator. Nothing is changed yet."
+        request,
+        "It guards less or reaches further than before, so it waits for a second administrator. "
+        "Nothing is changed yet.",
     )
     return redirect("tool-proposals")
 

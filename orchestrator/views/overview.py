@@ -11,6 +11,7 @@ from django.views.decorators.http import require_safe
 from approvals.core.policy import Decider
 from approvals.queries.people import decider_of
 from approvals.views.following import followed, reader_of
+from budgets.models import DriftFlag
 from budgets.queries.alerts import standing_alerts
 from budgets.queries.drifts import standing_drifts
 from orchestrator import library
@@ -22,6 +23,7 @@ from orchestrator.queries.starters import offered
 from orchestrator.views.submit import curl_of, fresh_key
 from tenancy.clock import database_now
 from tenancy.context import tenant
+from tenancy.core.news import FIGURES_DRIFT, headline
 from tenancy.core.roles import Scope
 from tenancy.marks import mark_now
 from tenancy.notices import told_lately
@@ -81,5 +83,10 @@ def _numbers(decider: Decider) -> dict[str, Any]:
     at = database_now()
     return {
         "seen": read(at, decider), "alerts": standing_alerts(at), "told": told_lately(at),
-        "drifts": standing_drifts(),
+        "drifts": [_drifting(flag) for flag in standing_drifts()],
     }  # fmt: skip
+
+
+def _drifting(flag: DriftFlag) -> dict[str, Any]:
+    said = headline(FIGURES_DRIFT, {"workflow": flag.workflow, "metric": flag.metric})
+    return {"row": flag, "headline": said}

@@ -35,6 +35,14 @@ READERS: Final[Mapping[str, tuple[Role, ...]]] = {
 """Whom a notice concerns: they get the letter about it."""
 
 
+FIGURES: Final[Mapping[str, str]] = {
+    "steps": "number of steps",
+    "tokens": "number of tokens",
+    "seconds": "duration",
+}
+"""What a figure of runs is called in a sentence, where that is not its own name."""
+
+
 def headline(kind: str, data: Mapping[str, Any]) -> str:
     """What a message says, in a few words."""
     if kind == BUDGET_ALERT:
@@ -48,7 +56,8 @@ def headline(kind: str, data: Mapping[str, Any]) -> str:
         what = "An action" if count == 1 else f"{count} actions"
         return f"{what} of a run of {data.get('workflow')} {'was' if count == 1 else 'were'} not taken back"
     if kind == FIGURES_DRIFT:
-        return f"The {data.get('metric')} of {data.get('workflow')} drift"
+        metric = str(data.get("metric"))
+        return f"The {FIGURES.get(metric, metric)} of {data.get('workflow')} drifts"
     return "A test" if kind == TEST else KINDS.get(kind, kind)
 
 
@@ -66,10 +75,14 @@ def explained(kind: str, data: Mapping[str, Any]) -> tuple[str, ...]:
     if kind == FIGURES_DRIFT:
         runs, unit = data["runs"], data["unit"]
         return (
-            f"The median of the newest {runs} runs is {data['now']} {unit}.",
-            f"That of as many before them was {data['before']} {unit}: more than chance.",
+            f"The median of the newest {runs} runs is {_measured(data['now'], unit)}.",
+            f"That of as many before them was {_measured(data['before'], unit)}; chance does not explain it.",
         )
     return ()
+
+
+def _measured(amount: str, unit: str) -> str:
+    return f"US$ {amount}" if unit == "usd" else f"{amount} {unit}"
 
 
 def place_of(kind: str, data: Mapping[str, Any]) -> str:

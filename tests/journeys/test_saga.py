@@ -92,6 +92,7 @@ def told_of(world: World) -> list[list[str]]:
     """What people of the house were told was left behind, notice by notice."""
     with tenant(world.id):
         rows = Notice.objects.filter(kind=UNDO_FAILED).order_by("at", "id").values_list("data", flat=True)
+        assert all(data["count"] == len(data["left"]) for data in rows)
         return [[one["tool"] for one in data["left"]] for data in rows]
 
 

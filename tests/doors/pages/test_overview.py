@@ -89,11 +89,11 @@ def test_what_was_left_behind_and_what_drifts_is_said_on_the_first_page(world: W
     assert "An action of a run of support-refund was not taken back" in page
     assert "- mail.send: it cannot be taken back" in page
     assert f'href="/runs/{world.id}"' in page
-    assert "The steps of" in page
+    assert "The number of steps of tool-loop drifts" in page
     assert 'href="/budgets/figures?workflow=tool-loop"' in page
     with tenant(world.id):
         DriftFlag.objects.update(ended_at=database_now())
-    assert "The steps of" not in text(at(world.people.operator).get("/"))
+    assert "drifts" not in text(at(world.people.operator).get("/"))
 
 
 def test_another_tenants_numbers_are_not_counted(world: World, company: Company) -> None:

@@ -107,8 +107,9 @@ def test_a_name_with_line_breaks_makes_no_header_of_its_own(
 
 def test_a_kind_has_a_headline_its_lines_and_a_place() -> None:
     data = {"workflow": "w", "metric": "cost", "unit": "usd", "runs": 30, "before": "1", "now": "2"}
-    assert headline("figures.drift", data) == "The cost of w drift"
-    assert "The median of the newest 30 runs is 2 usd." in explained("figures.drift", data)
+    assert headline("figures.drift", data) == "The cost of w drifts"
+    assert headline("figures.drift", {**data, "metric": "steps"}) == "The number of steps of w drifts"
+    assert "The median of the newest 30 runs is US$ 2." in explained("figures.drift", data)
     assert place_of("figures.drift", data) == "/budgets/figures?workflow=w"
     many = {"workflow": "w", "run": "r", "left": [LEFT, LEFT]}
     assert headline(UNDO_FAILED, many) == "2 actions of a run of w were not taken back"

@@ -12,7 +12,9 @@ import orjson
 
 from approvals.core.arguments import (
     Argument,
+    Pair,
     Typed,
+    different,
     secret_pointers,
     shown_arguments,
     to_type,
@@ -120,11 +122,22 @@ class Card:
         return DecisionKind.REVISE in self.fitting
 
     @property
-    def former(self) -> Any:
-        """The arguments of the proposal that this one takes the place of, with a mark where something looks
-        like a secret; None where it takes no other's."""
+    def said_before(self) -> tuple[str, ...]:
+        """What people said to what was sent back, with a mark where something looks like a secret."""
+        proposal = self.packet.proposal
+        return () if proposal is None else tuple(without_secrets(words) for words in proposal.words)
+
+    @property
+    def answer(self) -> str:
+        """What the agent wrote beside the call, with such marks."""
+        return "" if self.packet.proposal is None else str(without_secrets(self.packet.proposal.answer))
+
+    @property
+    def anew(self) -> tuple[Pair, ...]:
+        """Where this proposal is not the one that it takes the place of; secrets are told apart by their
+        fingerprints."""
         previous = self.packet.previous_arguments
-        return None if previous is None else without_secrets(orjson.loads(previous))
+        return () if previous is None else different(orjson.loads(previous), self.arguments)
 
     @property
     def editable(self) -> bool:

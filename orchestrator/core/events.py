@@ -100,8 +100,8 @@ class ToolFailed(Happening):
 
 
 class GateDecided(Happening):
-    """A settled request. `decision`: approve, edit, reject, extend, happened, not_happened, cancel; `amounts`
-    are what an extension grants."""
+    """A settled request. `decision`: approve, edit, reject, revise, extend, happened, not_happened, cancel;
+    `amounts` are what an extension grants."""
 
     kind: Literal["gate_decided"] = "gate_decided"
     request: str

@@ -5,10 +5,11 @@ What the person says is words and nothing more: no grant comes of them, no value
 them, and what is proposed anew is checked and decided like any other call.
 """
 
+from approvals.core.offering import LONGEST_WORDS
 from approvals.core.packet import Proposal
 from orchestrator.core.events import GateDecided
 from orchestrator.core.guards import MODEL, holds
-from orchestrator.core.state import Call, Result, SentBack, State
+from orchestrator.core.state import Call, Result, Returned, Review, SentBack, State
 from orchestrator.core.step import View, say
 from orchestrator.core.value import with_entry, without
 from traces.core.canonical import canonical
@@ -19,13 +20,14 @@ from traces.core.phases import Phase
 SINCE = 7
 OUTCOME = "revised"
 STATUS = "sent_back"
-LONGEST_WORDS = 2_000
+VOICE = "a person who decides on this call"
 LONGEST_ANSWER = 2_000
 LONGEST_DRAFT = 8_000
 NOTE = (
     "This is no refusal and no permission. Answer in the text of your reply, and ask for the call again, "
     "changed or as it was: it is decided anew. Or do without it."
 )
+DRAFT_NOTE = "This is no refusal and no permission. Write the draft anew: what is made of it is decided anew."
 
 
 def step_of(call: Call) -> str:
@@ -36,78 +38,103 @@ def step_of(call: Call) -> str:
 def proposal_of(view: View, call: Call, most: int) -> Proposal | None:
     """How a call stands among the proposals of its step, of which there are `most`; None where nothing leads
     back from this gate and nothing came back."""
-    before, back = view.state.sent_back.get(step_of(call)), _leads_back(view, call)
-    if before is None:
+    entry, back = view.state.sent_back.get(step_of(call)), _leads_back(view, call)
+    if entry is None:
         return Proposal(number=1, most=most, returnable=most > 1) if back else None
-    number = before.times + _answers(before, call)
+    number = _number(entry, call)
     told = Proposal(number=number, most=most, returnable=back and number < most)
-    if not _answers(before, call):
+    if not (answered := _answered(entry, call)):
         return told
-    needed = (before.words, before.arguments, view.state.reply)
-    view.desk.require(digest for digest in needed if digest is not None)
-    words, answer = _words(view, before), _answer(view, call)
-    return told.model_copy(update={"previous": before.request, "words": words, "answer": answer})
+    view.desk.require(one.words for one in answered)
+    former = _former(view, call)
+    return told.model_copy(
+        update={
+            "previous": former.request if former is not None else "",
+            "words": tuple(view.desk.text(one.words, LONGEST_WORDS) for one in answered),
+            "answer": _answer(view, call),
+        }
+    )
 
 
 def previous_arguments(view: View, call: Call) -> str | None:
-    """The arguments of the proposal that a call takes the place of; None where it takes no other's."""
-    before = view.state.sent_back.get(step_of(call))
-    if before is None or not _answers(before, call):
-        return None
-    return view.desk.read(before.arguments).decode()
+    """The arguments of the proposal that a call takes the place of; None where it takes no other's, or nobody
+    can tell whose."""
+    former = _former(view, call)
+    return None if former is None else view.desk.read(former.arguments).decode()
 
 
 def may_be_sent_back(view: View, call: Call, most: int) -> bool:
     """Whether a person's wish to have it proposed anew can be followed."""
-    proposal = proposal_of(view, call, most)
-    return proposal is not None and proposal.returnable
+    entry = view.state.sent_back.get(step_of(call))
+    return _leads_back(view, call) and (1 if entry is None else _number(entry, call)) < most
 
 
 def sent_back(view: View, call: Call, event: GateDecided) -> tuple[State, Said]:
     """The state once a person sent the front call back with their words, and what is said of it. The call has
     its one result, which is no refusal."""
     assert call.arguments is not None
+    assert event.reason is not None
     state, step = view.state, step_of(call)
-    before = state.sent_back.get(step)
-    entry = SentBack(
-        times=1 if before is None else before.times + _answers(before, call),
-        request=event.request,
-        arguments=call.arguments,
-        words=event.reason,
-        upto=state.counters.calls,
-    )
-    words = _words(view, entry)
-    told = {"status": STATUS, "from": "a person who decides on this call", "words": words, "note": NOTE}
-    content = view.desk.put(canonical(told))
+    one = Returned(request=event.request, arguments=call.arguments, words=event.reason)
+    entry = _with(state.sent_back.get(step), call, one, state.counters.calls)
+    words = view.desk.text(event.reason, LONGEST_WORDS)
+    content = view.desk.put(canonical({"status": STATUS, "from": VOICE, "words": words, "note": NOTE}))
     result = Result(
         call=call.id, provider_id=call.provider_id, tool=call.tool, status=STATUS, content=content
     )
     body = CallAnsweredNot(call=call.id, status=STATUS, detail=words[:300], result=content)
+    review = Review(words=event.reason, draft=state.draft, by=call.by)
     after = _taken_off(state, call).evolve(
         gates=without(state.gates, event.request),
         results=(*state.results, result),
         sent_back=with_entry(state.sent_back, step, entry),
-        review=state.review if call.by == MODEL else event.reason,
+        review=state.review if call.by == MODEL else review,
     )
     return after, say(Phase.TOOL_ELIGIBILITY, body)
 
 
 def settled(state: State, call: Call) -> State:
-    """The state once people said yes or no to a step: what was sent back of it is over."""
+    """The state once a call was allowed or refused: where it answers what was sent back of its step, that is
+    over as soon as its reply is. Other calls of the reply are counted on until then."""
     step = step_of(call)
-    return state.evolve(sent_back=without(state.sent_back, step)) if step in state.sent_back else state
+    entry = state.sent_back.get(step)
+    if entry is None or entry.settled or not _answers(entry, call):
+        return state
+    return state.evolve(sent_back=with_entry(state.sent_back, step, entry.evolve(settled=True)))
+
+
+def asked_anew(view: View, state: State, by: str, tools: tuple[str, ...]) -> State:
+    """The state once `by` asks for calls of these tools (none: it does without): what was settled is
+    forgotten; what people said is shown beside the calls of one reply more, look-ups not counted."""
+    own = {step: entry for step, entry in state.sent_back.items() if step.startswith(f"{by} ")}
+    review = None if state.review is not None and state.review.by == by else state.review
+    if not own:
+        return state if review is state.review else state.evolve(review=review)
+    acts = not tools or not all(_looks_up(view, tool) for tool in tools)
+    kept = without(state.sent_back, *own)
+    for step, entry in own.items():
+        if not entry.settled:
+            shown = () if entry.over or not tools else entry.returned
+            over = entry.over or acts or any(step == f"{by} {tool}" for tool in tools)
+            kept = with_entry(kept, step, entry.evolve(returned=shown, over=over))
+    return state.evolve(sent_back=kept, review=review)
 
 
 def told_the_writer(view: View) -> str | None:
-    """What whoever writes is told of a draft that came back; None where none did. Other models read it in the
-    result of their call."""
-    state = view.state
-    if state.review is None:
+    """What whoever writes is told of a draft that came back, as JSON, so that neither the words nor the draft
+    can pass for the other. None where none did. Other models read it in the result of their call."""
+    review = view.state.review
+    if review is None:
         return None
-    view.desk.require(digest for digest in (state.review, state.draft) if digest is not None)
-    words = view.desk.text(state.review, LONGEST_WORDS)
-    draft = view.desk.text(state.draft, LONGEST_DRAFT) if state.draft is not None else ""
-    return f"SENT BACK BY A PERSON\n{words}\n\nYOUR DRAFT\n{draft}\n\nWrite it anew."
+    view.desk.require(digest for digest in (review.words, review.draft) if digest is not None)
+    told = {
+        "status": STATUS,
+        "from": VOICE,
+        "words": view.desk.text(review.words, LONGEST_WORDS),
+        "draft": view.desk.text(review.draft, LONGEST_DRAFT) if review.draft is not None else "",
+        "note": DRAFT_NOTE,
+    }
+    return canonical(told).decode()
 
 
 def _leads_back(view: View, call: Call) -> bool:
@@ -123,17 +150,54 @@ def _taken_off(state: State, call: Call) -> State:
     return state.evolve(queue=state.queue[1:], last_askers=(call.by,))
 
 
-def _answers(before: SentBack, call: Call) -> bool:
+def _looks_up(view: View, tool: str) -> bool:
+    spec = view.pins.by_name.get(tool)
+    return spec is not None and not spec.mutating
+
+
+def _with(entry: SentBack | None, call: Call, one: Returned, calls: int) -> SentBack:
+    """The entry with one more that came back: the first of a reply begins a round."""
+    if entry is None:
+        return SentBack(times=1, upto=calls, returned=(one,))
+    if not _answers(entry, call):
+        return entry.evolve(returned=(*entry.returned, one))
+    return SentBack(
+        times=entry.times + 1, upto=calls, returned=(one,), since=entry.upto, before=entry.returned
+    )
+
+
+def _answers(entry: SentBack, call: Call) -> bool:
     """Whether a call was asked for after the words were said; one of the same reply knew nothing of them."""
-    return int(call.id[1:]) > before.upto
+    return int(call.id[1:]) > entry.upto
 
 
-def _words(view: View, entry: SentBack) -> str:
-    return view.desk.text(entry.words, LONGEST_WORDS) if entry.words is not None else ""
+def _number(entry: SentBack, call: Call) -> int:
+    """The calls of one reply are proposals of the same number."""
+    return entry.times + _answers(entry, call)
+
+
+def _answered(entry: SentBack, call: Call) -> tuple[Returned, ...]:
+    """What was said before a call was asked for."""
+    if _answers(entry, call):
+        return entry.returned
+    return entry.before if int(call.id[1:]) > entry.since else ()
+
+
+def _former(view: View, call: Call) -> Returned | None:
+    """The one proposal that a call takes the place of: one came back, and one call of the reply is of its
+    step."""
+    entry = view.state.sent_back.get(step_of(call))
+    answered = _answered(entry, call) if entry is not None else ()
+    state, step = view.state, step_of(call)
+    alone = all(one.id == call.id or step_of(one) != step for one in state.queue) and all(
+        one.call == call.id or one.tool != call.tool for one in state.results
+    )
+    return answered[0] if len(answered) == 1 and alone else None
 
 
 def _answer(view: View, call: Call) -> str:
     """What the model wrote beside the call: its own claim."""
     if call.by != MODEL or view.state.reply is None:
         return ""
+    view.desk.require((view.state.reply,))
     return str(view.desk.json(view.state.reply).get("text") or "")[:LONGEST_ANSWER]

@@ -156,15 +156,35 @@ class Repairing(Value):
     last: int
 
 
-class SentBack(Value):
-    """The newest proposal of a step that a person sent back: how many were by then, its request and its
-    arguments, what the person said. Calls up to number `upto` were asked for before that was said."""
+class Returned(Value):
+    """One proposal that a person sent back: its request, its arguments, what the person said."""
 
-    times: int
     request: str
     arguments: Hex
-    words: Hex | None
+    words: Hex
+
+
+class SentBack(Value):
+    """What people sent back of a step's newest reply. `times`: how many replies that happened to, running;
+    calls up to number `upto` were asked for before anything of it was said, those after number `since` knew
+    what is in `before`. `over`: the reply after it was written; `settled`: a call of that one was allowed or
+    refused, so what comes next begins anew."""
+
+    times: int
     upto: int
+    returned: tuple[Returned, ...]
+    since: int = 0
+    before: tuple[Returned, ...] = ()
+    over: bool = False
+    settled: bool = False
+
+
+class Review(Value):
+    """What a person said of a call that was made of a draft, the draft it was, and the node that asked."""
+
+    words: Hex
+    draft: Hex | None
+    by: str
 
 
 class Counters(Value):
@@ -189,8 +209,9 @@ class State(Value):
     those that were found eligible, and of those that a person agreed to; `prices`, by profile, and
     `tool_prices` replace pinned ones that were wrong; `sent` the arguments of reading calls that held an
     address, in their order; `shortened` the dimension that allows the open model call less output than it was
-    to have, `cut` the one by which the newest reply was cut short; `sent_back`, by step, is what a person
-    sent back to be proposed anew, `review` what they said to whoever wrote the draft of it."""
+    to have, `cut` the one by which the newest reply was cut short; `sent_back`, by step, is what people
+    sent back to be proposed anew, `review` what they said to whoever wrote the draft of it, until that is
+    proposed anew."""
 
     version: int = 0
     position: str
@@ -254,7 +275,7 @@ class State(Value):
     shortened: str = ""
     cut: str = ""
     sent_back: Mapping[str, SentBack] = {}
-    review: Hex | None = None
+    review: Review | None = None
 
     def facts_in_order(self) -> list[tuple[str, Fact]]:
         """The facts as they were committed, oldest first: a stored mapping keeps no order of its own."""

@@ -218,7 +218,7 @@ def _taint_packets(superuser: psycopg.Connection[Any], world: World) -> None:
         if packet["kind"] == "action":
             former = {**orjson.loads(packet["arguments"]), "reason": hostile("P-former")}
             packet["previous_arguments"] = orjson.dumps(former).decode()
-            words = {"words": hostile("P-words"), "answer": hostile("P-answer")}
+            words = {"words": [hostile("P-words")], "answer": hostile("P-answer")}
             packet["proposal"] = {
                 "number": 2, "most": 3, "returnable": True, "previous": str(request), **words,
             }  # fmt: skip

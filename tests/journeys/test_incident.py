@@ -108,7 +108,7 @@ def test_a_restart_that_is_asked_about_is_proposed_anew(world: World, company: C
     (again,) = world.open_requests(run)
     packet = orjson.loads(bytes(again.packet))
     assert packet["proposal"]["previous"] == str(first.id)
-    assert packet["proposal"]["words"] == "Why is a restart the cure?"
+    assert packet["proposal"]["words"] == ["Why is a restart the cure?"]
     assert packet["proposal"]["answer"].startswith("Because of what its log says")
     assert packet["previous_arguments"] != packet["arguments"]
     assert (restarts(company), world.said(run, "grant_consumed")) == ([], [])

@@ -6,7 +6,9 @@ from orchestrator.core.asking import Asking, again, ask, breached, cut_short, fa
 from orchestrator.core.context import exchange_link, visible_tools
 from orchestrator.core.errors import Misfit
 from orchestrator.core.events import AnyEvent, ModelFailed, ModelReplied, Recovered, TimerFired
+from orchestrator.core.guards import MODEL
 from orchestrator.core.nodes.base import Plain
+from orchestrator.core.revising import asked_anew
 from orchestrator.core.ruling import planning
 from orchestrator.core.state import Call, Result, State
 from orchestrator.core.step import Step, View, say
@@ -76,6 +78,7 @@ class Act(Plain):
             return self._empty(view, state, config, said)
         drafted = say(Phase.ACTION_SELECTION, OutputDrafted(draft=event.answer))
         fresh = state.evolve(draft=event.answer, counters=counters.evolve(empty=0))
+        fresh = asked_anew(view, fresh, MODEL, ())
         return Step(state=fresh, outcome="answered", said=(*said, drafted))
 
     def _empty(self, view: View, state: State, config: Asking, said: tuple[Said, ...]) -> Step:
@@ -113,6 +116,7 @@ class Act(Plain):
                 told.append(why)
         counters = state.counters.evolve(calls=state.counters.calls + len(event.requests), empty=0)
         queued = state.evolve(queue=tuple(calls), results=tuple(results), counters=counters)
+        queued = asked_anew(view, queued, MODEL, tuple(call.tool for call in calls))
         return Step(state=planning(view, queued, calls), outcome="requested", said=tuple(told))
 
 

@@ -14,7 +14,7 @@ from orchestrator.core.nodes.act import not_run
 from orchestrator.core.nodes.base import Plain
 from orchestrator.core.packets import action_packet, approvers_for
 from orchestrator.core.reaching import risk_of_call
-from orchestrator.core.revising import OUTCOME, may_be_sent_back, sent_back, settled
+from orchestrator.core.revising import OUTCOME, SINCE, may_be_sent_back, sent_back, settled
 from orchestrator.core.state import Gate, Grant
 from orchestrator.core.step import Step, View, say
 from orchestrator.core.value import Value, with_entry, without
@@ -81,8 +81,7 @@ class Approval(Plain):
         )
         waiting = call.evolve(request=str(request))
         state = view.state.evolve(
-            gates=with_entry(view.state.gates, str(request), gate), queue=(waiting, *view.state.queue[1:]),
-            review=None,
+            gates=with_entry(view.state.gates, str(request), gate), queue=(waiting, *view.state.queue[1:])
         )  # fmt: skip
         return Step(state=state, said=(say(Phase.ESCALATION_CHECK, _asked(ask)),), effects=(ask,))
 
@@ -110,7 +109,9 @@ class Approval(Plain):
         said = (say(Phase.ESCALATION_CHECK, body, actor="person"),)
         call = state.queue[0]
         config: Config = view.node.config
-        if event.decision == "revise" and may_be_sent_back(view, call, config.proposals):
+        if event.decision == "revise" and view.manifest.core_version >= SINCE:
+            if event.reason is None or not may_be_sent_back(view, call, config.proposals):
+                raise Misfit(node=view.node.id, event=event.kind)
             after, why = sent_back(view, call, event)
             return Step(state=after, outcome=OUTCOME, said=(*said, why))
         if event.decision not in ("approve", "edit"):

@@ -20,6 +20,7 @@ from orchestrator.core.interrupts import halting_for, refusal_said
 from orchestrator.core.nodes.act import not_run
 from orchestrator.core.nodes.base import Plain
 from orchestrator.core.rates import with_call
+from orchestrator.core.revising import settled
 from orchestrator.core.ruling import with_foreseen
 from orchestrator.core.state import Call, Counters, Repairing, State
 from orchestrator.core.step import Refused, Step, View, interrupted, say
@@ -80,6 +81,8 @@ class CheckTool(Plain):
             malformed=_repaired(view.state, tuple(call.tool for call in calls)),
             timer=None,
         )
+        for call in calls:
+            state = settled(state, call)
         if view.pins.policy is not None and (front.call.grant or front.call.id in state.planned):
             # It is part of the plan from here on; each further call is still judged by its own values.
             state = with_foreseen(state, (front.call.tool,))

@@ -8,6 +8,7 @@ from pydantic import Field
 from orchestrator.core.desk import Desk
 from orchestrator.core.inputs import MISSING, inputs, pointed
 from orchestrator.core.nodes.base import Plain
+from orchestrator.core.revising import asked_anew
 from orchestrator.core.state import Call
 from orchestrator.core.step import Step, View, say
 from orchestrator.core.value import Slug, Small, Value
@@ -85,7 +86,8 @@ class FixedTool(Plain):
         )
         body = CallRequested(call=call.id, tool=call.tool, arguments=raw, ordinal=0, by="node")
         queued = state.evolve(queue=(call,), results=(), counters=state.counters.evolve(calls=number))
-        return Step(state=queued, outcome="requested", said=(say(Phase.ACTION_SELECTION, body),))
+        anew = asked_anew(view, queued, call.by, (call.tool,))
+        return Step(state=anew, outcome="requested", said=(say(Phase.ACTION_SELECTION, body),))
 
 
 def value_of(view: View, source: Source) -> Any:

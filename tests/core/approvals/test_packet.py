@@ -71,7 +71,7 @@ def test_a_packet_keeps_the_exact_arguments_as_text() -> None:
 
 def test_a_packet_without_proposals_keeps_the_bytes_of_before_there_were_any() -> None:
     assert b"proposal" not in packet_bytes(make_packet())
-    told = Proposal(number=2, most=3, returnable=True, previous="r1", words="Why?", answer="So.")
+    told = Proposal(number=2, most=3, returnable=True, previous="r1", words=("Why?",), answer="So.")
     assert read_packet(packet_bytes(make_packet(proposal=told))).proposal == told
 
 

@@ -4,6 +4,7 @@ from random import Random
 from typing import Any
 
 import orjson
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -64,7 +65,7 @@ def test_the_next_proposal_shows_what_was_said_what_was_answered_and_what_change
     packet = asked(run)
     assert packet.proposal is not None
     assert (packet.proposal.number, packet.proposal.previous) == (2, first)
-    assert (packet.proposal.words, packet.proposal.answer) == (WHY, "You are right: the order says 12.00.")
+    assert (packet.proposal.words, packet.proposal.answer) == ((WHY,), "You are right: the order says 12.00.")
     before, now = orjson.loads(packet.previous_arguments or ""), orjson.loads(packet.arguments)
     assert (before["amount"], now["amount"]) == ("20.00", "12.00")
     decide(run, "approve")
@@ -92,8 +93,7 @@ def test_the_last_proposal_is_only_allowed_or_refused() -> None:
         may = "revise" in offered(asked(run))
         assert may is (number < MOST)
         send_back(run)
-    assert run.state.refused == {"payments.refund": 1}
-    assert run.said("call_attempted") == []
+    assert (run.state.outcome, run.said("call_attempted")) == (TerminalCode.REPEATED_FAILURE, [])
 
 
 @proves("R-APPR-3", part="revise: a settled step begins anew")
@@ -115,12 +115,76 @@ def test_another_call_of_the_same_reply_knew_nothing_of_the_words() -> None:
     send_back(run)
     beside = asked(run)
     assert beside.proposal is not None
-    assert (beside.proposal.number, beside.proposal.words, beside.previous_arguments) == (1, "", None)
-    send_back(run, "And why this one?")
-    run.reply(refund("30.00", "A-2"))
+    assert (beside.proposal.number, beside.proposal.words, beside.previous_arguments) == (1, (), None)
+    decide(run, "reject")
+    run.reply(refund("21.00"))
     packet = asked(run)
     assert packet.proposal is not None
-    assert (packet.proposal.number, packet.proposal.words) == (2, "And why this one?")
+    assert (packet.proposal.number, packet.proposal.words) == (2, (WHY,))
+
+
+@proves(
+    "R-APPR-2", part="nobody is shown the words or the arguments of another call as those of the one before"
+)
+def test_of_two_that_came_back_all_words_are_shown_and_neither_is_the_one_before() -> None:
+    run = loop()
+    run.reply(refund("20.00"), refund("30.00", "A-2"))
+    send_back(run)
+    send_back(run, "And why this one?")
+    run.reply(refund("30.00", "A-2"), refund("20.00"))
+    for _ in range(2):
+        packet = asked(run)
+        assert packet.proposal is not None
+        assert (packet.proposal.number, packet.proposal.words) == (2, (WHY, "And why this one?"))
+        assert (packet.proposal.previous, packet.previous_arguments) == ("", None)
+        send_back(run, "Both again?")
+    run.reply(refund("20.00"))
+    packet = asked(run)
+    assert packet.proposal is not None
+    assert (packet.proposal.number, packet.proposal.words) == (3, ("Both again?",) * 2)
+
+
+def test_of_two_that_answer_one_neither_is_shown_as_what_became_of_it() -> None:
+    run = loop()
+    run.reply(refund("20.00"))
+    send_back(run)
+    run.reply(refund("12.00"), refund("8.00"))
+    for _ in range(2):
+        packet = asked(run)
+        assert packet.proposal is not None
+        assert (packet.proposal.words, packet.proposal.previous) == ((WHY,), "")
+        assert packet.previous_arguments is None
+        decide(run, "reject")
+
+
+@proves("R-APPR-3", part="revise: no yes or no to a call beside it lengthens the way")
+def test_a_call_that_is_settled_beside_it_does_not_begin_the_count_anew() -> None:
+    run = loop()
+    for number in range(1, MOST):
+        run.reply(refund("20.00"), refund("30.00", "A-2"))
+        decide(run, "reject")
+        packet = asked(run)
+        assert packet.proposal is not None
+        assert (packet.proposal.number, packet.proposal.returnable) == (number, True)
+        send_back(run)
+    run.reply(refund("20.00"))
+    assert "revise" not in offered(asked(run))
+
+
+@pytest.mark.parametrize("first", [("orders.lookup", {"id": "A-1"}), ("ledger.post", {"n": 1})])
+def test_what_was_said_outlasts_a_look_up_and_nothing_else(first: tuple[str, Any]) -> None:
+    run = loop()
+    run.reply(refund("20.00"))
+    send_back(run)
+    run.reply(first)
+    if open_tools(run):
+        run.answer({"id": "A-1"})
+    run.reply(refund("12.00"))
+    packet = asked(run)
+    assert packet.proposal is not None
+    shown = (WHY,) if first[0] == "orders.lookup" else ()
+    assert (packet.proposal.number, packet.proposal.words) == (2, shown)
+    assert (packet.previous_arguments is not None) is bool(shown)
 
 
 @proves("R-APPR-3", part="revise: runs of before are never offered it")
@@ -134,38 +198,35 @@ def test_a_run_of_an_older_core_asks_as_it_did() -> None:
     assert (run.state.refused, run.said("call_attempted")) == ({"payments.refund": 1}, [])
 
 
-def _turn(run: Simulation, play: Random, back: list[int]) -> None:
-    """One reply of the model, or one person's word; `back` counts what was sent back since the last yes or
-    no."""
+def _turn(run: Simulation, play: Random, chain: list[int]) -> None:
+    """One reply of the model, or one person's word. `chain` are the replies, one after another, of which
+    something was sent back; a reply breaks it of which people only allowed or refused."""
     if not run.requests:
-        run.reply(*(refund(f"{play.randrange(9)}.00") for _ in range(play.choice((1, 1, 2)))))
+        if chain and chain[-1] != run.state.linked:
+            chain.clear()
+        run.reply(*(refund(f"{play.randrange(9)}.00") for _ in range(play.choice((1, 2, 3)))))
         return
-    may = "revise" in offered(asked(run))
     word = play.choice(("revise", "revise", "revise", "approve", "reject"))
-    if word != "revise":
-        back.clear()
-        decide(run, word)
-        for answer in ({"id": "R-1"},) * 2 if word == "approve" and open_tools(run) else ():
-            run.answer(answer)
+    if word == "revise" and "revise" in offered(asked(run)):
+        if run.state.linked not in chain:
+            chain.append(run.state.linked)
+        send_back(run)
         return
-    turn = run.state.linked
-    send_back(run)
-    if not may:
-        back.clear()
-    elif turn not in back:
-        back.append(turn)
+    decide(run, "approve" if word == "approve" else "reject")
+    for answer in ({"id": "R-1"},) * 2 if word == "approve" and open_tools(run) else ():
+        run.answer(answer)
 
 
 @proves("R-APPR-3", part="revise: bounded, granted by nobody and replayed whatever is said")
 @given(st.integers(0, 2**32))
 @settings(max_examples=60, deadline=None)
 def test_whatever_people_say_a_step_is_sent_back_fewer_times_than_it_may_be_proposed(seed: int) -> None:
-    play, run, back = Random(seed), loop(granted_side_effects=9), list[int]()
+    play, run, chain = Random(seed), loop(granted_side_effects=9), list[int]()
     for _ in range(24):
         if run.state.outcome is not None:
             break
-        _turn(run, play, back)
-        assert len(back) < MOST
+        _turn(run, play, chain)
+        assert len(chain) < MOST
     granted = {str(body.request) for body in run.said("approval_decided") if body.decision == "approve"}
     flown = [one for one in run.asked if isinstance(one, CallTool) and one.mutating]
     assert {one.grant for one in flown} <= granted
@@ -182,11 +243,12 @@ def test_a_message_is_sent_back_to_its_writer_with_the_draft() -> None:
     walking.decide("revise", "Say that we are sorry.")
     *_, writer = [effect for effect in walking.asked if isinstance(effect, CallModel)]
     told = [one["text"] for one in orjson.loads(walking.content[writer.request])["messages"]]
-    parts = ("SENT BACK BY A PERSON\nSay that we are sorry.", f"YOUR DRAFT\n{TEXT}", "Write it anew.")
-    assert told[-1] == "\n\n".join(parts)
+    heard = orjson.loads(told[-1])
+    assert (heard["status"], heard["words"], heard["draft"]) == ("sent_back", "Say that we are sorry.", TEXT)
     packet = read_packet(walking.content[walking.gate.packet])
     assert packet.proposal is not None
     assert (packet.proposal.number, packet.previous_arguments) == (2, packet.arguments)
+    assert packet.proposal.words == ("Say that we are sorry.",)
     assert (walking.state.review, walking.state.counters.repairs) == (None, 0)
     walking.decide("approve")
     assert walking.state.outcome is TerminalCode.SUCCESS
@@ -197,4 +259,4 @@ def test_a_call_whose_arguments_are_fixed_is_never_sent_back() -> None:
     walking = Walking({"order_id": "A-1001"}, core=CORE_VERSION)
     assert "revise" not in offered(read_packet(walking.content[walking.gate.packet]))
     walking.decide("revise", "Why so much?")
-    assert (walking.state.outcome, "refund" in walking.state.facts) == (TerminalCode.CONFIRM_REQUIRED, False)
+    assert (walking.state.outcome, "refund" in walking.state.facts) == (TerminalCode.REPEATED_FAILURE, False)

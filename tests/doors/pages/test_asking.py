@@ -5,7 +5,7 @@ import orjson
 from approvals.core.packet import Proposal
 from tests.doors.pages.browsers import browser, words
 from tests.doors.pages.forms import forms_of
-from tests.doors.pages.test_deciding import card, decide
+from tests.doors.pages.test_deciding import KEY, card, decide
 from tests.factories.approvals import ASKED, Desk
 from tests.proves import proves
 
@@ -31,7 +31,12 @@ def test_a_call_is_sent_back_with_words_and_not_without(desk: Desk) -> None:
 def test_the_next_proposal_says_what_was_said_and_answered_and_changed(desk: Desk) -> None:
     first = desk.ask(proposal=Proposal(number=1, most=3, returnable=True))
     told = Proposal(
-        number=3, most=3, returnable=False, previous=str(first.id), words="<b>Why</b>?", answer="<i>So</i>."
+        number=3,
+        most=3,
+        returnable=False,
+        previous=str(first.id),
+        words=("<b>Why</b>?", f"Not {KEY}"),
+        answer=f"<i>So</i>. {KEY}",
     )
     before = {**ASKED, "amount": "950.00"}
     request = desk.ask(call="c2", proposal=told, previous_arguments=orjson.dumps(before).decode())
@@ -41,4 +46,5 @@ def test_the_next_proposal_says_what_was_said_and_answered_and_changed(desk: Des
     assert "&lt;i&gt;So&lt;/i&gt;." in text
     assert f'href="/approvals/{first.id}"' in text
     assert text.index("<del>") < text.index("950.00") < text.index("<ins>")
+    assert KEY not in text
     assert 'value="revise"' not in text

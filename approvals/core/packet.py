@@ -68,9 +68,9 @@ class WhoMayDecide(Part):
 
 class Proposal(Part):
     """How a call stands among the proposals of its step (R-APPR-3): the `number`-th of at most `most`;
-    `returnable`: a person may send it back. Where it answers what was sent back: all that people said, and what
-    the agent wrote beside this call, which is its own claim; `previous` is the request it takes the place of,
-    "" where that cannot be told of several."""
+    `returnable`: a person may send it back. Where it answers what was sent back: all that people said, and
+    what the agent wrote beside this call, which is its own claim; `previous` is the request it takes the
+    place of, "" where that cannot be told of several."""
 
     number: int
     most: int

@@ -1,6 +1,7 @@
 """The inbox for programs: list, get, and every way a decision is taken or refused."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -14,6 +15,7 @@ from tenancy.core.roles import Role
 from tests.conftest import House
 from tests.doors.api.program import Program, pointers, program, refusal
 from tests.doubles.company import Company
+from tests.factories.approvals import open_desk
 from tests.factories.world import World, company_at, make_world
 from tests.proves import proves
 
@@ -122,6 +124,13 @@ def test_a_program_sends_a_message_back(world: World, reviewer: Program) -> None
     assert (answer["status"], answer["outcome"], answer["offers"]) == ("decided", "revise", [])
     (word,) = answer["decisions"]
     assert (word["decision"], word["reason"]) == ("revise", "Too short.")
+
+
+def test_nothing_can_be_said_any_more_once_the_time_is_up(house: House) -> None:
+    with open_desk(house) as desk:
+        late = desk.ask(expires_in=timedelta(seconds=-1))
+        told = program(desk.id, Role.REVIEWER).get(f"/approvals/{late.id}").json()
+    assert (told["status"], told["offers"]) == ("pending", [])
 
 
 @proves("R-API-2", part="edit")

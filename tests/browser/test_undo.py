@@ -70,6 +70,23 @@ def test_it_counts_down_in_its_place_and_then_says_that_it_took_effect(
     assert outcome(desk.house, first) == ("decided", "approve")
 
 
+AHEAD = "() => { const now = Date.now.bind(Date); Date.now = () => now() + 60_000; }"
+
+
+def test_a_clock_that_is_ahead_disables_nothing_and_asks_once(page_as: PageAs, desk: Desk) -> None:
+    let_undo(desk.id, desk.house.people.admin)
+    request = desk.ask(**LOW)
+    desk.say(request, desk.house.people.approver)
+    page = opened(page_as("reviewer"), f"/approvals?tab=open&open={request.id}")
+    asked: list[str] = []
+    page.on("request", lambda sent: asked.append(sent.url) if sent.headers.get("hx-request") else None)
+    with page.expect_request(lambda sent: bool(sent.headers.get("hx-request"))):
+        page.evaluate(AHEAD)
+    page.wait_for_timeout(2_500)
+    assert len([one for one in asked if f"/approvals/{request.id}" in one]) == 1
+    expect(page.locator(f"#offer-{request.id} button")).to_be_enabled()
+
+
 @proves("R-UI-11", part="axe finds nothing where a yes can be taken back")
 @pytest.mark.parametrize("width", [WIDE, NARROWEST])
 def test_what_offers_it_is_fit_for_everybody(page_as: PageAs, desk: Desk, width: int) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
+from threading import Event
 from typing import Any
 from uuid import UUID
 
@@ -41,6 +42,26 @@ class ScriptedPermit:
         """As told."""
         self.asked += 1
         return None if self.reason is None else PermitRefused(reason=self.reason)
+
+
+@dataclass(kw_only=True)
+class Watching:
+    """An audience that keeps what it is told."""
+
+    here: bool = True
+    wanted: str = ""
+    told: list[tuple[int, str]] = field(default_factory=list)
+    heard: Event = field(default_factory=Event)
+
+    def there(self) -> bool:
+        """As told."""
+        return self.here
+
+    def tell(self, at: int, text: str) -> None:
+        """Keep it."""
+        self.told.append((at, text))
+        if text == self.wanted:
+            self.heard.set()
 
 
 def prompt(

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from decimal import Decimal
 from threading import Event
 from typing import Any
@@ -15,16 +13,17 @@ import pytest
 from orchestrator.core.events import ModelFailed, ModelReplied
 from orchestrator.core.profile import ModelProfile
 from orchestrator.gateways.effects_loop import EffectLoop
-from orchestrator.gateways.llm import transport, utterance
+from orchestrator.gateways.llm import transport
 from orchestrator.gateways.llm.gateway import ModelGateway
 from orchestrator.gateways.llm.profiles import ModelEnvironment, scripted_profile
 from orchestrator.gateways.llm.reply import MAX_NAME
 from orchestrator.gateways.llm.streaming import OpenAIStream
-from orchestrator.gateways.llm.utterance import MOST_TEXT, PACE_SECONDS, WINDOW, Utterance
+from orchestrator.gateways.llm.utterance import WINDOW
 from tests.doors.gateways.effects import (
     SALT,
     ScriptedPermit,
     Told,
+    Watching,
     ask_model,
     call_model,
     offered,
@@ -52,26 +51,6 @@ PATIENT: dict[str, Any] = {"timeout_ms": 25_000}
 # Whoever asks its first model loads the libraries for it, too.
 PATIENCE = 50
 TOOLS = prompt(tools=offered("orders.lookup", "clock.now"))
-
-
-@dataclass(kw_only=True)
-class Watching:
-    """An audience that keeps what it is told."""
-
-    here: bool = True
-    wanted: str = ""
-    told: list[tuple[int, str]] = field(default_factory=list)
-    heard: Event = field(default_factory=Event)
-
-    def there(self) -> bool:
-        """As told."""
-        return self.here
-
-    def tell(self, at: int, text: str) -> None:
-        """Keep it."""
-        self.told.append((at, text))
-        if text == self.wanted:
-            self.heard.set()
 
 
 def _openai(loop: EffectLoop, script: Reply, *, streams: bool = True, **changes: Any) -> Told:
@@ -373,45 +352,6 @@ def test_a_stream_that_hangs_meets_the_deadline_and_tells_no_more(loop: EffectLo
         told = read(_watched(loop, server, watching, timeout_ms=300).result(PATIENCE))
     assert (told.event.error, told.event.transient) == ("timeout", True)
     assert {text for _, text in watching.told} <= {"Hello "}
-
-
-async def test_nothing_is_told_once_the_reply_is_there() -> None:
-    watching = Watching()
-    utterance = Utterance(watching)
-    utterance.add("Hello there")
-    await asyncio.sleep(PACE_SECONDS / 2)
-    utterance.add(", all of you")
-    utterance.close()
-    utterance.add(" and more")
-    await asyncio.sleep(2 * PACE_SECONDS)
-    assert watching.told == [(0, "Hello ")]
-
-
-async def test_a_piece_of_any_length_is_told_within_bounds() -> None:
-    watching = Watching()
-    written = Utterance(watching)
-    written.add("words " * MOST_TEXT)
-    async with asyncio.timeout(PATIENCE):
-        while not watching.told:  # noqa: ASYNC110 - told by a timer of the loop, with no event
-            await asyncio.sleep(PACE_SECONDS)
-    written.close()
-    at, text = watching.told[0]
-    assert MOST_TEXT - WINDOW < at + len(text) <= MOST_TEXT
-
-
-async def test_whoever_was_told_much_is_told_the_rest_more_slowly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(utterance, "MOST_BYTES", 1)
-    monkeypatch.setattr(utterance, "AGAIN_SECONDS", PACE_SECONDS * 2)
-    watching, began = Watching(), asyncio.get_running_loop().time()
-    written = Utterance(watching)
-    async with asyncio.timeout(PATIENCE):
-        for number in range(2):
-            written.add("more and more ")
-            while len(watching.told) == number:  # noqa: ASYNC110 - as above
-                await asyncio.sleep(PACE_SECONDS / 10)
-    written.close()
-    assert [text for _, text in watching.told] == ["more and more ", "more and more more and more "]
-    assert asyncio.get_running_loop().time() - began >= PACE_SECONDS * 2
 
 
 def test_a_scripted_reply_is_written_before_who_watches_and_at_once_before_nobody(loop: EffectLoop) -> None:

@@ -12,8 +12,11 @@ from approvals.core.offering import offered
 from approvals.core.packet import Packet, read_packet
 from orchestrator.core.desk import Desk
 from orchestrator.core.effects import CallModel, CallTool
+from orchestrator.core.events import Headroom
 from orchestrator.core.machine import CORE_VERSION, advance
-from orchestrator.core.revising import SINCE
+from orchestrator.core.revising import SINCE, asked_anew, told_the_writer
+from orchestrator.core.state import Review
+from orchestrator.core.step import View
 from orchestrator.core.terminal import TerminalCode
 from tests.core.orchestrator.loops import loop
 from tests.core.orchestrator.simulation import SALT, Simulation
@@ -196,6 +199,27 @@ def test_a_run_of_an_older_core_asks_as_it_did() -> None:
     assert "revise" not in offered(asked(run))
     send_back(run)
     assert (run.state.refused, run.said("call_attempted")) == ({"payments.refund": 1}, [])
+
+
+def test_nothing_is_sent_back_without_a_word() -> None:
+    run = loop()
+    run.reply(refund("20.00"))
+    decide(run, "revise")
+    assert (run.state.outcome, run.said("call_attempted")) == (TerminalCode.REPEATED_FAILURE, [])
+
+
+def test_a_writer_is_told_until_the_call_of_its_draft_is_asked_for_again() -> None:
+    run = loop()
+    review = Review(words=run.keep(b"Kinder."), draft=run.keep(b"A person said: yes."), by="send")
+    state = run.state.evolve(review=review, draft=run.keep(b"Another draft."))
+    view = View(
+        graph=run.graph, manifest=run.manifest, node=run.graph.nodes[state.position], state=state,
+        headroom=Headroom(), desk=Desk(SALT, run.contents), at=run.now, number=1,
+    )  # fmt: skip
+    told = orjson.loads(told_the_writer(view) or "")
+    assert (told["words"], told["draft"]) == ("Kinder.", "A person said: yes.")
+    assert asked_anew(view, state, "refund", ("payments.refund",)).review == review
+    assert asked_anew(view, state, "send", ("mail.send",)).review is None
 
 
 def _turn(run: Simulation, play: Random, chain: list[int]) -> None:

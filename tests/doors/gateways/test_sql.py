@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import socket
-import threading
 from contextlib import suppress
 from typing import Any
 
@@ -23,6 +21,7 @@ from tenancy.secrets import keep_secret
 from tests.conftest import House
 from tests.doors.gateways.effects import Told
 from tests.doors.gateways.houses import use_in_house
+from tests.doubles.forward import Forward
 from tests.proves import proves
 from tests.servers import TestServers
 
@@ -325,36 +324,6 @@ def test_a_database_that_nobody_named_is_not_asked(asker: Asker, source: str) ->
 
 
 # -- declared by an admin
-
-
-class Forward:
-    """A port on loopback that leads to the suite's PostgreSQL."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._server = socket.create_server(("127.0.0.1", 0))
-        self.port: int = self._server.getsockname()[1]
-        threading.Thread(target=self._serve, daemon=True).start()
-
-    def _serve(self) -> None:
-        with suppress(OSError):
-            while True:
-                here, _ = self._server.accept()
-                there = socket.socket(socket.AF_UNIX)
-                there.connect(self._path)
-                for one, other in ((here, there), (there, here)):
-                    threading.Thread(target=self._copy, args=(one, other), daemon=True).start()
-
-    @staticmethod
-    def _copy(one: socket.socket, other: socket.socket) -> None:
-        with suppress(OSError):
-            while data := one.recv(65_536):
-                other.sendall(data)
-        other.close()
-
-    def close(self) -> None:
-        """End it."""
-        self._server.close()
 
 
 @proves("R-TOOL-19", part="a database of a tenant's own")

@@ -144,12 +144,12 @@ def no_write_ahead(_: Superuser) -> Iterator[None]:
     """Effects are performed before the commit that decides them; the fault point `hasty` lies between."""
     committed = Worker._commit
 
-    def hasty(self: Worker, hand: Hand, outcomes: Outcomes, **more: Any) -> Committed | None:
+    def hasty(self: Worker, hand: Hand, outcomes: Outcomes, *rest: Any, **more: Any) -> Committed | None:
         effects = _decided(hand, outcomes)
         if effects:
             self.performer.perform(hand, effects, nothing)
             self.fault("hasty")
-        return committed(self, hand, outcomes, **more)
+        return committed(self, hand, outcomes, *rest, **more)
 
     with mock.patch.object(Worker, "_commit", hasty):
         yield

@@ -17,7 +17,7 @@ from tenancy.ids import fresh_id
 from tests.conftest import House
 from tests.doors.pages.browsers import browser, words
 from tests.doubles.company import Company
-from tests.factories.undoing import kept_of, let_undo, pass_time
+from tests.factories.undoing import kept_of, let_undo, pass_time, put_class
 from tests.factories.world import World, company_at, make_world
 from tests.proves import proves
 
@@ -45,13 +45,6 @@ def hints(monkeypatch: pytest.MonkeyPatch) -> Hints:
     monkeypatch.setattr("orchestrator.receivers.take_later", hear)
     monkeypatch.setattr("orchestrator.actions.expiring.take_later", hear)
     return heard
-
-
-def put_class(superuser: psycopg.Connection, request: Request, risk: str) -> None:
-    """No tool that ships asks before it does the least: for once, this request says that its does."""
-    with superuser.transaction():
-        superuser.execute("SET LOCAL session_replication_role = replica")
-        superuser.execute("UPDATE approvals_request SET risk = %s WHERE id = %s", [risk, request.id])
 
 
 def said_yes(world: World, superuser: psycopg.Connection) -> Request:

@@ -42,6 +42,7 @@ from tests.doors.pages.people import refund
 from tests.doors.pages.test_every_page import EVERY, address, belongings
 from tests.doubles.company import Company
 from tests.factories.hostile import BITS, taint
+from tests.factories.undoing import put_class
 from tests.factories.world import World, company_at
 
 TABS = ("graph", "messages", "ledger", "audit", "facts", "files", "raw")
@@ -60,6 +61,9 @@ def hostile_house(world: World, company: Company, superuser: psycopg.Connection[
     with tenant(world.id):
         settled = Request.objects.filter(run_id=whole)[0].id
     _set(world, asked.id)
+    put_class(superuser, asked, "local_write")
+    _lapsed(world, asked.id)
+    put_class(superuser, asked, asked.risk)
     _answered(world, things)
     taint(superuser, world)
     pages = [address(route, things) for route in EVERY]
@@ -109,7 +113,6 @@ def _set(world: World, request: UUID) -> None:
     state_price(world.id, price, by=by, reason=why)
     handle(world.id, request, world.people.approver.id, Wish(kind=Handle.COMMENT, text=why))
     set_undo_window(world.id, 2, expected=None, by=by, reason=why)
-    _lapsed(world, request)
 
 
 def _lapsed(world: World, request: UUID) -> None:

@@ -3,9 +3,9 @@
 Threads share one interpreter. Each return from the database waits until another thread lets go of it, and a
 thread that computes lets go when asked, after an interval. A tenant that has all threads but one thereby
 slows the one run of somebody else at each of its steps. Three things hold against it: the interval is
-short; beside other tenants no more runs of one with three in hand commit at once than keep the interpreter
-busy; and while a queued run begins, or a message is looked at that may bring one, the runs of tenants with
-twice as many in hand wait before their next commit, for a moment and no longer.
+short; where other tenants are or lately were, no more runs of one with three in hand commit at once than keep
+the interpreter busy; and while a queued run begins, or a message is looked at that may bring one, the runs of
+tenants with twice as many in hand wait before their next commit, for a moment and no longer.
 
 And who leaves when every thread is in use: a run of a tenant with more than an equal part of them is held
 before its next node, one for each thread that is missing, so that whoever comes next finds a thread.
@@ -25,6 +25,8 @@ FLOOD = 3
 SWITCH_SECONDS = 0.0005
 # What commits computes most of the time, and asks the database for the rest: so many keep it busy.
 COMMITTING = 2
+# Whoever was here comes again: between its tasks the others have not the process to themselves.
+LATELY_SECONDS = 10.0
 # Longer than a run takes to begin, short beside a lease: whoever begins and hangs stops nobody.
 YIELD_SECONDS = 0.25
 
@@ -48,6 +50,7 @@ class RightOfWay:
         self._committing = 0
         self._arriving: set[int] = set()
         self._in_vain_until = 0.0
+        self._shared_until = 0.0
 
     def among(self, threads: int) -> None:
         """So many threads drive runs here. Until that is known, nobody has to leave."""
@@ -77,6 +80,8 @@ class RightOfWay:
             if not aside:
                 self._in_hand[tenant] += 1
                 self._runs[run] += 1
+                if len(self._in_hand) > 1:
+                    self._shared_until = monotonic() + LATELY_SECONDS
         self._arrived()
         passage = Passage(self, tenant, aside=aside)
         try:
@@ -113,8 +118,8 @@ class RightOfWay:
     @contextmanager
     def committing(self, tenant: UUID) -> Iterator[bool]:
         """One commit of a run that has begun, for the length of the block. Where its tenant has a flood's
-        number in hand it waits while others begin and, beside other tenants, while as many commit as keep the
-        interpreter busy; whether it did not have to go without its turn."""
+        number in hand it waits while others begin and, where other tenants are or lately were, while as many
+        commit as keep the interpreter busy; whether it did not have to go without its turn."""
         with self._changed:
             in_turn = self._changed.wait_for(lambda: self._has_turn(tenant), self._longest)
             self._committing += 1
@@ -139,8 +144,8 @@ class RightOfWay:
     def _has_turn(self, tenant: UUID) -> bool:
         if self._in_hand[tenant] < FLOOD:
             return True
-        full = len(self._in_hand) > 1 and self._committing >= COMMITTING
-        return not full and not self._second_to_somebody(tenant)
+        shared = len(self._in_hand) > 1 or monotonic() < self._shared_until
+        return not (shared and self._committing >= COMMITTING) and not self._second_to_somebody(tenant)
 
     def _arrived(self) -> bool:
         """This thread has looked; whether that was still to be said."""

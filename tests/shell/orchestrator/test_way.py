@@ -93,6 +93,18 @@ def test_a_flood_alone_commits_as_it_likes() -> None:
         assert in_turn(way, flood)
 
 
+def test_a_flood_leaves_room_for_whoever_was_here_lately() -> None:
+    way, flood = RightOfWay(longest=0), fresh_id()
+    with ExitStack() as held:
+        for _ in range(FLOOD):
+            held.enter_context(way.run_of(flood, fresh_id())).begun()
+        with way.run_of(fresh_id(), fresh_id()):
+            pass
+        for _ in range(COMMITTING):
+            held.enter_context(way.committing(flood))
+        assert not in_turn(way, flood)
+
+
 @proves("R-BUDGET-11", part="a flood lets a message be looked at first")
 def test_a_flood_waits_while_a_message_that_came_in_is_looked_at() -> None:
     way, flood = RightOfWay(longest=0), fresh_id()

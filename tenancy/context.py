@@ -25,6 +25,7 @@ from tenancy.trip import BEGIN, COMMIT, GONE, Rows, Saying, trip
 _CURRENT: ContextVar[UUID | None] = ContextVar("interlock_tenant", default=None)
 _PLACE = re.compile(r"%\((\w+)\)s")
 _NAME = "SELECT set_config('interlock.tenant', %s, true)"
+_HOLD = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 _NAMED = _NAME.replace("%s", "$1").encode()
 
 
@@ -120,6 +121,12 @@ def raw_cursor() -> "psycopg.Cursor[Any]":
     connection.ensure_connection()
     underlying: psycopg.Connection[Any] = connection.connection
     return psycopg.Cursor(underlying)
+
+
+def hold(name: str) -> None:
+    """Until the transaction ends nobody else holds this name: for what no row stands for that could be
+    locked. Waits for whoever does. Raises OutsideTenant without a tenant."""
+    raw_cursor().execute(_HOLD, (name,))
 
 
 @cache

@@ -7,12 +7,11 @@ from approvals.models import UndoWindow
 from approvals.queries.undoing import WindowNow, window_now
 from tenancy.actions import audit
 from tenancy.clock import database_now
-from tenancy.context import raw_cursor, tenant
+from tenancy.context import hold, tenant
 from tenancy.core.errors import InvalidInput, Stale
 from tenancy.ids import fresh_id
 
 LONGEST_REASON = 500
-_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 
 
 def set_undo_window(
@@ -29,7 +28,7 @@ def set_undo_window(
     if not reason.strip():
         raise _wrong("/reason", "required", "Say why.")
     with tenant(tenant_id):
-        raw_cursor().execute(_LOCK, (f"undo:{tenant_id}",))
+        hold(f"undo:{tenant_id}")
         before = window_now()
         if expected is not None and expected != before.version:
             raise Stale

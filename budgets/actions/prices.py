@@ -10,16 +10,14 @@ from budgets.core.pricing import ModelPrice
 from budgets.models import Price
 from tenancy.actions import audit
 from tenancy.clock import database_now
-from tenancy.context import raw_cursor, tenant
-
-_HOLD = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
+from tenancy.context import hold, tenant
 
 
 def state_price(tenant_id: UUID, price: ModelPrice, *, by: UUID | None, reason: str) -> ModelPrice:
     """`declare_price` as an admin asks for it: from now on, one after the other. Outermost verb: owns the
     transaction."""
     with tenant(tenant_id):
-        raw_cursor().execute(_HOLD, (f"prices:{tenant_id}",))
+        hold(f"prices:{tenant_id}")
         return declare_price(tenant_id, price, by=by, reason=reason, at=database_now())
 
 

@@ -8,7 +8,7 @@ from budgets.ledger import Cursor
 from budgets.models import RateLimit
 from tenancy.actions import audit
 from tenancy.clock import database_now
-from tenancy.context import raw_cursor, tenant
+from tenancy.context import hold, raw_cursor, tenant
 from tenancy.core.errors import Stale
 
 _NEWEST: Final = f"""
@@ -37,7 +37,7 @@ def change_rates(
     """
     with tenant(tenant_id):
         cursor = raw_cursor()
-        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"rates:{tenant_id}",))
+        hold(f"rates:{tenant_id}")
         before = newest_rates(tenant_id, cursor)
         if expected is not None and expected != before.tag:
             raise Stale

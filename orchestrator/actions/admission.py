@@ -13,9 +13,8 @@ from psycopg import sql
 
 from budgets.actions import newest_rates
 from budgets.core.rates import MINUTE, Count, Rates, judge
-from tenancy.context import raw_cursor
+from tenancy.context import hold, raw_cursor
 
-_LOCK: Final = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 _MINE: Final = " AND submitted_by = %(who)s"
 # The run that stands at the limit, counted from the newest: while it is younger than a minute, one more is
 # too many.
@@ -37,7 +36,7 @@ def glance(tenant_id: UUID, principal: UUID, at: datetime) -> None:
 def hold_rates(tenant_id: UUID, principal: UUID, run: UUID, at: datetime) -> None:
     """The exact look, with `run` written and not yet committed. Joins the transaction; keeps the tenant's
     other admissions out until it ends. Raises RateReached."""
-    raw_cursor().execute(_LOCK, (f"admission:{tenant_id}",))
+    hold(f"admission:{tenant_id}")
     _judged(tenant_id, principal, run, at)
 
 

@@ -15,7 +15,7 @@ from orchestrator.models import Expectation, Intent, ManifestRow, Run
 from orchestrator.queries.crossing import tenant_of_run
 from orchestrator.runtime.recall import graph_of, manifest_of, pins_of
 from tenancy.clock import database_now
-from tenancy.context import raw_cursor, tenant
+from tenancy.context import hold, tenant
 from traces.models import Record
 
 # A longer run is like no other: nothing is learnt from it.
@@ -42,7 +42,7 @@ def learn_from(run_id: UUID) -> bool:
 def _learn(tenant_id: UUID, run: Run) -> None:
     subject = subject_of_run(run)
     # Two runs that end together are learnt from one after the other.
-    raw_cursor().execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"{tenant_id}:{subject}",))
+    hold(f"{tenant_id}:{subject}")
     row = Expectation.objects.filter(graph=subject).first()
     known = tuple(Lived.model_validate(one) for one in row.lived) if row is not None else ()
     lived = with_run(known, lived_of(run))

@@ -21,7 +21,7 @@ from orchestrator.queries.memory import (
 )
 from tenancy.actions import audit
 from tenancy.clock import database_now
-from tenancy.context import raw_cursor, tenant
+from tenancy.context import hold, tenant
 
 Verdict = Literal["kept", "refused", "quarantined"]
 
@@ -61,9 +61,7 @@ def judge_memory(
     Nothing is kept but through the gate, whoever asks. Raises NotFound, MemoryRefused.
     """
     with tenant(tenant_id):
-        raw_cursor().execute(
-            "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"memory:{tenant_id}",)
-        )
+        hold(f"memory:{tenant_id}")
         found, at = proposal_of(proposal), database_now()
         _may(found, verdict)
         if verdict == "kept":

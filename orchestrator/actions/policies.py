@@ -16,12 +16,11 @@ from orchestrator.models import EmergencyStop, PolicyProposal, PolicyVersion
 from orchestrator.queries.policies import PolicyNow, policy_in, policy_now
 from tenancy.actions import audit
 from tenancy.clock import database_now
-from tenancy.context import raw_cursor, tenant
+from tenancy.context import hold, tenant
 from tenancy.core.errors import InvalidInput, NotFound, Stale
 from traces.core.canonical import canonical_model
 
 OBJECT = "policy:origin"
-_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +107,7 @@ def drop_proposal(tenant_id: UUID, proposal_id: UUID, *, who: Who, reason: str) 
 
 def _held(tenant_id: UUID) -> PolicyNow:
     """The policy now; nobody else changes it until the transaction ends."""
-    raw_cursor().execute(_LOCK, (f"policy:{tenant_id}",))
+    hold(f"policy:{tenant_id}")
     return policy_now()
 
 

@@ -16,7 +16,7 @@ from orchestrator.core.tool import ToolSpec
 from orchestrator.models import BoundaryVersion, PromptVersion, RegistryVersion, ToolVersion, WorkflowVersion
 from orchestrator.models.catalogue import Published
 from tenancy.clock import database_now
-from tenancy.context import raw_cursor
+from tenancy.context import hold
 from traces.core.canonical import canonical, canonical_model, digest
 
 P = TypeVar("P", bound=Published)
@@ -79,7 +79,7 @@ def publish_tools(tenant_id: UUID, specs: tuple[ToolSpec, ...], *, by: UUID | No
 
 def hold_registry(tenant_id: UUID) -> None:
     """Until the transaction ends nobody else changes the tenant's tools: versions are numbered one by one."""
-    raw_cursor().execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"registry:{tenant_id}",))
+    hold(f"registry:{tenant_id}")
 
 
 def publish_registry(tenant_id: UUID, active: Mapping[str, str], *, by: UUID | None) -> RegistryVersion:

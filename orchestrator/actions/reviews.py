@@ -13,7 +13,7 @@ from orchestrator.queries.review_holders import may_release
 from orchestrator.queries.reviews import Reviewed, item_of, refused_to
 from tenancy.actions import audit
 from tenancy.clock import database_now
-from tenancy.context import raw_cursor, tenant
+from tenancy.context import hold, tenant
 from tenancy.core.errors import NotFound
 from tenancy.queries import standing_of
 from traces.core.canonical import canonical
@@ -86,9 +86,7 @@ def _say(
     with tenant(tenant_id):
         found = item_of(item)
         # Of two who take one item at the same moment, the second sees what the first has written.
-        raw_cursor().execute(
-            "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"review:{found.row.id}",)
-        )
+        hold(f"review:{found.row.id}")
         found = item_of(item)
         who = standing_of(tenant_id, by)
         if who is None:

@@ -11,7 +11,7 @@ from orchestrator.models import SavedView
 from orchestrator.queries.listing import Filters
 from orchestrator.queries.saved_views import view_of, views_of
 from tenancy.clock import database_now
-from tenancy.context import raw_cursor, tenant
+from tenancy.context import hold, tenant
 from tenancy.core.errors import InvalidInput
 
 MOST: Final = 30
@@ -74,7 +74,7 @@ def remove_view(tenant_id: UUID, view_id: UUID, *, by: UUID) -> SavedView:
 
 def _hold(by: UUID) -> None:
     """Until the transaction ends nobody else changes this person's views: two windows, one default."""
-    raw_cursor().execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"views:{by}",))
+    hold(f"views:{by}")
 
 
 def _free(by: UUID, name: str, *, but: UUID | None = None) -> None:

@@ -10,14 +10,13 @@ from orchestrator.core.webhooks import FEWEST_DAYS, MOST_DAYS
 from orchestrator.queries.webhooks import KeepingNow, keeping_now
 from tenancy.actions import audit
 from tenancy.clock import database_now
-from tenancy.context import raw_cursor, tenant
+from tenancy.context import hold, raw_cursor, tenant
 from tenancy.core.errors import InvalidInput, Stale
 from tenancy.models import WebhookKeeping
 from tenancy.queries import all_tenants
 
 A_BATCH: Final = 500
 log = structlog.stdlib.get_logger(__name__)
-_LOCK: Final = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 
 
 def keep_log(tenant_id: UUID, days: int, *, expected: int | None, by: UUID | None, reason: str) -> KeepingNow:
@@ -76,7 +75,7 @@ def _forget_all(tenant_id: UUID) -> int:
 
 
 def _hold(tenant_id: UUID) -> None:
-    raw_cursor().execute(_LOCK, (f"webhook-log:{tenant_id}",))
+    hold(f"webhook-log:{tenant_id}")
 
 
 def _wrong(pointer: str, detail: str) -> InvalidInput:

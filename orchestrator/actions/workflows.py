@@ -14,7 +14,7 @@ from orchestrator.models import BoundaryVersion, WorkflowVersion
 from orchestrator.sources import Source, read_source, with_lines
 from tenancy.actions import audit
 from tenancy.clock import database_now
-from tenancy.context import raw_cursor, tenant
+from tenancy.context import hold, tenant
 from tenancy.core.errors import NotFound
 
 
@@ -100,7 +100,7 @@ def _located(error: CompileFailed, source: Source) -> CompileFailed:
 
 
 def _published(tenant_id: UUID, source: Source, *, by: UUID | None, reason: str) -> Publication:
-    raw_cursor().execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"workflows:{tenant_id}",))
+    hold(f"workflows:{tenant_id}")
     spec = _compiled(source).spec
     before = _newest(spec.slug)
     version = publish_workflow(tenant_id, spec, by=by)

@@ -8,7 +8,7 @@ from orchestrator.core.workspace import MOST_REVISIONS, Tree, content_digest, re
 from orchestrator.models import FileContent, WorkspaceRevision
 from orchestrator.queries.workspace import Held, made_by, newest, revision
 from tenancy.clock import database_now
-from tenancy.context import raw_cursor
+from tenancy.context import hold
 
 HANDED = "handed"
 
@@ -59,9 +59,7 @@ def restore_files(tenant_id: UUID, run: UUID, *, key: str, base: str, number: in
 
 def _at(tenant_id: UUID, run: UUID, key: str, base: str) -> tuple[Held | None, Held]:
     """What the key has made already, and the state it may be made from. One writer at a time."""
-    raw_cursor().execute(
-        "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"workspace:{tenant_id}:{run}",)
-    )
+    hold(f"workspace:{tenant_id}:{run}")
     now = newest(run)
     done = made_by(run, key)
     if done is None and now.digest != base:

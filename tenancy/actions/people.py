@@ -8,7 +8,7 @@ from uuid import UUID
 from django.db import IntegrityError, transaction
 
 from tenancy.actions import add_member, add_person, audit, principal_of, remove_member
-from tenancy.context import raw_cursor, tenant
+from tenancy.context import hold, tenant
 from tenancy.core.addresses import folded
 from tenancy.core.errors import InvalidInput, NotFound, TenancyError
 from tenancy.core.roles import Role
@@ -142,7 +142,7 @@ def _note(person: Person, verb: str, after: Mapping[str, Any], *, reason: str = 
 
 def _hold(tenant_id: UUID) -> None:
     """One change of the members at a time: two administrators must not remove each other at once."""
-    raw_cursor().execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"members:{tenant_id}",))
+    hold(f"members:{tenant_id}")
 
 
 def _limits(member: Membership) -> dict[str, Any]:

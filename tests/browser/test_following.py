@@ -10,9 +10,7 @@ from urllib.parse import parse_qs
 from uuid import UUID
 
 import pytest
-from channels.layers import channel_layers
 from channels.routing import ProtocolTypeRouter
-from channels_redis.pubsub import RedisPubSubChannelLayer  # type: ignore[import-untyped]
 from django.contrib.sessions.models import Session
 from django.db import connection
 from playwright.sync_api import Browser, Page, expect
@@ -22,6 +20,7 @@ from config.routing import router
 from tests.browser.harness import Messages, session_of
 from tests.conftest import House
 from tests.doors.live.serving import QUICK, Serving
+from tests.factories.announcing import announced
 from tests.proves import proves
 from tests.servers import ROOT
 from traces.consumers.sockets import Socket
@@ -117,15 +116,12 @@ class Stage:
 @pytest.fixture
 def stage(house: House, valkey: EmbeddedValkey) -> Iterator[Stage]:
     """A stage with one event played. Its run has the tenant's id."""
-    layers: Any = channel_layers
-    hosts = [{"address": valkey.url, "socket_timeout": 60}]
-    before = layers.set("default", RedisPubSubChannelLayer(hosts=hosts, prefix="interlock"))
-    found = Stage(Feed(), house.tenant.id)
-    found.feed.append(found.run, found.run, b"first")
-    found.start()
-    yield found
-    found.stop()
-    layers.set("default", before)
+    with announced(valkey):
+        found = Stage(Feed(), house.tenant.id)
+        found.feed.append(found.run, found.run, b"first")
+        found.start()
+        yield found
+        found.stop()
 
 
 @pytest.fixture

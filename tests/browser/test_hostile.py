@@ -10,10 +10,11 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import PageAs
 from tests.browser.harness import NARROW, NARROWEST, WIDE, Messages, no_sideways, photograph
-from tests.browser.test_policy import apart, whole
+from tests.browser.test_policy import whole
 from tests.doors.pages.hostile import hostile_house
 from tests.doors.pages.people import world as world
 from tests.doubles.company import Company
+from tests.factories.tenancy import apart
 from tests.factories.world import World
 from tests.proves import proves
 

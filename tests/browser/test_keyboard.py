@@ -9,11 +9,12 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import PageAs
-from tests.browser.test_policy import apart, whole
+from tests.browser.test_policy import whole
 from tests.conftest import House
 from tests.doors.pages.people import world as world
 from tests.doors.pages.test_every_page import EVERY, address, belongings
 from tests.doubles.company import Company
+from tests.factories.tenancy import apart
 from tests.factories.world import World, company_at
 from tests.proves import proves
 

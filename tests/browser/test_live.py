@@ -4,18 +4,16 @@ import re
 from collections.abc import Callable, Iterator
 from threading import Thread
 from time import sleep
-from typing import Any
 from uuid import UUID
 
 import pytest
-from channels.layers import channel_layers
-from channels_redis.pubsub import RedisPubSubChannelLayer  # type: ignore[import-untyped]
 from django.db import connection
 from playwright.sync_api import Page, expect
 
 from config.embedded import EmbeddedValkey
 from tests.browser.harness import Messages, Site
 from tests.conftest import House
+from tests.factories.announcing import announced
 from tests.factories.world import World, make_world
 from tests.proves import proves
 
@@ -27,11 +25,8 @@ WORDS = "[...document.querySelectorAll('#timeline-rows .line-words')].map((row) 
 @pytest.fixture
 def world(house: House, valkey: EmbeddedValkey) -> Iterator[World]:
     """A furnished house whose commits are announced to the site."""
-    layers: Any = channel_layers
-    hosts = [{"address": valkey.url, "socket_timeout": 60}]
-    before = layers.set("default", RedisPubSubChannelLayer(hosts=hosts, prefix="interlock"))
-    yield make_world(house)
-    layers.set("default", before)
+    with announced(valkey):
+        yield make_world(house)
 
 
 def slowly(world: World, run: UUID, pause: float) -> Thread:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
 from uuid import UUID
 
 import pytest
-from django.db import connections
 from django.urls import resolve
 from playwright.sync_api import Page, expect
 
@@ -30,6 +26,7 @@ from tests.browser.harness import (
 )  # fmt: skip
 from tests.conftest import House
 from tests.doors.pages.test_every_page import EVERY, address, belongings
+from tests.factories.tenancy import apart
 from tests.factories.world import World, make_world
 from tests.proves import proves
 
@@ -40,7 +37,6 @@ ELSEWHERE = {
     for path in (*shell.PAGES, *runs.addresses(UUID(int=1), UUID(int=2)).values(), *inbox.PLACES, CARD)
 }
 FOUND: list[str] = []
-T = TypeVar("T")
 STATES = ("/workflows/tool-loop", "/tools/calculator.evaluate", "/workflows/_publish?from=tool-loop")
 HOSTILE = "<b onclick=x>bold</b> \u202egnp \x1b[31m" + "w" * 200
 
@@ -64,19 +60,6 @@ def pages(page: Page, world: World) -> list[str]:
         new = (one for one in EVERY if resolve(address(one, things)).url_name not in ELSEWHERE)
         FOUND.extend(one for one in new if whole(page, address(one, things)))
     return [*(address(route, things) for route in FOUND), *STATES]
-
-
-def apart(work: Callable[[], T]) -> T:
-    """What work gives in a thread of its own: the browser keeps an event loop in this one."""
-
-    def close_after() -> T:
-        try:
-            return work()
-        finally:
-            connections.close_all()
-
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(close_after).result()
 
 
 def whole(page: Page, path: str) -> bool:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 from uuid import UUID
 
 import pytest
-from channels.layers import channel_layers
-from channels_redis.pubsub import RedisPubSubChannelLayer  # type: ignore[import-untyped]
 from playwright.sync_api import Page, expect
 
 from config.embedded import EmbeddedValkey
@@ -18,6 +15,7 @@ from tests.browser.test_runs import photograph
 from tests.conftest import House
 from tests.doors.pages.people import refund
 from tests.doubles.company import Company
+from tests.factories.announcing import announced
 from tests.factories.world import World, company_at, make_world
 from tests.proves import proves
 
@@ -32,11 +30,8 @@ IDS = "rows => rows.map((row) => row.id || row.getAttribute('href'))"
 @pytest.fixture
 def world(house: House, company: Company, valkey: EmbeddedValkey) -> Iterator[World]:
     """A furnished house whose commits are announced to the site."""
-    layers: Any = channel_layers
-    hosts = [{"address": valkey.url, "socket_timeout": 60}]
-    before = layers.set("default", RedisPubSubChannelLayer(hosts=hosts, prefix="interlock"))
-    yield make_world(house)
-    layers.set("default", before)
+    with announced(valkey):
+        yield make_world(house)
 
 
 def opened(page: Page, address: str) -> Page:

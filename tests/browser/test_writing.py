@@ -5,12 +5,9 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Thread
-from typing import Any
 from uuid import UUID
 
 import pytest
-from channels.layers import channel_layers
-from channels_redis.pubsub import RedisPubSubChannelLayer  # type: ignore[import-untyped]
 from django.db import connection
 from playwright.sync_api import Page, expect
 from pytest_django import Settings
@@ -19,6 +16,7 @@ from config.embedded import EmbeddedValkey
 from tests.browser.harness import NARROW, NARROWEST, WIDE, axe, no_sideways, themes
 from tests.browser.test_runs import SHIFTS
 from tests.conftest import House
+from tests.factories.announcing import announced
 from tests.factories.foreign import Talking, foreign, onwards
 from tests.factories.world import World, make_world
 from tests.proves import proves
@@ -29,11 +27,8 @@ FIRST = "Hello there, \u202eall of <b>you</b>. "
 @pytest.fixture
 def world(house: House, valkey: EmbeddedValkey) -> Iterator[World]:
     """A furnished house whose commits are announced to the site."""
-    layers: Any = channel_layers
-    hosts = [{"address": valkey.url, "socket_timeout": 60}]
-    before = layers.set("default", RedisPubSubChannelLayer(hosts=hosts, prefix="interlock"))
-    yield make_world(house)
-    layers.set("default", before)
+    with announced(valkey):
+        yield make_world(house)
 
 
 def driven(world: World, run: UUID) -> Thread:

@@ -51,21 +51,22 @@ class Cast:
     def stranger(self) -> Somebody:
         """A reviewer of another tenant."""
         elsewhere = self.other_tenant
-        return _apart(lambda: make_staff(elsewhere, Role.REVIEWER)[0])
+        return apart(lambda: make_staff(elsewhere, Role.REVIEWER)[0])
 
     @cached_property
     def client_key(self) -> NewKey:
         """A program's key of this tenant."""
-        return _apart(lambda: create_key(self.house.id, Role.CLIENT))
+        return apart(lambda: create_key(self.house.id, Role.CLIENT))
 
     @cached_property
     def other_tenant(self) -> Tenant:
         """The tenant next door."""
-        return _apart(make_tenant)
+        return apart(make_tenant)
 
 
-def _apart(work: Callable[[], T]) -> T:
-    """What `work` gives on a connection of its own: the test may be in the middle of a transaction."""
+def apart(work: Callable[[], T]) -> T:
+    """What `work` gives in a thread and on a connection of its own: the test may be in the middle of a
+    transaction, or a browser keep an event loop in its thread."""
 
     def close_after() -> T:
         try:

@@ -1,28 +1,23 @@
 """A furnished tenant, a broker, and a server that follows."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
-from channels.layers import channel_layers
-from channels_redis.pubsub import RedisPubSubChannelLayer  # type: ignore[import-untyped]
 
 from config.embedded import EmbeddedValkey
 from tenancy.core.roles import Role
 from tests.conftest import House
 from tests.doors.api.program import Program, program
 from tests.doors.live.serving import Serving, serving
+from tests.factories.announcing import announced
 from tests.factories.world import World, make_world
 
 
 @pytest.fixture(scope="module")
 def broker(valkey: EmbeddedValkey) -> Iterator[EmbeddedValkey]:
     """The channel layer of this process leads to its own Valkey."""
-    hosts = [{"address": valkey.url, "socket_timeout": 60}]
-    layers: Any = channel_layers
-    before = layers.set("default", RedisPubSubChannelLayer(hosts=hosts, prefix="interlock"))
-    yield valkey
-    layers.set("default", before)
+    with announced(valkey):
+        yield valkey
 
 
 @pytest.fixture

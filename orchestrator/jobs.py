@@ -19,9 +19,10 @@ def advance_run(*, run_id: str) -> None:
 
 
 @shared_task(name="orchestrator.take_turn", ignore_result=True)
-def take_turn() -> None:
-    """Drive what is ready, one run after another, each the one whose turn it is (R-BUDGET-11)."""
-    this_process().turns.take()
+def take_turn(*, tenant: str = "") -> None:
+    """Drive what is ready, one run after another, each the one whose turn it is (R-BUDGET-11). `tenant`:
+    whose run was said to be ready; a message from before an update does not say."""
+    this_process().turns.take(UUID(tenant) if tenant else None)
 
 
 @shared_task(name="orchestrator.take_effect", ignore_result=True)

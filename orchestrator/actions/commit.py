@@ -5,7 +5,7 @@ made again with what was learnt, so the trace never speaks of an intent that was
 reservation thereby leaves the grant unused.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Literal, cast
 
@@ -54,19 +54,25 @@ class CommitInDoubt(Exception):
         self.written = written
 
 
+def _stay() -> None:
+    """Nobody else computes here."""
+
+
 def commit(
     hand: Hand,
     outcomes: Sequence[AnyEvent],
     bodies: dict[str, bytes],
     *,
     slice_over: bool = False,
+    give_way: Callable[[], None] = _stay,
 ) -> Committed:
     """Commit what came of the last effects, with every signal that waits. Outermost verb: owns the
     transaction.
 
     `outcomes` carry a provisional time that the commit's own replaces; `bodies` is their content by
-    digest. Raises LeaseLost when the run is not this worker's any more (nothing is written then) and
-    CommitInDoubt when the connection went away inside COMMIT; any other OperationalError surely wrote
+    digest. `give_way` is called between parts that compute, while nothing but the run's row is kept. Raises
+    LeaseLost when the run is not this worker's any more (nothing is written then) and CommitInDoubt when
+    the connection went away inside COMMIT; any other OperationalError surely wrote
     nothing.
     """
     learnt = Learnt()
@@ -78,7 +84,7 @@ def commit(
                 opened = read_opened(hand, rows)
                 hand.circuits = opened.circuits
                 room = headroom(hand, opened, learnt, slice_over=slice_over)
-                draft = _once(hand, outcomes, bodies, opened, room)
+                draft = _once(hand, outcomes, bodies, opened, room, give_way)
                 written = draft.written
                 draft.land(hand)
         except OperationalError as error:
@@ -116,12 +122,15 @@ def _once(
     bodies: dict[str, bytes],
     opened: Opened,
     room: Headroom,
+    give_way: Callable[[], None] = _stay,
 ) -> Draft:
     script = Script(hand=hand, opened=opened, bodies=dict(bodies))
     for event in _events(hand, opened, outcomes, script):
         if script.state.outcome is not None and event.kind in ("started", "timer_fired"):
             continue
+        give_way()
         _play(script, event, room)
+    give_way()
     starting = hand.state.status is Status.QUEUED
     acting = any(isinstance(effect, CallTool) and effect.mutating for effect in script.effects)
     if acting or any(isinstance(effect, AskApproval) for effect in script.effects):

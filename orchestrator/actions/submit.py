@@ -140,7 +140,7 @@ def _submitted(tenant_id: UUID, submitter: Submitter, asked: Submission) -> Subm
         if asked.files:
             hand_in(tenant_id, run, asked.files)
         hold_rates(tenant_id, submitter.principal, run, at)
-        transaction.on_commit(lambda: offer(run))
+        transaction.on_commit(lambda: offer(run, tenant=tenant_id))
         transaction.on_commit(lambda: announce(tenant_id, run, seq))
         return Submitted(task=task.id, run=run, status="queued")
 

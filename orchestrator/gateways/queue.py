@@ -35,9 +35,10 @@ def wake(run_id: UUID, *, after: float = 0.0) -> bool:
     return _post(ADVANCE, run_id, kwargs={"run_id": str(run_id)}, countdown=after or None)
 
 
-def offer(run_id: UUID) -> bool:
-    """Say that a run is ready for whichever worker has a turn to give; whether it was said. Never raises."""
-    return _post(TURN, run_id, queue=TURNS)
+def offer(run_id: UUID, *, tenant: UUID) -> bool:
+    """Say that a run of the tenant is ready for whichever worker has a turn to give; whether it was said.
+    Never raises."""
+    return _post(TURN, run_id, queue=TURNS, kwargs={"tenant": str(tenant)})
 
 
 def let_learn(run_id: UUID, *, tenant: UUID, workflow: str) -> bool:

@@ -6,6 +6,8 @@ from uuid import UUID
 
 from django.db import connection
 
+_NEXT = "SELECT run, tenant_of_run(run) FROM next_run(%s::uuid[], %s) AS run"
+
 
 def _ids(call: str, parameters: tuple[Any, ...]) -> list[UUID]:
     with connection.cursor() as cursor:
@@ -29,16 +31,14 @@ def deferred_runs(limit: int) -> list[UUID]:
     return _ids("SELECT deferred_runs(%s)", (limit,))
 
 
-def next_run(taken: Sequence[UUID], share: int) -> UUID | None:
-    """The ready run whose turn it is, or None (R-BUDGET-11): of the tenant with the fewest runs at work,
-    among equals of the one whose last run began longest ago, its oldest.
+def next_run(taken: Sequence[UUID], share: int) -> tuple[UUID, UUID] | None:
+    """The ready run whose turn it is and whose it is, or None (R-BUDGET-11): of the tenant with the fewest
+    runs at work, among equals of the one whose last run began longest ago, its oldest.
 
     `taken` are the runs that the caller has in hand or will not have; a tenant with `share` of them has no
     turn.
     """
-    return next(iter(_ids("SELECT next_run(%s::uuid[], %s)", (list(taken), share))), None)
-
-
-def renew_leases(worker: str, seconds: int) -> list[UUID]:
-    """Prolong every lease of a worker; the runs it still holds."""
-    return _ids("SELECT renew_leases(%s, %s)", (worker, seconds))
+    with connection.cursor() as cursor:
+        cursor.execute(_NEXT, (list(taken), share))
+        found: tuple[UUID, UUID] | None = cursor.fetchone()
+        return found

@@ -11,33 +11,33 @@ from django.conf import settings
 from django.db import Error, connection
 
 from orchestrator.actions.hand import Hand
-from orchestrator.queries.crossing import renew_leases
+from orchestrator.runtime.leases import renew
 
 log = structlog.get_logger(__name__)
 
 
 class Held:
-    """Names of the runs in hand. Thread-safe."""
+    """The runs in hand. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._runs: dict[UUID, str] = {}
+        self._runs: dict[UUID, Hand] = {}
 
     @contextmanager
     def holding(self, hand: Hand) -> Iterator[None]:
         """The run is in hand for the length of the block."""
         with self._lock:
-            self._runs[hand.run] = hand.worker
+            self._runs[hand.run] = hand
         try:
             yield
         finally:
             with self._lock:
                 self._runs.pop(hand.run, None)
 
-    def workers(self) -> tuple[str, ...]:
-        """The worker names that hold anything now."""
+    def hands(self) -> tuple[Hand, ...]:
+        """What is in hand now."""
         with self._lock:
-            return tuple(dict.fromkeys(self._runs.values()))
+            return tuple(self._runs.values())
 
 
 HELD = Held()
@@ -57,10 +57,11 @@ class Heartbeat(threading.Thread):
         connection.close()
 
     def beat(self) -> None:
-        """One round over everything held."""
-        for worker in HELD.workers():
+        """One round over everything held, each in a transaction of its own: a commit keeps its run's row, and
+        who waits for that one must not keep the others meanwhile."""
+        for hand in HELD.hands():
             try:
-                renew_leases(worker, settings.INTERLOCK_LEASE_SECONDS)
+                renew(hand.tenant, hand.run, hand.worker, hand.fence)
             except Error as error:
                 log.warning("heartbeat.failed", error=type(error).__name__)
                 connection.close()

@@ -7,7 +7,9 @@ from uuid import UUID
 
 from django.conf import settings
 
+from orchestrator.runtime.recall import READ
 from tenancy.context import raw_cursor, tenant, tenant_asking
+from tenancy.trip import Rows
 
 CLAIM = """
 UPDATE orchestrator_run SET
@@ -38,7 +40,7 @@ RETURNING id"""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claimed:
-    """The run's row as it was when the lease was taken."""
+    """The run's row as it was when the lease was taken, and what `READ` found of the run right after."""
 
     fence: int
     version: int
@@ -52,13 +54,14 @@ class Claimed:
     snapshot_number: int
     patch_bytes: int
     at: datetime
+    read: tuple[Rows, ...]
 
 
 def claim(tenant_id: UUID, run_id: UUID, worker: str) -> Claimed | None:
-    """Take the lease, in a commit of its own so that a crash right after still counts. None: somebody has
-    it."""
+    """Take the lease, in a commit of its own so that a crash right after still counts, and read the run in
+    the same trip. None: somebody has it."""
     values = {"run": run_id, "worker": worker, "seconds": settings.INTERLOCK_LEASE_SECONDS}
-    (claimed,) = tenant_asking(tenant_id, (CLAIM, values))
+    claimed, *read = tenant_asking(tenant_id, (CLAIM, values), *((query, values) for query in READ))
     if not claimed:
         return None
     (row,) = claimed
@@ -75,6 +78,7 @@ def claim(tenant_id: UUID, run_id: UUID, worker: str) -> Claimed | None:
         snapshot_number=row[9],
         patch_bytes=row[10],
         at=row[11],
+        read=tuple(read),
     )
 
 

@@ -54,23 +54,24 @@ class Worker:
     way: RightOfWay = field(default_factory=RightOfWay)
     stopping: bool = False
 
-    def advance(self, run_id: UUID, *, aside: bool = False) -> None:
-        """Drive a run as far as it goes. Does nothing when another worker has it. `aside`: on a thread that
-        is none of those that are shared out."""
-        while self._slice(run_id, aside=aside):
+    def advance(self, run_id: UUID, *, tenant_id: UUID | None = None, aside: bool = False) -> None:
+        """Drive a run as far as it goes. Does nothing when another worker has it. `tenant_id`: whose it is,
+        where that is known. `aside`: on a thread that is none of those that are shared out."""
+        tenant_id = tenant_id or tenant_of_run(run_id)
+        while tenant_id is not None and self._slice(tenant_id, run_id, aside=aside):
             pass
 
-    def _slice(self, run_id: UUID, *, aside: bool) -> bool:
+    def _slice(self, tenant_id: UUID, run_id: UUID, *, aside: bool) -> bool:
         """One lease's worth of work. True: signals came in while the lease was being given back, go on."""
-        tenant_id = tenant_of_run(run_id)
-        if tenant_id is None or self.stopping:
+        if self.stopping:
             return False
         with self.way.run_of(tenant_id, run_id, aside=aside) as passage:
             return self._claimed(tenant_id, run_id, passage)
 
     def _claimed(self, tenant_id: UUID, run_id: UUID, passage: Passage) -> bool:
         """The slice, once it is known whose run it is."""
-        claimed = claim(tenant_id, run_id, self.name)
+        with passage.step():
+            claimed = claim(tenant_id, run_id, self.name)
         if claimed is None:
             return False
         if Status(claimed.status) is not Status.QUEUED:
@@ -135,7 +136,7 @@ class Worker:
         if committed.finished is not None:
             let_learn(hand.run, tenant=hand.tenant, workflow=hand.graph.spec.slug)
         elif hand.state.held and not hand.state.paused:
-            offer(hand.run)
+            offer(hand.run, tenant=hand.tenant)
         elif hand.state.timer is not None and hand.state.outcome is None:
             seconds = (hand.state.timer - committed.at).total_seconds()
             if seconds <= HINTED_SECONDS:
@@ -158,6 +159,7 @@ class Worker:
                         outcomes.events,
                         dict(outcomes.bodies),
                         slice_over=slice_over,
+                        give_way=passage.give_way,
                     )
             except LeaseLost:
                 break

@@ -2,7 +2,7 @@
 (docs/ring.md)."""
 
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import orjson
@@ -13,20 +13,23 @@ from orchestrator.core.graph import CompiledGraph
 from orchestrator.core.manifest import Manifest, Pins
 from orchestrator.core.state import State
 from orchestrator.models import PinSet, WorkflowVersion
-from orchestrator.runtime.leases import Claimed
-from tenancy.context import tenant, tenant_asking
+from tenancy.context import tenant
 from traces.core.chain import Head
 from traces.core.errors import TraceMissing
 from traces.core.patch import apply
 from traces.queries import RECALL, SALT, recalled, salted
 
+if TYPE_CHECKING:
+    from orchestrator.runtime.leases import Claimed
+
 MANIFEST = "SELECT body, pins_digest FROM orchestrator_manifestrow WHERE id = %(run)s"
+# What a worker wants to know of a run that it has taken; nobody else writes it from then on.
+READ = (RECALL, MANIFEST, SALT)
 
 
-def take_in_hand(tenant_id: UUID, run_id: UUID, worker: str, claimed: Claimed) -> Hand:
-    """Everything a worker needs of a claimed run."""
-    wanted = {"run": run_id}
-    states, manifests, salts = tenant_asking(tenant_id, (RECALL, wanted), (MANIFEST, wanted), (SALT, wanted))
+def take_in_hand(tenant_id: UUID, run_id: UUID, worker: str, claimed: "Claimed") -> Hand:
+    """Everything a worker needs of a claimed run. Raises TraceMissing where it has none."""
+    states, manifests, salts = claimed.read
     found = recalled(states)
     if not manifests:
         raise TraceMissing

@@ -56,38 +56,40 @@ class Turns:
         self._taken: set[UUID] = set()
         worker.way.among(threads)
 
-    def take(self) -> int:
-        """Drive ready runs until none is left for this thread; how many turns that were."""
+    def take(self, tenant: UUID | None = None) -> int:
+        """Drive ready runs until none is left for this thread; how many turns that were. `tenant`: whose run
+        the message spoke of."""
         turns = 0
         lately: deque[UUID] = deque(maxlen=LATELY)
-        with self._worker.way.arriving():
+        with self._worker.way.arriving(tenant):
             while not self._worker.stopping:
-                run = self._next(Counter(lately))
-                if run is None:
+                found = self._next(Counter(lately))
+                if found is None:
                     break
                 turns += 1
+                run, whose = found
                 lately.append(run)
                 try:
-                    self._drive(run)
+                    self._drive(run, whose)
                 finally:
                     with self._lock:
                         self._taken.discard(run)
         return turns
 
-    def _next(self, driven: Counter[UUID]) -> UUID | None:
-        """Take the next run. Under the lock, so that two threads never get the same."""
+    def _next(self, driven: Counter[UUID]) -> tuple[UUID, UUID] | None:
+        """Take the next run, and say whose it is. Under the lock, so that two threads never get the same."""
         tired = [run for run, often in driven.items() if often >= OFTEN]
         with self._lock:
             was, self._crowded = self._crowded, self._worker.way.crowded()
             in_use = self._taken | self._worker.way.runs()
-            run = next_run([*sorted(in_use.union(tired))], self._share_now(len(in_use)))
-            if run is not None:
-                self._taken.add(run)
-        if run is not None and was and not self._crowded:
+            found = next_run([*sorted(in_use.union(tired))], self._share_now(len(in_use)))
+            if found is not None:
+                self._taken.add(found[0])
+        if found is not None and was and not self._crowded:
             # Threads that had no turn went to sleep meanwhile.
             for _ in range(self._share - self._crowded_share):
-                offer(run)
-        return run
+                offer(found[0], tenant=found[1])
+        return found
 
     def _share_now(self, in_use: int) -> int:
         """How many runs a tenant may have here and still take one more."""
@@ -95,10 +97,10 @@ class Turns:
             return 1
         return self._crowded_share if self._crowded else self._share
 
-    def _drive(self, run: UUID) -> None:
+    def _drive(self, run: UUID, tenant: UUID) -> None:
         """Drive one run; whatever goes wrong with it, the others still have their turn."""
         try:
-            self._worker.advance(run)
+            self._worker.advance(run, tenant_id=tenant)
         except Error:
             raise
         except Exception:

@@ -3,9 +3,10 @@
 Threads share one interpreter. Each return from the database waits until another thread lets go of it, and a
 thread that computes lets go when asked, after an interval. A tenant that has all threads but one thereby
 slows the one run of somebody else at each of its steps. Three things hold against it: the interval is
-short; where other tenants are or lately were, no more runs of one with three in hand commit at once than keep
-the interpreter busy; and while a queued run begins, or a message is looked at that may bring one, the runs of
-tenants with twice as many in hand wait before their next commit, for a moment and no longer.
+short; where other tenants are, no more runs of those with three in hand commit at once than keep the
+interpreter busy, and only one where somebody with fewer is or lately was; and while a queued run begins, or a
+message about one is looked at, the runs of tenants with twice as many in hand wait before their next claim or
+commit and in the midst of one, for a moment and no longer.
 
 And who leaves when every thread is in use: a run of a tenant with more than an equal part of them is held
 before its next node, one for each thread that is missing, so that whoever comes next finds a thread.
@@ -24,8 +25,10 @@ FLOOD = 3
 # A tenth of the interpreter's own: a step returns from the database ten times and more.
 SWITCH_SECONDS = 0.0005
 # What commits computes most of the time, and asks the database for the rest: so many keep it busy.
-COMMITTING = 2
-# Whoever was here comes again: between its tasks the others have not the process to themselves.
+BUSY = 2
+# One leaves room for whoever begins: what it has under way is over soon.
+ROOMY = 1
+# Whoever was here comes again: between its tasks the floods have not the process to themselves.
 LATELY_SECONDS = 10.0
 # Longer than a run takes to begin, short beside a lease: whoever begins and hangs stops nobody.
 YIELD_SECONDS = 0.25
@@ -48,9 +51,9 @@ class RightOfWay:
         self._leaving: Counter[UUID] = Counter()
         self._runs: Counter[UUID] = Counter()
         self._committing = 0
-        self._arriving: set[int] = set()
-        self._in_vain_until = 0.0
-        self._shared_until = 0.0
+        self._arriving: dict[int, UUID] = {}
+        self._in_vain_until: dict[UUID, float] = {}
+        self._guests_until = 0.0
 
     def among(self, threads: int) -> None:
         """So many threads drive runs here. Until that is known, nobody has to leave."""
@@ -58,18 +61,18 @@ class RightOfWay:
             self._threads = threads
 
     @contextmanager
-    def arriving(self) -> Iterator[None]:
-        """A message came in: this thread looks whose turn it is, until it has a run in hand or the block
-        ends. After one that found nothing the next ones are no reason to wait, for a moment: a flood's own
-        messages would else stop it."""
+    def arriving(self, tenant: UUID | None) -> Iterator[None]:
+        """A message came in about a run of the tenant: this thread looks whose turn it is, until it has a run
+        in hand or the block ends. After one that found nothing the tenant's next ones are no reason to wait,
+        for a moment: what floods sends many."""
         with self._changed:
-            if monotonic() >= self._in_vain_until:
-                self._arriving.add(threading.get_ident())
+            if tenant is not None and monotonic() >= self._in_vain_until.get(tenant, 0.0):
+                self._arriving[threading.get_ident()] = tenant
         try:
             yield
         finally:
-            if self._arrived():
-                self._in_vain_until = monotonic() + self._longest
+            if (in_vain := self._arrived()) is not None:
+                self._in_vain(in_vain)
 
     @contextmanager
     def run_of(self, tenant: UUID, run: UUID, *, aside: bool = False) -> Iterator["Passage"]:
@@ -80,8 +83,8 @@ class RightOfWay:
             if not aside:
                 self._in_hand[tenant] += 1
                 self._runs[run] += 1
-                if len(self._in_hand) > 1:
-                    self._shared_until = monotonic() + LATELY_SECONDS
+                if len(self._in_hand) > 1 and self._in_hand[tenant] < FLOOD:
+                    self._guests_until = monotonic() + LATELY_SECONDS
         self._arrived()
         passage = Passage(self, tenant, aside=aside)
         try:
@@ -117,9 +120,9 @@ class RightOfWay:
 
     @contextmanager
     def committing(self, tenant: UUID) -> Iterator[bool]:
-        """One commit of a run that has begun, for the length of the block. Where its tenant has a flood's
-        number in hand it waits while others begin and, where other tenants are or lately were, while as many
-        commit as keep the interpreter busy; whether it did not have to go without its turn."""
+        """One claim or commit of a run of the tenant, for the length of the block. Where the tenant has a
+        flood's number in hand it waits while others begin and, where other tenants are or somebody with fewer
+        lately was, while as many commit as may at once; whether it did not have to go without its turn."""
         with self._changed:
             in_turn = self._changed.wait_for(lambda: self._has_turn(tenant), self._longest)
             self._committing += 1
@@ -129,6 +132,12 @@ class RightOfWay:
             with self._changed:
                 self._committing -= 1
                 self._changed.notify_all()
+
+    def give_way(self, tenant: UUID) -> None:
+        """In the midst of what the tenant computes: wait while others begin, where it has a flood's number in
+        hand."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._second_to_somebody(tenant), self._longest)
 
     def crowded(self) -> bool:
         """Whether several tenants have runs in hand."""
@@ -144,17 +153,28 @@ class RightOfWay:
     def _has_turn(self, tenant: UUID) -> bool:
         if self._in_hand[tenant] < FLOOD:
             return True
-        shared = len(self._in_hand) > 1 or monotonic() < self._shared_until
-        return not (shared and self._committing >= COMMITTING) and not self._second_to_somebody(tenant)
+        return not (self._crowding() or self._second_to_somebody(tenant))
 
-    def _arrived(self) -> bool:
-        """This thread has looked; whether that was still to be said."""
-        me = threading.get_ident()
+    def _arrived(self) -> UUID | None:
+        """This thread has looked; for whose run, where that was still to be said."""
         with self._changed:
-            waited_for = me in self._arriving
-            self._arriving.discard(me)
+            looked_for = self._arriving.pop(threading.get_ident(), None)
             self._changed.notify_all()
-            return waited_for
+            return looked_for
+
+    def _crowding(self) -> bool:
+        """Whether as many commit as may at once, for the sake of others."""
+        if monotonic() < self._guests_until:
+            return self._committing >= ROOMY
+        return len(self._in_hand) > 1 and self._committing >= BUSY
+
+    def _in_vain(self, tenant: UUID) -> None:
+        """A message about this tenant's run found nothing to drive: where it has many, many more will."""
+        now = monotonic()
+        with self._changed:
+            if self._in_hand[tenant] >= FLOOD:
+                late = {one: until for one, until in self._in_vain_until.items() if until > now}
+                self._in_vain_until = late | {tenant: now + self._longest}
 
     def _second_to_somebody(self, tenant: UUID) -> bool:
         """Whether a run begins whose tenant has half as many in hand or fewer, or may be about to, where this
@@ -162,9 +182,8 @@ class RightOfWay:
         mine = self._in_hand[tenant]
         if mine < FLOOD:
             return False
-        if self._arriving:
-            return True
-        return any(other != tenant and 2 * self._in_hand[other] <= mine for other in self._beginning)
+        coming = {*self._beginning, *self._arriving.values()}
+        return any(other != tenant and 2 * self._in_hand[other] <= mine for other in coming)
 
 
 class Passage:
@@ -179,13 +198,19 @@ class Passage:
 
     @contextmanager
     def step(self) -> Iterator[None]:
-        """Around a commit: a run that has begun waits for its turn. One that is driven aside does not: others
-        wait for its thread."""
-        if self._begins or self._aside:
+        """Around a claim or a commit: it waits for its turn. One that is driven aside does not: others wait
+        for its thread."""
+        if self._aside:
             yield
             return
         with self._way.committing(self._tenant):
             yield
+
+    def give_way(self) -> None:
+        """Between two parts of a commit that keep nothing but the run's own row: whoever begins goes
+        first."""
+        if not self._aside:
+            self._way.give_way(self._tenant)
 
     def begun(self) -> None:
         """The first commit is made, or there will be none, or the run had begun before."""

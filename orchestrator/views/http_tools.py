@@ -117,6 +117,13 @@ class DeclareForm(forms.Form):
         choices = [("", "none"), *((name, name) for name in secrets)]
         self.fields["secret"].choices = choices  # type: ignore[attr-defined]
 
+    def clean(self) -> dict[str, Any]:
+        """The fields, with a description of their own or a document that may have one."""
+        given: dict[str, Any] = self.cleaned_data
+        if not any(given.get(name, "").strip() for name in ("description", "openapi")):
+            self.add_error("description", "Say what it does: the model chooses by it.")
+        return given
+
     def declaration(self) -> dict[str, Any]:
         """The fields as a declaration. Raises DefinitionRefused."""
         given = self.cleaned_data

@@ -141,11 +141,12 @@ def test_an_offer_is_a_turn_in_a_queue_of_its_own_and_names_no_run(
     monkeypatch.setattr(queue, "current_app", _celery(valkey.url.replace("unix://", "redis+socket://", 1)))
     with Redis.from_url(valkey.url) as client:
         before = cast("int", client.llen("interlock:turns"))
-        assert queue.offer(fresh_id())
+        tenant = fresh_id()
+        assert queue.offer(fresh_id(), tenant=tenant)
         posted = [json.loads(one) for one in cast("list[bytes]", client.lrange("interlock:turns", 0, -1))]
     assert len(posted) == before + 1
     assert posted[0]["headers"]["task"] == "orchestrator.take_turn"
-    assert json.loads(base64.b64decode(posted[0]["body"]))[1] == {}
+    assert json.loads(base64.b64decode(posted[0]["body"]))[1] == {"tenant": str(tenant)}
 
 
 class _NoDatabase:

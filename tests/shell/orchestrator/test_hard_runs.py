@@ -1,21 +1,24 @@
 """Runs that go wrong in themselves: they harm no other, park in the end, and are found out."""
 
+from concurrent.futures import ThreadPoolExecutor
 from uuid import UUID
 
 import orjson
 import psycopg
 import pytest
+from django.db import connection
 
+from orchestrator.actions.hand import Hand
 from orchestrator.core.errors import GoalInvalid
 from orchestrator.gateways.permits import FRESH_SECONDS, DatabasePermit, Known
 from orchestrator.models import Run
 from orchestrator.queries.replays import replay
 from orchestrator.runtime.held import HELD, Heartbeat
-from orchestrator.runtime.leases import claim
+from orchestrator.runtime.leases import claim, release
 from orchestrator.runtime.recall import take_in_hand
 from orchestrator.runtime.sweep import Sweep
 from tenancy.clock import database_now
-from tenancy.context import tenant
+from tenancy.context import raw_cursor, tenant
 from tenancy.ids import fresh_id
 from tests.conftest import House
 from tests.factories.forging import forge
@@ -73,6 +76,48 @@ def test_the_heartbeat_does_not_keep_a_run_that_its_worker_put_down(
     again = claim(world.id, broken, "another")
     assert again is not None
     assert again.takeovers == 1
+
+
+WAITING = """
+SELECT count(*) FROM pg_stat_activity
+ WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%lease_until%'"""
+
+
+def beat() -> None:
+    """One beat on a thread of its own."""
+    try:
+        Heartbeat().beat()
+    finally:
+        connection.close()
+
+
+@proves("R-SESS-2", part="a renewal that waits for one run keeps no other")
+def test_a_renewal_that_waits_for_a_commit_keeps_no_other_run(
+    world: World, superuser: psycopg.Connection
+) -> None:
+    worker, hands = fresh_worker(), list[Hand]()
+    for _ in range(2):
+        run = world.submit("tool-loop", SUM)
+        claimed = claim(world.id, run, worker.name)
+        assert claimed is not None
+        hands.append(take_in_hand(world.id, run, worker.name, claimed))
+    free, committing = hands
+    lock = "SELECT 1 FROM orchestrator_run WHERE id = %s FOR NO KEY UPDATE"
+    with HELD.holding(free), HELD.holding(committing), ThreadPoolExecutor(1) as pool:
+        with superuser.transaction():
+            superuser.execute(lock, (committing.run,))
+            beating = pool.submit(beat)
+            while True:
+                with connection.cursor() as cursor:
+                    cursor.execute(WAITING)
+                    if cursor.fetchone() != (0,):
+                        break
+                assert not beating.done()
+            with tenant(world.id):
+                raw_cursor().execute(f"{lock} NOWAIT", (free.run,))
+        beating.result()
+    for hand in hands:
+        release(world.id, hand.run, worker.name, hand.fence)
 
 
 def unsaid(body: bytes) -> bytes:

@@ -43,13 +43,10 @@ def turns(worlds: dict[str, World], superuser: psycopg.Connection, share: int = 
     left = others(superuser, *worlds.values())
     tenants = {world.id: letter for letter, world in worlds.items()}
     order = ""
-    while (run := next_run(left, share)) is not None:
-        query = "SELECT tenant_id FROM orchestrator_run WHERE id = %s"
-        row = superuser.execute(query, (run,)).fetchone()
-        assert row is not None
-        letter = tenants[row[0]]
+    while (found := next_run(left, share)) is not None:
+        letter = tenants[found[1]]
         order += letter
-        worlds[letter].drive(run)
+        worlds[letter].drive(found[0])
     return order
 
 
@@ -74,8 +71,8 @@ def test_who_has_less_in_hand_comes_first_and_nobody_beyond_its_share(
     few = [quiet.submit("tool-loop", SUM) for _ in range(2)]
     left = others(superuser, noisy, quiet)
     taken: list[UUID] = []
-    while (run := next_run([*left, *taken], 3)) is not None:
-        taken.append(run)
+    while (found := next_run([*left, *taken], 3)) is not None:
+        taken.append(found[0])
     assert taken == [flood[0], few[0], flood[1], few[1], flood[2]]
 
 
@@ -131,17 +128,20 @@ def test_a_tenant_begins_no_run_beyond_half_of_the_threads_while_another_is_at_w
     noisy: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, shares, offered = noisy.submit("tool-loop", SUM), list[int](), list[UUID]()
-    ready = iter([run, run, None])
+    ready = iter([(run, noisy.id), (run, noisy.id), None])
 
-    def next_one(taken: list[UUID], share: int) -> UUID | None:
+    def next_one(taken: list[UUID], share: int) -> tuple[UUID, UUID] | None:
         shares.append(share)
         return next(ready)
 
+    def offer(run: UUID, *, tenant: UUID) -> None:
+        offered.append(run)
+
     monkeypatch.setattr("orchestrator.runtime.turns.next_run", next_one)
-    monkeypatch.setattr("orchestrator.runtime.turns.offer", offered.append)
+    monkeypatch.setattr("orchestrator.runtime.turns.offer", offer)
     giving = Turns(noisy.worker, threads=8)
     with noisy.worker.way.run_of(noisy.id, fresh_id()), noisy.worker.way.run_of(fresh_id(), fresh_id()):
-        assert giving._next(Counter()) == run
+        assert giving._next(Counter()) == (run, noisy.id)
         assert offered == []
     assert giving.take() == 1
     assert shares == [4, 7, 7]
@@ -161,11 +161,11 @@ def test_two_floods_leave_a_thread_for_a_third_tenant(
     giving = Turns(noisy.worker, threads=4)
     with way.run_of(noisy.id, flood[0]), way.run_of(fresh_id(), fresh_id()):
         with way.run_of(fresh_id(), fresh_id()):
-            assert giving._next(Counter()) == alone
+            assert giving._next(Counter()) == (alone, quiet.id)
             giving._taken.clear()
             with way.run_of(quiet.id, alone):
                 assert giving._next(Counter()) is None
-        assert giving._next(Counter([alone] * 3)) == flood[1]
+        assert giving._next(Counter([alone] * 3)) == (flood[1], noisy.id)
 
 
 def test_one_thread_in_eight_is_left_and_a_single_one_is_given() -> None:

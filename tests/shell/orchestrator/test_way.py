@@ -2,11 +2,11 @@
 (R-BUDGET-11)."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from threading import Barrier, Event
+from threading import Event
 from uuid import UUID
 
 import pytest
@@ -19,7 +19,7 @@ from orchestrator.runtime.loop import FaultPoint
 from orchestrator.runtime.process import Process
 from orchestrator.runtime.sweep import Sweep
 from orchestrator.runtime.turns import Turns
-from orchestrator.runtime.way import COMMITTING, FLOOD, SWITCH_SECONDS, RightOfWay
+from orchestrator.runtime.way import BUSY, FLOOD, ROOMY, SWITCH_SECONDS, RightOfWay
 from tenancy.ids import fresh_id
 from tests.conftest import House
 from tests.factories.tenancy import make_people, make_tenant
@@ -68,41 +68,73 @@ def test_nobody_waits_for_a_tenant_with_more_than_half_as_many_in_hand(mine: int
     assert in_turn(way, here)
 
 
-@proves("R-BUDGET-11", part="a flood commits no more at once than keep the interpreter busy")
-@pytest.mark.parametrize(("in_hand", "turn"), [(FLOOD - 1, True), (FLOOD, False)])
-def test_a_flood_waits_for_its_turn_and_few_do_not(in_hand: int, turn: bool) -> None:
-    way, flood, busy = RightOfWay(longest=0), fresh_id(), fresh_id()
+@contextmanager
+def having(way: RightOfWay, in_hand: Mapping[UUID, int], commits: int = 0) -> Iterator[None]:
+    """These numbers of runs in hand, all begun, and so many of the first tenant's that commit."""
     with ExitStack() as held:
-        for tenant, many in ((flood, in_hand), (busy, COMMITTING)):
+        for tenant, many in in_hand.items():
             for _ in range(many):
                 held.enter_context(way.run_of(tenant, fresh_id())).begun()
-        with ExitStack() as commits:
-            for _ in range(COMMITTING):
-                commits.enter_context(way.committing(busy))
+        for _ in range(commits):
+            held.enter_context(way.committing(next(iter(in_hand))))
+        yield
+
+
+@proves("R-BUDGET-11", part="a flood commits once at a time beside somebody with few runs")
+@pytest.mark.parametrize(("in_hand", "turn"), [(FLOOD - 1, True), (FLOOD, False)])
+def test_a_flood_waits_for_its_turn_and_few_do_not(in_hand: int, turn: bool) -> None:
+    way, flood, few = RightOfWay(longest=0), fresh_id(), fresh_id()
+    with having(way, {few: 1, flood: in_hand}):
+        with having(way, {few: 0}, ROOMY):
             assert in_turn(way, flood) is turn
         assert in_turn(way, flood)
 
 
+@proves("R-BUDGET-11", part="floods commit no more at once than keep the interpreter busy")
+def test_floods_among_themselves_keep_the_interpreter_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    way, flood, other = RightOfWay(longest=0), fresh_id(), fresh_id()
+    # Whoever has many in hand once had few.
+    monkeypatch.setattr("orchestrator.runtime.way.LATELY_SECONDS", -1.0)
+    with having(way, {other: FLOOD, flood: FLOOD}):
+        with having(way, {other: 0}, BUSY - 1):
+            assert in_turn(way, flood)
+        with having(way, {other: 0}, BUSY):
+            assert not in_turn(way, flood)
+
+
 def test_a_flood_alone_commits_as_it_likes() -> None:
     way, flood = RightOfWay(longest=0), fresh_id()
-    with ExitStack() as held:
-        for _ in range(FLOOD + COMMITTING):
-            held.enter_context(way.run_of(flood, fresh_id())).begun()
-        for _ in range(COMMITTING):
-            held.enter_context(way.committing(flood))
+    with having(way, {flood: FLOOD + BUSY}, BUSY):
         assert in_turn(way, flood)
 
 
 def test_a_flood_leaves_room_for_whoever_was_here_lately() -> None:
     way, flood = RightOfWay(longest=0), fresh_id()
-    with ExitStack() as held:
-        for _ in range(FLOOD):
-            held.enter_context(way.run_of(flood, fresh_id())).begun()
+    with having(way, {flood: FLOOD}):
         with way.run_of(fresh_id(), fresh_id()):
             pass
-        for _ in range(COMMITTING):
-            held.enter_context(way.committing(flood))
-        assert not in_turn(way, flood)
+        with having(way, {flood: 0}, ROOMY):
+            assert not in_turn(way, flood)
+
+
+@proves("R-BUDGET-11", part="a flood makes way in the midst of a commit")
+def test_a_flood_gives_way_in_the_midst_of_a_commit_to_whoever_begins() -> None:
+    way, flood, few, went = RightOfWay(longest=PATIENCE_SECONDS), fresh_id(), fresh_id(), Event()
+    with having(way, {flood: FLOOD - 1}), way.run_of(flood, fresh_id()) as one:
+        one.begun()
+        one.give_way()
+
+        def give_way() -> None:
+            one.give_way()
+            went.set()
+
+        with ThreadPoolExecutor(1) as pool, way.run_of(few, fresh_id()) as begins:
+            waiting = pool.submit(give_way)
+            begins.give_way()
+            assert not went.wait(0.2)
+            begins.begun()
+            waiting.result()
+    assert went.is_set()
 
 
 @proves("R-BUDGET-11", part="a flood lets a message be looked at first")
@@ -111,9 +143,12 @@ def test_a_flood_waits_while_a_message_that_came_in_is_looked_at() -> None:
     with ExitStack() as held:
         for _ in range(FLOOD):
             held.enter_context(way.run_of(flood, fresh_id())).begun()
-        with way.arriving():
+        with way.arriving(fresh_id()):
             assert not in_turn(way, flood)
             with way.run_of(flood, fresh_id()):
+                assert in_turn(way, flood)
+        for whose in (flood, None):
+            with way.arriving(whose):
                 assert in_turn(way, flood)
 
 
@@ -147,15 +182,14 @@ def test_one_run_of_a_flood_leaves_where_every_thread_is_in_use(
         assert len(way.runs()) == 1
 
 
-def test_messages_that_find_nothing_do_not_stop_a_flood() -> None:
-    way, flood = RightOfWay(longest=0.2), fresh_id()
-    with ExitStack() as held:
-        for _ in range(FLOOD):
-            held.enter_context(way.run_of(flood, fresh_id())).begun()
-        with way.arriving():
-            pass
-        with way.arriving():
-            assert in_turn(way, flood)
+@pytest.mark.parametrize(("in_hand", "waits"), [(FLOOD, False), (FLOOD - 1, True)])
+def test_messages_of_a_flood_that_find_nothing_do_not_stop_a_greater_one(in_hand: int, waits: bool) -> None:
+    way, flood, less = RightOfWay(longest=0.2), fresh_id(), fresh_id()
+    with having(way, {flood: 2 * FLOOD, less: in_hand}):
+        with way.arriving(less):
+            assert not in_turn(way, flood)
+        with way.arriving(less):
+            assert in_turn(way, flood) is not waits
 
 
 @pytest.fixture
@@ -171,25 +205,33 @@ def quiet() -> World:
     return make_world(House(tenant=tenant, people=make_people(tenant)))
 
 
-@proves("R-BUDGET-11", part="a run that begins goes before the steps of a flood")
-def test_the_first_commit_of_a_quiet_tenant_comes_before_the_second_ones_of_a_flood(
-    noisy: World, quiet: World
-) -> None:
-    way, said = RightOfWay(longest=PATIENCE_SECONDS), list[str]()
-    claimed, both, begun = Event(), Barrier(3), Event()
+class Asked(RightOfWay):
+    """Says when somebody of a tenant asks for a turn."""
+
+    def __init__(self, tenant: UUID) -> None:
+        super().__init__(longest=PATIENCE_SECONDS)
+        self.tenant, self.asked = tenant, Event()
+
+    @contextmanager
+    def committing(self, tenant: UUID) -> Iterator[bool]:
+        if tenant == self.tenant:
+            self.asked.set()
+        with super().committing(tenant) as turn:
+            yield turn
+
+
+@proves("R-BUDGET-11", part="a run that begins goes before the claims and steps of a flood")
+def test_the_first_commit_of_a_quiet_tenant_comes_before_any_of_a_flood(noisy: World, quiet: World) -> None:
+    way, said, claimed = Asked(noisy.id), list[str](), Event()
 
     def flooding(point: str) -> None:
-        if point == "claimed":
-            both.wait(PATIENCE_SECONDS)
-        if point == "committed":
+        if point in ("claimed", "committed"):
             said.append("flood")
-            if said.count("flood") == 3:
-                begun.set()
 
     def alone(point: str) -> None:
         if point == "claimed":
             claimed.set()
-            assert begun.wait(PATIENCE_SECONDS)
+            assert way.asked.wait(PATIENCE_SECONDS)
         if point == "committed":
             said.append("alone")
 
@@ -199,16 +241,16 @@ def test_the_first_commit_of_a_quiet_tenant_comes_before_the_second_ones_of_a_fl
         finally:
             connections.close_all()
 
-    one = quiet.submit("tool-loop", SUM)
-    flood = [noisy.submit("tool-loop", SUM) for _ in range(3)]
-    with ThreadPoolExecutor(4) as pool:
+    one, many = quiet.submit("tool-loop", SUM), noisy.submit("tool-loop", SUM)
+    with having(way, {noisy.id: FLOOD}), ThreadPoolExecutor(2) as pool:
         driven = [pool.submit(drive, quiet, one, alone)]
         assert claimed.wait(PATIENCE_SECONDS)
-        driven += [pool.submit(drive, noisy, run, flooding) for run in flood]
+        driven.append(pool.submit(drive, noisy, many, flooding))
         for future in driven:
             future.result()
-    assert said[:4] == ["flood", "flood", "flood", "alone"]
-    assert {quiet.run(one).status, *(noisy.run(run).status for run in flood)} == {"completed"}
+    assert said[0] == "alone"
+    assert "flood" in said
+    assert {quiet.run(one).status, noisy.run(many).status} == {"completed"}
 
 
 class Watched(RightOfWay):
@@ -225,9 +267,9 @@ class Watched(RightOfWay):
             yield turn
 
 
-@proves("R-BUDGET-11", part="each commit of a flood after the first waits")
+@proves("R-BUDGET-11", part="each claim and each commit of a flood waits")
 @pytest.mark.parametrize("aside", [False, True])
-def test_a_run_of_a_flood_waits_before_each_commit_but_its_first_unless_driven_aside(
+def test_a_run_of_a_flood_waits_before_its_claim_and_each_commit_unless_driven_aside(
     noisy: World, aside: bool
 ) -> None:
     way, run = Watched(), noisy.submit("tool-loop", SUM)
@@ -235,12 +277,12 @@ def test_a_run_of_a_flood_waits_before_each_commit_but_its_first_unless_driven_a
         for _ in range(FLOOD):
             held.enter_context(way.run_of(noisy.id, fresh_id())).begun()
         held.enter_context(way.run_of(fresh_id(), fresh_id())).begun()
-        for _ in range(COMMITTING):
+        for _ in range(BUSY):
             held.enter_context(RightOfWay.committing(way, noisy.id))
         replace(fresh_worker(), way=way).advance(run, aside=aside)
     record = noisy.run(run)
     assert record.status == "completed"
-    assert way.turns == ([] if aside else [False] * (record.version - 1))
+    assert way.turns == ([] if aside else [False] * (1 + record.version))
 
 
 @proves("R-BUDGET-11", part="a worker looks at a message before a flood's next step")
@@ -254,7 +296,7 @@ def test_a_thread_that_took_a_message_arrives_until_it_has_a_run(
     with ExitStack() as held:
         for _ in range(FLOOD):
             held.enter_context(way.run_of(flood, fresh_id())).begun()
-        turns.take()
+        turns.take(noisy.id)
         assert in_turn(way, flood)
     assert seen == [False]
 

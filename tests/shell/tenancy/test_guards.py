@@ -24,7 +24,6 @@ CROSSING = {
     "tenants_with_letters": "uuid",
     "tenants_with_webhooks": "uuid",
     "tenants_with_notices": "uuid",
-    "renew_leases": "uuid",
     "erase_payloads": "bigint",
     "forget_webhooks": "bigint",
 }

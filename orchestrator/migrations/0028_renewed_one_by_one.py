@@ -2,8 +2,6 @@
 
 from django.db import migrations
 
-from tenancy.sql import crossing
-
 
 class Migration(migrations.Migration):
     """A function and a policy less."""
@@ -11,7 +9,5 @@ class Migration(migrations.Migration):
     dependencies = [("orchestrator", "0027_review_standing")]
     operations = [
         migrations.RunSQL("DROP FUNCTION renew_leases(text, double precision);", migrations.RunSQL.noop),
-        migrations.RunSQL(
-            "DROP POLICY crossing_update ON orchestrator_run;", crossing("orchestrator_run", "UPDATE").sql
-        ),
+        migrations.RunSQL("DROP POLICY crossing_update ON orchestrator_run;", migrations.RunSQL.noop),
     ]

@@ -13,6 +13,8 @@ from django.db import Error, connection
 from orchestrator.actions.hand import Hand
 from orchestrator.runtime.leases import renew
 
+# A row is kept for less than a second; what is still left waits for the next beat.
+TRIES, AGAIN_SECONDS = 8, 0.1
 log = structlog.get_logger(__name__)
 
 
@@ -57,14 +59,21 @@ class Heartbeat(threading.Thread):
         connection.close()
 
     def beat(self) -> None:
-        """One round over everything held, each in a transaction of its own: a commit keeps its run's row, and
-        who waits for that one must not keep the others meanwhile."""
-        for hand in HELD.hands():
-            try:
-                renew(hand.tenant, hand.run, hand.worker, hand.fence)
-            except Error as error:
-                log.warning("heartbeat.failed", error=type(error).__name__)
-                connection.close()
+        """One round over everything held. Whose row somebody keeps, a commit of its own as a rule, is passed
+        by and tried again a little later: the others must not wait for it."""
+        left = HELD.hands()
+        for _ in range(TRIES):
+            left = tuple(hand for hand in left if not self._renewed(hand))
+            if not left or self._stop_asked.wait(AGAIN_SECONDS):
+                return
+
+    def _renewed(self, hand: Hand) -> bool:
+        try:
+            return renew(hand.tenant, hand.run, hand.worker, hand.fence)
+        except Error as error:
+            log.warning("heartbeat.failed", error=type(error).__name__)
+            connection.close()
+            return False
 
     def stop(self) -> None:
         """Stop beating."""

@@ -34,7 +34,9 @@ WHERE id = %(run)s AND fence = %(fence)s
 RETURNING id"""
 RENEW = """
 UPDATE orchestrator_run SET lease_until = clock_timestamp() + make_interval(secs => %(seconds)s)
-WHERE id = %(run)s AND fence = %(fence)s AND lease_owner = %(worker)s
+WHERE id = (SELECT id FROM orchestrator_run
+             WHERE id = %(run)s AND fence = %(fence)s AND lease_owner = %(worker)s
+               FOR NO KEY UPDATE SKIP LOCKED)
 RETURNING id"""
 
 
@@ -58,10 +60,11 @@ class Claimed:
 
 
 def claim(tenant_id: UUID, run_id: UUID, worker: str) -> Claimed | None:
-    """Take the lease, in a commit of its own so that a crash right after still counts, and read the run in
-    the same trip. None: somebody has it."""
+    """Take the lease, in a commit of its own so that a crash right after still counts, and then read the run,
+    in the same trip. None: somebody has it."""
     values = {"run": run_id, "worker": worker, "seconds": settings.INTERLOCK_LEASE_SECONDS}
-    claimed, *read = tenant_asking(tenant_id, (CLAIM, values), *((query, values) for query in READ))
+    reading = [(query, values) for query in READ]
+    claimed, *read = tenant_asking(tenant_id, (CLAIM, values), *reading, first_lands=True)
     if not claimed:
         return None
     (row,) = claimed
@@ -104,9 +107,8 @@ def park(tenant_id: UUID, run_id: UUID, fence: int, reason: str) -> bool:
 
 
 def renew(tenant_id: UUID, run_id: UUID, worker: str, fence: int) -> bool:
-    """Prolong the lease; whether it is still this worker's."""
+    """Prolong the lease, without waiting for the run's row; whether that was done. It was not where the lease
+    is another's, and where somebody keeps the row."""
     values = {"run": run_id, "fence": fence, "worker": worker, "seconds": settings.INTERLOCK_LEASE_SECONDS}
-    with tenant(tenant_id):
-        cursor = raw_cursor()
-        cursor.execute(RENEW, values)
-        return cursor.fetchone() is not None
+    (renewed,) = tenant_asking(tenant_id, (RENEW, values))
+    return bool(renewed)

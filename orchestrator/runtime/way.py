@@ -83,8 +83,6 @@ class RightOfWay:
             if not aside:
                 self._in_hand[tenant] += 1
                 self._runs[run] += 1
-                if len(self._in_hand) > 1 and self._in_hand[tenant] < FLOOD:
-                    self._guests_until = monotonic() + LATELY_SECONDS
         self._arrived()
         passage = Passage(self, tenant, aside=aside)
         try:
@@ -93,6 +91,8 @@ class RightOfWay:
             passage.begun()
             with self._changed:
                 if not aside:
+                    if self._has_guests():
+                        self._guests_until = monotonic() + LATELY_SECONDS
                     _less(self._in_hand, tenant)
                     _less(self._runs, run)
                 if passage.leaving:
@@ -133,11 +133,16 @@ class RightOfWay:
                 self._committing -= 1
                 self._changed.notify_all()
 
-    def give_way(self, tenant: UUID) -> None:
-        """In the midst of what the tenant computes: wait while others begin, where it has a flood's number in
-        hand."""
+    def give_way(self, tenant: UUID, longest: float) -> None:
+        """In the midst of a commit of the tenant's: wait while others begin, where it has a flood's number in
+        hand. Whoever begins may be a flood itself and wait for a turn, so this one does not count
+        meanwhile."""
         with self._changed:
-            self._changed.wait_for(lambda: not self._second_to_somebody(tenant), self._longest)
+            if self._second_to_somebody(tenant):
+                self._committing -= 1
+                self._changed.notify_all()
+                self._changed.wait_for(lambda: not self._second_to_somebody(tenant), longest)
+                self._committing += 1
 
     def crowded(self) -> bool:
         """Whether several tenants have runs in hand."""
@@ -164,9 +169,13 @@ class RightOfWay:
 
     def _crowding(self) -> bool:
         """Whether as many commit as may at once, for the sake of others."""
-        if monotonic() < self._guests_until:
+        if self._has_guests() or monotonic() < self._guests_until:
             return self._committing >= ROOMY
         return len(self._in_hand) > 1 and self._committing >= BUSY
+
+    def _has_guests(self) -> bool:
+        """Whether somebody with few runs in hand is here, beside others."""
+        return len(self._in_hand) > 1 and min(self._in_hand.values()) < FLOOD
 
     def _in_vain(self, tenant: UUID) -> None:
         """A message about this tenant's run found nothing to drive: where it has many, many more will."""
@@ -194,6 +203,7 @@ class Passage:
         self._tenant = tenant
         self._aside = aside
         self._begins = True
+        self._may_wait_until = 0.0
         self.leaving = False
 
     @contextmanager
@@ -204,13 +214,15 @@ class Passage:
             yield
             return
         with self._way.committing(self._tenant):
+            self._may_wait_until = monotonic() + YIELD_SECONDS
             yield
 
     def give_way(self) -> None:
-        """Between two parts of a commit that keep nothing but the run's own row: whoever begins goes
-        first."""
-        if not self._aside:
-            self._way.give_way(self._tenant)
+        """Between two parts of a commit that keep nothing but the run's own row: whoever begins goes first,
+        for a moment in all of the commit."""
+        left = self._may_wait_until - monotonic()
+        if left > 0 and not self._aside:
+            self._way.give_way(self._tenant, left)
 
     def begun(self) -> None:
         """The first commit is made, or there will be none, or the run had begun before."""

@@ -125,6 +125,9 @@ FORMS: dict[str, Form] = {
     ),
 }  # fmt: skip
 
+# One of each make: plain, in a fold, in a row of a table, of several forms on a page, of a schema.
+OFTEN = ("key", "limits", "price", "private place", "task")
+
 
 @pytest.fixture
 def world(house: House) -> World:
@@ -133,7 +136,9 @@ def world(house: House) -> World:
 
 
 @proves("R-UI-11", part="forms are filled and sent by keys alone")
-@pytest.mark.parametrize("form", list(FORMS))
+@pytest.mark.parametrize(
+    "form", [form if form in OFTEN else pytest.param(form, marks=pytest.mark.slow) for form in FORMS]
+)
 def test_a_form_is_filled_and_sent_by_keys_alone(page_as: PageAs, world: World, form: str) -> None:
     path, typed, button, said = FORMS[form]
     page = page_as("admin")

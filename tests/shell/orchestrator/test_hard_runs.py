@@ -1,12 +1,10 @@
 """Runs that go wrong in themselves: they harm no other, park in the end, and are found out."""
 
-from concurrent.futures import ThreadPoolExecutor
 from uuid import UUID
 
 import orjson
 import psycopg
 import pytest
-from django.db import connection
 
 from orchestrator.actions.hand import Hand
 from orchestrator.core.errors import GoalInvalid
@@ -18,7 +16,7 @@ from orchestrator.runtime.leases import claim, release
 from orchestrator.runtime.recall import take_in_hand
 from orchestrator.runtime.sweep import Sweep
 from tenancy.clock import database_now
-from tenancy.context import raw_cursor, tenant
+from tenancy.context import tenant
 from tenancy.ids import fresh_id
 from tests.conftest import House
 from tests.factories.forging import forge
@@ -78,21 +76,8 @@ def test_the_heartbeat_does_not_keep_a_run_that_its_worker_put_down(
     assert again.takeovers == 1
 
 
-WAITING = """
-SELECT count(*) FROM pg_stat_activity
- WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%lease_until%'"""
-
-
-def beat() -> None:
-    """One beat on a thread of its own."""
-    try:
-        Heartbeat().beat()
-    finally:
-        connection.close()
-
-
-@proves("R-SESS-2", part="a renewal that waits for one run keeps no other")
-def test_a_renewal_that_waits_for_a_commit_keeps_no_other_run(
+@proves("R-SESS-2", part="a row that somebody keeps holds no other lease up")
+def test_a_renewal_passes_by_whose_row_a_commit_keeps_and_comes_back(
     world: World, superuser: psycopg.Connection
 ) -> None:
     worker, hands = fresh_worker(), list[Hand]()
@@ -101,21 +86,16 @@ def test_a_renewal_that_waits_for_a_commit_keeps_no_other_run(
         claimed = claim(world.id, run, worker.name)
         assert claimed is not None
         hands.append(take_in_hand(world.id, run, worker.name, claimed))
-    free, committing = hands
-    lock = "SELECT 1 FROM orchestrator_run WHERE id = %s FOR NO KEY UPDATE"
-    with HELD.holding(free), HELD.holding(committing), ThreadPoolExecutor(1) as pool:
+    committing, free = hands
+    before = [world.run(hand.run).lease_until for hand in hands]
+    with HELD.holding(committing), HELD.holding(free):
         with superuser.transaction():
-            superuser.execute(lock, (committing.run,))
-            beating = pool.submit(beat)
-            while True:
-                with connection.cursor() as cursor:
-                    cursor.execute(WAITING)
-                    if cursor.fetchone() != (0,):
-                        break
-                assert not beating.done()
-            with tenant(world.id):
-                raw_cursor().execute(f"{lock} NOWAIT", (free.run,))
-        beating.result()
+            superuser.execute("SELECT 1 FROM orchestrator_run WHERE id = %s FOR UPDATE", (committing.run,))
+            Heartbeat().beat()
+            after = [world.run(hand.run).lease_until for hand in hands]
+            assert [new == old for new, old in zip(after, before, strict=True)] == [True, False]
+        Heartbeat().beat()
+    assert world.run(committing.run).lease_until != before[0]
     for hand in hands:
         release(world.id, hand.run, worker.name, hand.fence)
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from threading import Event
+from threading import Barrier, Event
+from time import monotonic
 from uuid import UUID
 
 import pytest
@@ -122,19 +123,42 @@ def test_a_flood_gives_way_in_the_midst_of_a_commit_to_whoever_begins() -> None:
     way, flood, few, went = RightOfWay(longest=PATIENCE_SECONDS), fresh_id(), fresh_id(), Event()
     with having(way, {flood: FLOOD - 1}), way.run_of(flood, fresh_id()) as one:
         one.begun()
-        one.give_way()
+        way.give_way(flood, PATIENCE_SECONDS)
 
         def give_way() -> None:
-            one.give_way()
+            way.give_way(flood, PATIENCE_SECONDS)
             went.set()
 
         with ThreadPoolExecutor(1) as pool, way.run_of(few, fresh_id()) as begins:
             waiting = pool.submit(give_way)
-            begins.give_way()
+            way.give_way(few, PATIENCE_SECONDS)
             assert not went.wait(0.2)
             begins.begun()
             waiting.result()
     assert went.is_set()
+
+
+@proves("R-BUDGET-11", part="two floods do not wait for one another")
+def test_a_flood_that_gives_way_leaves_its_turn_to_a_lesser_one_that_begins() -> None:
+    way, greater, less = RightOfWay(longest=PATIENCE_SECONDS), fresh_id(), fresh_id()
+    entered, begins = Barrier(BUSY + 1), Event()
+
+    def commit() -> None:
+        with way.committing(greater):
+            entered.wait(PATIENCE_SECONDS)
+            assert begins.wait(PATIENCE_SECONDS)
+            way.give_way(greater, PATIENCE_SECONDS)
+
+    with having(way, {greater: 2 * FLOOD + 2, less: FLOOD}), ThreadPoolExecutor(BUSY) as pool:
+        committed = [pool.submit(commit) for _ in range(BUSY)]
+        entered.wait(PATIENCE_SECONDS)
+        with way.run_of(less, fresh_id()):
+            begins.set()
+            started = monotonic()
+            assert in_turn(way, less)
+            assert monotonic() - started < PATIENCE_SECONDS / 2
+        for one in committed:
+            one.result()
 
 
 @proves("R-BUDGET-11", part="a flood lets a message be looked at first")

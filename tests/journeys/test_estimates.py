@@ -1,12 +1,15 @@
 """What came of earlier runs bounds the rest of the next; one that cannot finish is stopped (R-BUDGET-4)."""
 
+import re
 from datetime import datetime
 from decimal import Decimal
+from uuid import UUID
 
 import orjson
 import pytest
 
 from budgets.core.forecast import KEPT, LEAST
+from budgets.models import Line
 from orchestrator.actions import pinning
 from orchestrator.actions.learning import expected_for, learn_from, subject_of_run
 from orchestrator.core.profile import ModelProfile
@@ -118,3 +121,40 @@ def test_both_bounds_stand_on_the_runs_page_and_in_the_api(world: World, company
         world.approve_all(run)
     assert auditor.get(f"/runs/{run}").json()["estimate"] is None
     assert "to come" not in text(at(world.people.operator).get(f"/runs/{run}"))
+
+
+def used(world: World, run: UUID) -> dict[str, Decimal]:
+    """What the run has used, by dimension."""
+    with tenant(world.id):
+        return dict(Line.objects.filter(account_id=run).values_list("dimension", "used"))
+
+
+@proves("R-BUDGET-4", part="shown: from and to, where runs like it were learnt from")
+def test_what_remains_is_shown_from_and_to_once_runs_like_it_have_ended(
+    world: World, company: Company
+) -> None:
+    orders = iter(f"A-10{number:02}" for number in range(1, 99))
+
+    def submitted() -> UUID:
+        return world.submit("support-refund", "Refund the order", inputs={"order_id": next(orders)})
+
+    with company_at(company.url):
+        learnt = 0
+        while learnt < LEAST:
+            like = submitted()
+            world.approve_all(like)
+            learnt += learn_from(like)
+        # Not every order can be refunded.
+        run = next(run for run in iter(submitted, None) if world.drive(run).status == "awaiting_gate")
+    shown = program(world.id, Role.AUDITOR).get(f"/runs/{run}").json()["estimate"]
+    page = text(at(world.people.operator).get(f"/runs/{run}", {"tab": "ledger"}))
+    assert re.search(r"to come: <?[^:]* to ", page)
+    before = used(world, run)
+    with company_at(company.url):
+        world.approve_all(run)
+    after = used(world, run)
+    for name, bounds in shown.items():
+        assert bounds["upper"] is not None, name
+        # Time is the machine's: what it holds is measured by `bench estimates`.
+        if name != "wall_clock_seconds":
+            assert Decimal(bounds["lower"]) <= after[name] - before[name] <= Decimal(bounds["upper"]), name

@@ -5,6 +5,8 @@ import pytest
 from orchestrator.core.policy import SHIPPED
 from tenancy.core.roles import Role
 from tests.doors.api.program import Program, pointers, program, refusal
+from tests.doors.pages.people import refund
+from tests.doubles.company import Company
 from tests.factories.tenancy import make_somebody
 from tests.factories.world import World
 from tests.proves import proves
@@ -59,3 +61,14 @@ def test_a_run_says_what_it_may_reach_and_what_its_answer_rests_on(admin: Progra
     assert found["scope"]["names"]["references"] == ["a-1001"]
     assert found["scope"]["policy_version"] == 0
     assert (found["untrusted"], found["notice"]) == ([], "")
+
+
+@proves("M15", part="API: the run and its result")
+def test_an_answer_that_rests_on_untrusted_content_says_so_to_programs(
+    admin: Program, world: World, company: Company
+) -> None:
+    run = refund(world, company, whole=True)
+    for address in (f"/runs/{run}", f"/runs/{run}/result"):
+        found = admin.get(address).json()
+        assert "order" in [one["fact"] for one in found["untrusted"]]
+        assert "nobody vouches for" in found["notice"]

@@ -185,6 +185,11 @@ def test_the_page_tells_where_the_month_went_and_where_it_is_heading(admin: Clie
     for word in ("By workflow", "tool-loop", "By tool", "calculator.evaluate", "2 calls", "By model"):
         assert word in page, word
     assert "more is of runs under way" not in page
+    assert page.count("by the end") == 2
+    (days,) = re.findall(r'<svg class="spread".*?</svg>', text(admin.get("/budgets")), re.DOTALL)
+    heights = re.findall(r'<rect [^>]*height="([\d.]+)"', days)
+    # A column for each day that something was spent on: only today.
+    assert [float(height) > 0 for height in heights] == [True]
     figures = words(admin.get("/budgets/figures?workflow=tool-loop"))
     for word in ("Steps", "Depth", "Tokens", "Cost", "Time at work", "Median", "Cap"):
         assert word in figures, word

@@ -1,17 +1,21 @@
 """The first page: what needs a person, money, now, health (R-UI-1)."""
 
 import re
+from datetime import timedelta
 
 from pytest_django import Settings
 
 from approvals.views.following import view_of
 from budgets.models import DriftFlag
 from orchestrator.actions.stopping import stop_everything
+from orchestrator.models import CircuitRow
 from orchestrator.views.overview import overview_fragments
 from tenancy.clock import database_now
 from tenancy.context import raw_cursor, tenant
 from tenancy.core.news import UNDO_FAILED
+from tenancy.ids import fresh_id
 from tenancy.news import tell_people
+from tests.doors.pages.browsers import words
 from tests.doors.pages.people import at, refund, text
 from tests.doors.pages.people import world as world
 from tests.doubles.company import Company
@@ -49,6 +53,26 @@ def test_each_number_leads_to_a_list_that_shows_the_same(world: World, company: 
     href = re.search(r'href="(/runs\?created_after=[^"]*)"', page)
     assert href is not None
     assert "3 runs" in text(who.get(href[1].replace("&amp;", "&")))
+
+
+@proves("R-UI-1", part="ages of what waits, and circuits that are open")
+def test_the_first_page_tells_how_old_what_waits_is_and_which_circuits_are_open(
+    world: World, company: Company
+) -> None:
+    refund(world, company)
+    world.submit("tool-loop", "Waits for a worker")
+    person = at(world.people.approver)
+    page = words(person.get("/"))
+    assert re.search(r"1 request for you to decide oldest .{1,60}, the nearest ends ", page)
+    assert re.search(r"1 queued oldest ", page)
+    assert "circuit open" not in page
+    with tenant(world.id):
+        now = database_now()
+        CircuitRow.objects.create(
+            id=fresh_id(), tenant_id=world.id, kind="tool", subject="mail.send", state="open", failures=3,
+            changes=0, until=now + timedelta(minutes=5), reason="timeout", since=now, failed_at=now,
+        )  # fmt: skip
+    assert "1 circuit open" in words(person.get("/"))
 
 
 def test_every_role_that_reads_has_a_first_page(world: World) -> None:

@@ -218,3 +218,15 @@ def test_an_id_that_is_none_is_a_missing_page(world: World) -> None:
     who = at(world.people.operator)
     assert who.get("/runs/nonsense").status_code == 404
     assert who.get(f"/runs/{UUID(int=0)}").status_code == 404
+
+
+@proves("R-UI-3", part="three voices on the page")
+def test_each_voice_is_named_and_what_a_tool_said_is_called_untrusted(world: World, company: Company) -> None:
+    run = refund(world, company, whole=True)
+    page = text(at(world.people.operator).get(f"/runs/{run}", {"tab": "messages"}))
+    for voice, named in (
+        ("agent", "Agent"), ("tool", "Tool output, untrusted"), ("system", "System (Interlock)"),
+    ):  # fmt: skip
+        said = re.findall(rf'<li class="voice voice-{voice}".*?</li>', page, re.DOTALL)
+        assert said, voice
+        assert all(f"<b>{named}</b>" in one for one in said), voice

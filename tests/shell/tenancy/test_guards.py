@@ -122,6 +122,15 @@ def test_the_audit_log_cannot_be_rewritten(house: House, statement: str) -> None
         assert list(AuditEntry.objects.order_by("id").values_list("id", "verb")) == before
 
 
+@proves("R-TOOL-1", part="a version cannot be rewritten")
+@pytest.mark.parametrize("table", ["toolversion", "registryversion", "promptversion", "boundaryversion"])
+@pytest.mark.parametrize("statement", ["UPDATE orchestrator_{} SET id = id", "DELETE FROM orchestrator_{}"])
+def test_a_published_version_cannot_be_rewritten(house: House, table: str, statement: str) -> None:
+    denied = pytest.raises(psycopg.errors.InsufficientPrivilege, match="denied")
+    with tenant(house.tenant.id), denied, transaction.atomic():
+        raw_cursor().execute(statement.format(table))
+
+
 @proves("R-SEC-6", part="nor its owner")
 @pytest.mark.parametrize(
     "statement",

@@ -83,7 +83,7 @@ def _all(
             connections.close_all()
 
     with Clerk(scripts) as model, ThreadPoolExecutor(THREADS) as pool:
-        settings.OPENAI_BASE_URL, settings.INTERLOCK_UNKNOWN_PRICE = model.url, "free"
+        settings.OPENAI_BASE_URL, settings.INTERLOCK_UNKNOWN_PRICE = model.url, "worst"
         found = list(pool.map(one, names, every))
         return found, [model.proposed(page) for page in names]
 

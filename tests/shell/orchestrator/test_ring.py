@@ -107,6 +107,46 @@ def test_every_performed_effect_was_an_intent_before(world: World) -> None:
     assert intents == len(effects)
 
 
+@proves("R-TOOL-8", part="before the call, for everybody to see")
+def test_an_intent_is_committed_before_its_call_and_the_outcome_after(
+    world: World, superuser: psycopg.Connection
+) -> None:
+    run, worker, seen = world.submit("tool-loop", SUM), fresh_worker(), list[tuple[str, int, int]]()
+    flying = """
+    SELECT (SELECT count(*) FROM orchestrator_intent i
+             WHERE i.run_id = %(run)s AND i.deadline > clock_timestamp()
+               AND (i.kind = 'call_model' OR i.tool_digest <> '' AND i.argument_digest <> '')),
+           (SELECT count(*) FROM traces_event e
+             WHERE e.run_id = %(run)s AND e.kind IN ('model_replied', 'call_observed'))"""
+
+    def look(point: str) -> None:
+        if point in ("committed", "performed"):
+            row = superuser.execute(flying, {"run": run}).fetchone()
+            assert row is not None
+            seen.append((point, *row))
+
+    worker.fault = look
+    assert world.drive(run, worker).terminal_code == "SUCCESS"
+    *steps, (_, intents, outcomes) = seen
+    assert intents == outcomes == 6
+    for before, after in zip(steps[::2], steps[1::2], strict=True):
+        assert (before[0], after[0]) == ("committed", "performed")
+        # Known to everybody before it is sent, and no outcome before the next commit.
+        assert before[1:] == after[1:]
+        assert before[1] > before[2]
+
+
+@proves("R-TOOL-5", part="in this order, each step recorded")
+def test_the_questions_before_a_call_are_asked_in_their_order(world: World) -> None:
+    run = world.submit("tool-loop", SUM)
+    world.drive(run)
+    calls = world.said(run, "call_checked")
+    first = [said["step"] for said in calls if said["call"] == calls[0]["call"]]
+    # Nothing that changes something: where its values come from is not asked.
+    assert first == ["registered", "arguments", "permitted", "budget", "risk", "approval"]
+    assert {said["decision"] for said in calls} == {"allow"}
+
+
 @proves("R-SESS-8")
 @pytest.mark.parametrize("point", ["claimed", "before_commit", "committed", "performed"])
 def test_a_killed_worker_changes_nothing(world: World, superuser: psycopg.Connection, point: str) -> None:

@@ -82,6 +82,8 @@ def test_words_are_seen_as_they_are_written_and_replaced_by_what_is_committed(
     if more.count():
         more.click()
     expect(said).to_contain_text(re.compile("Bye"))
+    # What is committed of a hostile text is escaped and made visible as it was while it was written.
+    expect(said).to_contain_text("U+202Eall of <b>you</b>")
     expect(writing).to_be_hidden()
     expect(writing).to_have_text("")
     assert page.locator("#polite, #assertive").all_inner_texts() != []

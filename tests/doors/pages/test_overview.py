@@ -55,6 +55,11 @@ def test_each_number_leads_to_a_list_that_shows_the_same(world: World, company: 
     assert "3 runs" in text(who.get(href[1].replace("&amp;", "&")))
 
 
+def open_circuits(page: str) -> list[str]:
+    """How many there are, where the page speaks of them."""
+    return re.findall(r"(\d+) circuits? open", page)
+
+
 @proves("R-UI-1", part="ages of what waits, and circuits that are open")
 def test_the_first_page_tells_how_old_what_waits_is_and_which_circuits_are_open(
     world: World, company: Company
@@ -65,14 +70,15 @@ def test_the_first_page_tells_how_old_what_waits_is_and_which_circuits_are_open(
     page = words(person.get("/"))
     assert re.search(r"1 request for you to decide oldest .{1,60}, the nearest ends ", page)
     assert re.search(r"1 queued oldest ", page)
-    assert "circuit open" not in page
+    # A provider's circuit is everybody's: another test may have left one.
+    before = sum(map(int, open_circuits(page)))
     with tenant(world.id):
         now = database_now()
         CircuitRow.objects.create(
             id=fresh_id(), tenant_id=world.id, kind="tool", subject="mail.send", state="open", failures=3,
             changes=0, until=now + timedelta(minutes=5), reason="timeout", since=now, failed_at=now,
         )  # fmt: skip
-    assert "1 circuit open" in words(person.get("/"))
+    assert open_circuits(words(person.get("/"))) == [str(before + 1)]
 
 
 def test_every_role_that_reads_has_a_first_page(world: World) -> None:

@@ -96,6 +96,8 @@ class Environment(BaseSettings):
     cheaper_model: str | None = Field(None, validation_alias="INTERLOCK_CHEAPER_MODEL")
     # For servers that tell their usage at the end of a stream; others are charged by our own count.
     model_streams: bool = Field(False, validation_alias="INTERLOCK_MODEL_STREAMS")
+    # Whether the other providers that have a key take over where the first one cannot be asked.
+    model_failover: bool = Field(True, validation_alias="INTERLOCK_MODEL_FAILOVER")
     unknown_price: Literal["worst", "refuse"] = Field("worst", validation_alias="INTERLOCK_UNKNOWN_PRICE")
     worst_case_usd_per_mtok: Decimal = Field(
         Decimal(20), gt=0, validation_alias="INTERLOCK_WORST_CASE_USD_PER_MTOK"

@@ -16,7 +16,7 @@ from orchestrator.queries.crossing import tenant_of_run
 from orchestrator.runtime.recall import graph_of, manifest_of, pins_of
 from tenancy.clock import database_now
 from tenancy.context import hold, tenant
-from traces.models import Record
+from traces.models import Event, Record
 
 # A longer run is like no other: nothing is learnt from it.
 LONGEST = 3_000
@@ -33,10 +33,15 @@ def learn_from(run_id: UUID) -> bool:
         run = Run.objects.get(id=run_id)
         code = TerminalCode(run.terminal_code) if run.terminal_code else None
         whole = code is not None and ENDINGS[code].terminal_class is TerminalClass.COMMIT
-        if not whole or run.record_number > LONGEST:
+        if not whole or run.record_number > LONGEST or _failed_over(run.id):
             return False
         _learn(tenant_id, run)
         return True
+
+
+def _failed_over(run_id: UUID) -> bool:
+    """Whether another model took over in it: then it is no measure of what the one that is pinned needs."""
+    return Event.objects.filter(run_id=run_id, kind="model_failed_over").exists()
 
 
 def _learn(tenant_id: UUID, run: Run) -> None:

@@ -1,6 +1,7 @@
 """Calling a model from a node: prompt, reservation, retries. Shared by every kind that makes one model
 call."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
@@ -11,6 +12,7 @@ from orchestrator.core.context import Prompt, compile_prompt
 from orchestrator.core.economy import crossed, profile_in_force, thrifty
 from orchestrator.core.effects import CallModel, SetTimer
 from orchestrator.core.events import ModelFailed, ModelReplied, Recovered
+from orchestrator.core.failover import base_profile, handed_to, helps, next_in_line
 from orchestrator.core.graph import Interrupt
 from orchestrator.core.pressure import Fitted, fitted
 from orchestrator.core.profile import ModelProfile, Role
@@ -21,7 +23,7 @@ from orchestrator.core.step import Step, View, interrupted, say
 from orchestrator.core.tool import ToolSpec
 from orchestrator.core.value import Value, with_entry
 from traces.core.chain import Said
-from traces.core.events import BreakerTripped, CallRecovered, ModelCalled, RetryScheduled
+from traces.core.events import BreakerTripped, CallRecovered, ModelCalled, ModelFailedOver, RetryScheduled
 from traces.core.events import ModelFailed as ModelFailedBody
 from traces.core.phases import Phase
 
@@ -32,6 +34,8 @@ OVERHEADS_SINCE = 4
 MONEY_SINCE = 5
 # Those before this one took a reply that their budget had cut short for a whole one.
 WHOLE_SINCE = 6
+# Those before this one lost what was said of a call that was to be made again where their time was over.
+ANEW_SINCE = 8
 # Tokens of output below which an answer is of no use: less is refused rather than asked for.
 LEAST_OUTPUT = 64
 # How providers say that a reply stopped at the limit of its output.
@@ -108,7 +112,8 @@ def _played(
 
     A prompt that is too long for the cheaper model is the usual one's: saving money ends no run.
     """
-    usual, profile = view.pins.profile_for(config.role), profile_in_force(view.pins, state, config.role)
+    usual = base_profile(view.pins, state, config.role)
+    profile = profile_in_force(view.pins, state, config.role)
     wanted, fit = _fit(view, state, config, tools, profile)
     if fit.halt is not None and profile is not usual:
         wider = _fit(view, state, config, tools, usual)
@@ -172,19 +177,24 @@ def cut_short(view: View, event: ModelReplied, said: tuple[Said, ...]) -> Step |
 
 
 def again(view: View, event: ModelFailed | Recovered, config: Asking) -> Step | None:
-    """Schedule another attempt after a failure that is safe to repeat, or None when it is not or none is
-    left.
+    """Another attempt after a failure: of whoever is next in line where the provider could not be asked, or a
+    scheduled one where it is safe to repeat. None when neither is left.
 
-    Attempts are the step's, whoever is asked: how many there may be is what the role's usual model allows,
-    also once a cheaper one plays it.
+    Attempts are the step's and the provider's: how many there may be is what the role's usual model allows,
+    also once a cheaper one plays it; who takes over from it has as many as it allows itself. An open circuit
+    is not waited for where somebody else can be asked.
     """
     state = view.state
-    profile, usual = profile_in_force(view.pins, state, config.role), view.pins.profile_for(config.role)
+    usual = base_profile(view.pins, state, config.role)
+    profile = profile_in_force(view.pins, state, config.role)
     gauge = state.limits.get("retries", Decimal(usual.max_retries))
     retries = min(usual.max_retries, int(gauge))
     attempt = state.counters.model_attempts
     transient = isinstance(event, Recovered) or event.transient
-    if not transient or attempt > retries:
+    spent = not transient or attempt > retries
+    if (spent or _circuit_open(event)) and (handed := _handed_over(view, event, config)) is not None:
+        return handed
+    if spent:
         return None
     wish = event.retry_after_ms if isinstance(event, ModelFailed) else None
     wait = delay_ms(attempt, event.effect, wish)
@@ -197,9 +207,41 @@ def again(view: View, event: ModelFailed | Recovered, config: Asking) -> Step | 
     )
 
 
+def _handed_over(view: View, event: ModelFailed | Recovered, config: Asking) -> Step | None:
+    """The call again, of whoever is next in line and under a reservation of its own; None where nobody is, or
+    where nobody would do better (R-TOOL-22)."""
+    state = view.state
+    heir = next_in_line(view.pins, state, config.role)
+    if heir is None or not helps(event):
+        return None
+    profile = profile_in_force(view.pins, state, config.role)
+    body = ModelFailedOver(
+        effect=event.effect,
+        profile=profile.name,
+        to=heir.name,
+        reason=_cause(event),
+        attempts=state.counters.model_attempts,
+    )
+    said = (failed(event), *_turned_away(event, profile), say(Phase.ESCALATION_CHECK, body))
+    return Step(state=handed_to(view.pins, state, config.role, heir), said=said, anew=True)
+
+
+def once_more(view: View, state: State, said: tuple[Said, ...], asked: Callable[[State], Step]) -> Step:
+    """The same call again, which brought nothing: after a lease was lost, or a reply without a word. What is
+    said of it holds whether or not the run may go on just now. `asked` makes the call."""
+    if view.manifest.core_version >= ANEW_SINCE:
+        return Step(state=state, said=said, anew=True)
+    step = asked(state)
+    return replace(step, said=(*said, *step.said))
+
+
+def _circuit_open(event: ModelFailed | Recovered) -> bool:
+    return isinstance(event, ModelFailed) and event.error == "circuit_open"
+
+
 def _turned_away(event: ModelFailed | Recovered, profile: ModelProfile) -> tuple[Said, ...]:
     """The circuit's breaker, where the call was not sent for it (R-BUDGET-13)."""
-    if not isinstance(event, ModelFailed) or event.error != "circuit_open":
+    if not _circuit_open(event):
         return ()
     body = BreakerTripped(breaker="circuit", reason="open", subject=profile.name)
     return (say(Phase.ESCALATION_CHECK, body),)

@@ -6,6 +6,7 @@ Everything here follows from the state alone: an extension that lifts the limit 
 from decimal import Decimal
 
 from budgets.core.dimension import Dimension
+from orchestrator.core.failover import base_profile
 from orchestrator.core.manifest import Pins
 from orchestrator.core.profile import ModelProfile, Role
 from orchestrator.core.spending import ZERO
@@ -27,10 +28,10 @@ def thrifty(state: State) -> bool:
 
 
 def profile_in_force(pins: Pins, state: State, role: Role) -> ModelProfile:
-    """Who plays `role` now: its profile, or beyond the threshold that profile's cheaper one, where it has
-    one that nothing speaks against. A prompt that does not fit its window goes to the usual one all the same
-    (orchestrator/core/asking.py)."""
-    usual = pins.profile_for(role)
+    """Who plays `role` now: its profile or whoever took over from that one, or beyond the threshold that
+    profile's cheaper one, where it has one that nothing speaks against. A prompt that does not fit its window
+    goes to the usual one all the same (orchestrator/core/asking.py)."""
+    usual = base_profile(pins, state, role)
     if not thrifty(state) or usual.cheaper is None or usual.cheaper in state.flagged:
         return usual
     return next((profile for profile in pins.profiles if profile.name == usual.cheaper), usual)
@@ -45,7 +46,7 @@ def crossed(pins: Pins, state: State, role: Role, profile: ModelProfile) -> tupl
         passed=passed,
         used=state.usage.get(COST, ZERO),
         limit=state.limits[COST],
-        usual=pins.profile_for(role).name,
+        usual=base_profile(pins, state, role).name,
         profile=profile.name,
     )
     return (say(Phase.BUDGET_ASSIGNMENT, body),)

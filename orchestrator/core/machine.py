@@ -37,7 +37,7 @@ from traces.core.chain import Said
 from traces.core.events import InterruptTaken
 from traces.core.phases import Phase
 
-CORE_VERSION = 7
+CORE_VERSION = 8
 
 
 def advance(
@@ -157,6 +157,10 @@ class _Walker(Recording):
         if step.interrupt is not None:
             self.state = step.state
             self._interrupt(step.interrupt, said + step.said)
+            return
+        if step.anew:
+            self._stay(step.state, said + step.said)
+            self._obey(reenter=True)
             return
         if not entering and self._held_back(step, said):
             return

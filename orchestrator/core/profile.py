@@ -16,7 +16,8 @@ class ModelProfile(Value):
 
     `price` None means unknown: the call is refused unless `worst_case` declares what to charge (R-BUDGET-15).
     `streams`: the provider is asked for its reply as a stream, so that people see its text while it is
-    written; nothing else depends on it. Off in pins from before it was there.
+    written; nothing else depends on it. Off in pins from before it was there. `failover` names the profiles
+    that take over, in order, where this one cannot be asked (orchestrator/core/failover.py).
     """
 
     name: str
@@ -33,5 +34,6 @@ class ModelProfile(Value):
     overhead_per_tool: int = 64
     price: ModelPrice | None = None
     cheaper: str | None = None
+    failover: tuple[str, ...] = ()
     scenario: str | None = None
     streams: bool = False

@@ -209,9 +209,9 @@ class State(Value):
     those that were found eligible, and of those that a person agreed to; `prices`, by profile, and
     `tool_prices` replace pinned ones that were wrong; `sent` the arguments of reading calls that held an
     address, in their order; `shortened` the dimension that allows the open model call less output than it was
-    to have, `cut` the one by which the newest reply was cut short; `sent_back`, by step, is what people
-    sent back to be proposed anew, `review` what they said to whoever wrote the draft of it, until that is
-    proposed anew."""
+    to have, `cut` the one by which the newest reply was cut short; `stood_down` the profiles that another one
+    took over from; `sent_back`, by step, is what people sent back to be proposed anew, `review` what they
+    said to whoever wrote the draft of it, until that is proposed anew."""
 
     version: int = 0
     position: str
@@ -251,6 +251,7 @@ class State(Value):
     alarms: tuple[str, ...] = ()
     guarded: bool = False
     flagged: tuple[str, ...] = ()
+    stood_down: tuple[str, ...] = ()
     thrifty: bool = False
     paused: bool = False
     held: bool = False

@@ -95,7 +95,8 @@ class Step:
 
     `outcome`: one of its kind's outcomes, or None while it waits for an event. `interrupt`: instead of an
     outcome, one of the interrupts with its reason. `state` is the next state. `effects` are asked of the
-    world.
+    world. `anew`: what is said and the state hold, and the node is entered once more, as soon as the run may
+    start work.
     """
 
     state: State
@@ -103,6 +104,7 @@ class Step:
     interrupt: Halting | None = None
     said: tuple[Said, ...] = ()
     effects: tuple[Effect, ...] = ()
+    anew: bool = False
 
 
 class NodeKind(Protocol):

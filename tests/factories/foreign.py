@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 from threading import Event
-from time import sleep
+from time import monotonic, sleep
 from typing import Any
 from uuid import UUID
 
@@ -17,7 +17,8 @@ from tests.doubles.openai_server import Call, OpenAIServer, calls, said
 from tests.doubles.streams import DONE, openai_parts, stream
 from tests.factories.world import World
 
-PATIENCE = 40
+# Seconds; backoffs are drawn by chance, and how often one can look meanwhile is the machine's.
+PATIENCE = 60
 A_MOMENT = 0.05
 
 
@@ -68,8 +69,8 @@ def foreign(settings: Settings, server: OpenAIServer) -> Iterator[OpenAIServer]:
 
 def onwards(world: World, run: UUID) -> Run:
     """Drive until the run has ended or asks people something; short waits of its own are waited out."""
-    found = world.drive(run)
-    for _ in range(PATIENCE):
+    found, until = world.drive(run), monotonic() + PATIENCE
+    while monotonic() < until:
         if Status(found.status) in TERMINAL_STATUSES or world.open_requests(run):
             break
         sleep(A_MOMENT)

@@ -176,6 +176,17 @@ class ModelFailed(Body):
     detail: str | None = None
 
 
+class ModelFailedOver(Body):
+    """Another profile plays the role from here on, since `profile` could not be asked (R-TOOL-22)."""
+
+    kind: Literal["model_failed_over"] = "model_failed_over"
+    effect: str
+    profile: str
+    to: str
+    reason: str
+    attempts: int
+
+
 class RetryScheduled(Body):
     kind: Literal["retry_scheduled"] = "retry_scheduled"
     effect: str
@@ -330,7 +341,7 @@ AnyBody = (
     | OutputVerified | ResultFinalized | CompletionChecked | EventsNearCap | LateOutcome | Reconciled
     | PayloadErased | DecisionRefused | MemoryPromoted | CostThreshold | CostCorrected | UnwindingBegan
     | DeedUndone | DeedLeft | UnwindingEnded | ParserDrifted | PlanRepaired | ConflictWaited
-    | SafetyFound | PriceCorrected
+    | SafetyFound | PriceCorrected | ModelFailedOver
 )  # fmt: skip
 EventBody = Annotated[AnyBody, Field(discriminator="kind")]
 BODY: TypeAdapter[AnyBody] = TypeAdapter(EventBody)

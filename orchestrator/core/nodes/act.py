@@ -2,7 +2,7 @@
 
 from typing import ClassVar, Literal
 
-from orchestrator.core.asking import Asking, again, ask, breached, cut_short, failed, gave_up
+from orchestrator.core.asking import Asking, again, ask, breached, cut_short, failed, gave_up, once_more
 from orchestrator.core.context import exchange_link, visible_tools
 from orchestrator.core.errors import Misfit
 from orchestrator.core.events import AnyEvent, ModelFailed, ModelReplied, Recovered, TimerFired
@@ -50,8 +50,7 @@ class Act(Plain):
     def _failed(self, view: View, event: ModelFailed | Recovered) -> Step:
         config: Asking = view.node.config
         if isinstance(event, Recovered):
-            lost = ask(view, view.state, config, visible_tools(view))
-            return Step(state=lost.state, said=(failed(event), *lost.said), effects=lost.effects)
+            return self._once_more(view, view.state, (failed(event),))
         retry = again(view, event, config)
         if retry is not None:
             return retry
@@ -89,8 +88,12 @@ class Act(Plain):
             return Step(state=counted.evolve(reason="empty_reply"), outcome="empty", said=said)
         # The attempt number goes on, so that this effect has an id of its own.
         numbered = counted.evolve(counters=counted.counters.evolve(model_attempts=tries))
-        once_more = ask(view, numbered, config, visible_tools(view))
-        return Step(state=once_more.state, said=said + once_more.said, effects=once_more.effects)
+        return self._once_more(view, numbered, said)
+
+    def _once_more(self, view: View, state: State, said: tuple[Said, ...]) -> Step:
+        return once_more(
+            view, state, said, lambda asking: ask(view, asking, view.node.config, visible_tools(view))
+        )
 
     def _requested(self, view: View, event: ModelReplied, state: State, said: tuple[Said, ...]) -> Step:
         limit = view.pins.boundary.max_calls_per_reply

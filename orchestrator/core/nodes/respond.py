@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from orchestrator.core.asking import Asking, again, ask, breached, cut_short, failed, gave_up
+from orchestrator.core.asking import Asking, again, ask, breached, cut_short, failed, gave_up, once_more
 from orchestrator.core.errors import Misfit
 from orchestrator.core.events import AnyEvent, ModelFailed, ModelReplied, Recovered, TimerFired
 from orchestrator.core.nodes.act import replied_said
@@ -32,8 +32,7 @@ class Respond(Plain):
         if isinstance(event, ModelReplied):
             return self._replied(view, event)
         if isinstance(event, Recovered):
-            lost = ask(view, view.state, view.node.config, ())
-            return Step(state=lost.state, said=(failed(event), *lost.said), effects=lost.effects)
+            return self._once_more(view, view.state, (failed(event),))
         if isinstance(event, ModelFailed):
             return self._failed(view, event)
         if isinstance(event, TimerFired):
@@ -73,8 +72,10 @@ class Respond(Plain):
         if tries > config.empty_retries:
             over = counted.evolve(counters=counted.counters.evolve(model_attempts=0), reason="empty_reply")
             return Step(state=over, outcome="empty", said=said)
-        once_more = ask(view, counted, config, ())
-        return Step(state=once_more.state, said=said + once_more.said, effects=once_more.effects)
+        return self._once_more(view, counted, said)
+
+    def _once_more(self, view: View, state: State, said: tuple[Said, ...]) -> Step:
+        return once_more(view, state, said, lambda asking: ask(view, asking, view.node.config, ()))
 
 
 KIND = Respond()

@@ -69,6 +69,9 @@ KINDS: Mapping[str, Kind] = {
     "model_called": Kind("Model called", V.MODEL, M.BUSY, ("role", "profile", "attempt")),
     "model_replied": Kind("Model replied", V.MODEL, M.DONE, ("shape", "finish")),
     "model_failed": Kind("Model failed", V.MODEL, M.PROBLEM, ("error",)),
+    "model_failed_over": Kind(
+        "Another model takes over", V.MODEL, M.PROBLEM, ("profile", "to", "reason", "attempts"), alone=True
+    ),
     "retry_scheduled": Kind("Tries again", V.RUN, M.NOTE, ("attempt", "delay_ms", "cause")),
     "call_requested": Kind("Call asked for", V.TOOL, M.BUSY, ("tool", "by")),
     "call_checked": Kind("Call checked", V.TOOL, M.NOTE, ("step", "decision", "rule", "detail")),

@@ -51,6 +51,7 @@ class ModelEnvironment:
     unknown_price: str = "worst"
     worst_case_usd_per_mtok: Decimal = Decimal(20)
     streams: bool = False
+    failover: bool = True
 
     @classmethod
     def from_settings(cls) -> Self:
@@ -62,7 +63,7 @@ class ModelEnvironment:
             anthropic_base_url=getattr(settings, "ANTHROPIC_BASE_URL", None),
             anthropic_api_key=settings.ANTHROPIC_API_KEY, unknown_price=settings.INTERLOCK_UNKNOWN_PRICE,
             worst_case_usd_per_mtok=settings.INTERLOCK_WORST_CASE_USD_PER_MTOK,
-            streams=settings.INTERLOCK_MODEL_STREAMS,
+            streams=settings.INTERLOCK_MODEL_STREAMS, failover=settings.INTERLOCK_MODEL_FAILOVER,
         )  # fmt: skip
 
 
@@ -80,8 +81,8 @@ def profiles_for(
 
 
 def available_profiles(environment: ModelEnvironment, at: datetime) -> tuple[ModelProfile, ...]:
-    """The models that can be asked: the first plays every role, others stand by. Empty without a key or base
-    URL.
+    """The models that can be asked: the first plays every role, others take over from it where it cannot be
+    asked. Empty without a key or base URL.
     """
     wanted, _, named = (environment.model or "").partition(":")
     if wanted == SCRIPTED:
@@ -96,6 +97,9 @@ def available_profiles(environment: ModelEnvironment, at: datetime) -> tuple[Mod
         _profile(environment, provider, model, roles=ROLES if first == 0 else (), at=at)
         for first, (provider, model) in enumerate(found)
     )
+    if environment.failover and len(profiles) > 1:
+        heirs = tuple(profile.name for profile in profiles[1:])
+        profiles = (profiles[0].evolve(failover=heirs), *profiles[1:])
     return _with_cheaper(environment, profiles, at)
 
 

@@ -149,12 +149,17 @@ def _word(error: ModelAPIError, status: int | None) -> tuple[str, bool]:
     if isinstance(error, ModelConnectionError):
         # A status was seen: the request arrived, and the reply broke off.
         return ("unreachable", True) if status is None else ("malformed", True)
-    if isinstance(error, ModelRateLimitError) or status == 429:
+    if isinstance(error, ModelRateLimitError) or status in (402, 429):
         return "rate_limited", isinstance(error, ModelRateLimitError)
     if isinstance(error, ModelAuthenticationError) or status in (401, 403):
         return "unauthorized", False
-    code = error.status_code if isinstance(error, ModelHTTPError) else status
-    if code is not None and (code >= 500 or code in (408, 409, 425)):
+    return _word_of(error.status_code if isinstance(error, ModelHTTPError) else status)
+
+
+def _word_of(status: int | None) -> tuple[str, bool]:
+    if status in (404, 410):
+        return "no_such_model", False
+    if status is not None and (status >= 500 or status in (408, 409, 425)):
         return "server_error", True
     return "rejected", False
 

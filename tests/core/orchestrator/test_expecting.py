@@ -46,13 +46,15 @@ def expecting(expected: Expected | None, **limits: int) -> Simulation:
     return run
 
 
-# Of GRAPH and these pins, as it was before profiles said whether they stream.
+# Of GRAPH and these pins, as it was before profiles said whether they stream and who takes over.
 SUBJECT = "2ef81462179d35c31fee7417fcb422c825e3d7094493e9f057d8e5f8ba907c8e"
 
 
-def test_whether_a_model_streams_changes_nothing_of_what_it_needs() -> None:
+def test_whether_a_model_streams_or_has_a_stand_in_changes_nothing_of_what_it_needs() -> None:
     held = pins(TOOLS, BOUNDARY, ("tool-loop",))
-    streaming = held.evolve(profiles=tuple(one.evolve(streams=True) for one in held.profiles))
+    streaming = held.evolve(
+        profiles=tuple(one.evolve(streams=True, failover=("x",)) for one in held.profiles)
+    )
     assert subject_of(GRAPH, held) == subject_of(GRAPH, streaming) == SUBJECT
 
 

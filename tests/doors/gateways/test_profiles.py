@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 
@@ -58,7 +59,7 @@ def test_a_key_is_used_at_once() -> None:
 
 
 @proves("R-TOOL-22", part="profiles by role, failover in order")
-def test_the_named_model_comes_first_and_others_stand_by() -> None:
+def test_the_named_model_comes_first_and_others_take_over_from_it_unless_the_operator_says_no() -> None:
     environment = ModelEnvironment(
         model="anthropic:claude-sonnet-4-5", openai_api_key="a", anthropic_api_key="b"
     )
@@ -66,6 +67,10 @@ def test_the_named_model_comes_first_and_others_stand_by() -> None:
     assert (first.model, first.roles) == ("claude-sonnet-4-5", ROLES)
     assert (second.provider, second.roles) == ("openai", ())
     assert (cheaper.provider, cheaper.roles) == ("anthropic", ())
+    assert [one.failover for one in (first, second, cheaper)] == [(second.name,), (), ()]
+    (alone, *_) = available_profiles(replace(environment, failover=False), AT)
+    assert alone.failover == ()
+    assert not Environment.model_validate({"INTERLOCK_MODEL_FAILOVER": "0"}).model_failover
 
 
 @proves("R-BUDGET-5", part="the profile's cheaper model is data")

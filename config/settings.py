@@ -300,6 +300,7 @@ SPECTACULAR_SETTINGS = {
         "DeliveryState": "orchestrator.api.webhook_shapes.STATES",
         "ApprovalStatus": "approvals.api.requests.STATUSES",
         "DecisionKind": "approvals.api.requests.KINDS",
+        "CircuitState": "orchestrator.api.circuits.STATES",
     },
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",

@@ -8,6 +8,7 @@ from uuid import UUID
 from orchestrator.actions.http_tools import declare_http_tool, declare_looked_at, look_at_declared
 from orchestrator.actions.loosening import Asked, or_propose, settle_proposal
 from orchestrator.actions.outside import set_databases, set_mail, set_web, with_account, with_roles
+from orchestrator.actions.own_models import look_at_models, read_models, set_looked_at, set_models
 from orchestrator.actions.second_person import Who
 from orchestrator.actions.servers import admit_tool
 from orchestrator.actions.tools import change_tool
@@ -15,10 +16,10 @@ from orchestrator.core.tool_admission import Admission, HttpDeclaration, asked_a
 from orchestrator.core.tool_change import ToolChange, asked_change
 from orchestrator.models import ToolProposal
 from orchestrator.queries.loosening import open_proposal, outdated
-from orchestrator.queries.outside import OutsideNow
+from orchestrator.queries.outside import OutsideNow, outside_now
 from orchestrator.queries.tools import ToolNow
 from tenancy.context import tenant
-from tenancy.core.errors import Stale
+from tenancy.core.errors import InvalidInput, NotFound, Stale
 
 
 def ask_to_change(
@@ -114,6 +115,62 @@ def ask_for_mail(
     )
 
 
+def ask_for_models(
+    tenant_id: UUID, given: tuple[Mapping[str, Any], ...], *, expected: int | None, who: Who, reason: str
+) -> OutsideNow | ToolProposal:
+    """Make these the tenant's own models, or keep what was asked where prompts go elsewhere than before.
+    Outermost verb: owns the transaction. Raises InvalidInput, Stale, ProposalOpen."""
+    return or_propose(
+        tenant_id,
+        lambda: set_models(tenant_id, given, expected=expected, by=who.principal, reason=reason),
+        kind="models",
+        body={"profiles": [dict(one) for one in given]},
+        who=who,
+        reason=reason,
+    )
+
+
+def ask_to_name_model(
+    tenant_id: UUID, given: Mapping[str, Any], *, expected: int | None, who: Who, reason: str
+) -> OutsideNow | ToolProposal:
+    """Add a model, or replace the tenant's own of the same name. Outermost verb: owns the transaction. Raises
+    InvalidInput naming each field of it, Stale, ProposalOpen."""
+    version, listed = _models_now(tenant_id)
+    names = [one["name"] for one in listed]
+    at = names.index(given["name"]) if given["name"] in names else len(names)
+    wanted = (*listed[:at], given, *listed[at + 1 :])
+    version = version if expected is None else expected
+    try:
+        return ask_for_models(tenant_id, wanted, expected=version, who=who, reason=reason)
+    except InvalidInput as error:
+        raise InvalidInput(errors=[_of_one(one, at) for one in error.data["errors"]]) from None
+
+
+def ask_to_forget_model(
+    tenant_id: UUID, name: str, *, expected: int | None, who: Who, reason: str
+) -> OutsideNow | ToolProposal:
+    """Ask a model of the tenant's own no more, from the next run on. Outermost verb: owns the transaction.
+    Raises NotFound, InvalidInput where others still name it, Stale."""
+    version, listed = _models_now(tenant_id)
+    wanted = tuple(one for one in listed if one["name"] != name)
+    if len(wanted) == len(listed):
+        raise NotFound
+    version = version if expected is None else expected
+    return ask_for_models(tenant_id, wanted, expected=version, who=who, reason=reason)
+
+
+def _models_now(tenant_id: UUID) -> tuple[int, tuple[dict[str, Any], ...]]:
+    """The tenant's own models, of one version."""
+    with tenant(tenant_id):
+        now = outside_now("models")
+    return now.version, tuple(now.body.get("profiles", ()))
+
+
+def _of_one(error: dict[str, Any], at: int) -> dict[str, Any]:
+    """A fault of a list, as one of the single model that was given."""
+    return {**error, "pointer": str(error["pointer"]).replace(f"/profiles/{at}", "", 1)}
+
+
 def agree_to_tool(tenant_id: UUID, proposal: UUID | None, *, who: Who, reason: str) -> ToolNow | OutsideNow:
     """A second person's yes to what waits. Outermost verb: owns the transaction. Raises NotFound,
     OwnProposal, ProposalSettled, InvalidInput, and Stale where it is not what was looked at any more."""
@@ -123,6 +180,8 @@ def agree_to_tool(tenant_id: UUID, proposal: UUID | None, *, who: Who, reason: s
     if waiting.kind == "declare":
         # The network is asked before the registry is held: a name that nobody answers for would hold up all.
         look_at_declared(tenant_id, asked_declaration(waiting.body["declaration"]))
+    elif waiting.kind == "models":
+        look_at_models(tenant_id, read_models(tuple(waiting.body["profiles"])))
 
     def perform(row: ToolProposal, agreed: UUID) -> ToolNow | OutsideNow:
         if outdated(tenant_id, row):
@@ -165,8 +224,13 @@ def _name_mail(tenant_id: UUID, row: ToolProposal, agreed: UUID) -> OutsideNow:
     return set_mail(tenant_id, wanted, expected=None, by=row.by, reason=row.reason, agreed=agreed)
 
 
+def _name_models(tenant_id: UUID, row: ToolProposal, agreed: UUID) -> OutsideNow:
+    wanted = read_models(tuple(row.body["profiles"]))
+    return set_looked_at(tenant_id, wanted, expected=None, by=row.by, reason=row.reason, agreed=agreed)
+
+
 DONE: Final[Mapping[str, Callable[[UUID, ToolProposal, UUID], ToolNow | OutsideNow]]] = {
     "change": _change, "admit": _admit, "declare": _declare, "web": _list, "databases": _name_databases,
-    "mail": _name_mail,
+    "mail": _name_mail, "models": _name_models,
 }  # fmt: skip
 """What is done once a second person agrees, by what waits."""

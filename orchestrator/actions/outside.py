@@ -68,9 +68,9 @@ def set_web(
     """
     rules = WebRules(allow=_entries(allow))
     with tenant(tenant_id):
-        tag = _held(tenant_id, "web", expected)
+        tag = hold_outside(tenant_id, "web", expected)
         ask_second(WEB, wider(web_rules(), rules), by=by, agreed=agreed, tag=tag)
-        now = _set(tenant_id, "web", rules, by=by, reason=reason, agreed=agreed)
+        now = keep_outside(tenant_id, "web", rules, by=by, reason=reason, agreed=agreed)
         _publish(tenant_id, rules, by=by)
         return now
 
@@ -90,15 +90,15 @@ def set_databases(
     wanted = with_roles(tenant_id, given)
     operators = frozenset(settings.INTERLOCK_DATABASES)
     with tenant(tenant_id):
-        tag = _held(tenant_id, "databases", expected)
+        tag = hold_outside(tenant_id, "databases", expected)
         before = databases()
         hidden = operators - {one.name for one in before.databases}
         for number, one in enumerate(wanted.databases):
             if one.name in hidden:
-                raise _wrong(f"/databases/{number}/name", "The operator has a database of this name.")
+                raise wrong(f"/databases/{number}/name", "The operator has a database of this name.")
         wider = wider_databases(before, wanted, operators=operators)
         ask_second(DATABASES, wider, by=by, agreed=agreed, tag=tag)
-        return _set(tenant_id, "databases", wanted, by=by, reason=reason, agreed=agreed)
+        return keep_outside(tenant_id, "databases", wanted, by=by, reason=reason, agreed=agreed)
 
 
 def set_mail(
@@ -115,19 +115,19 @@ def set_mail(
     Stale, SecondPersonNeeded."""
     wanted = with_account(tenant_id, given)
     with tenant(tenant_id):
-        tag = _held(tenant_id, "mail", expected)
+        tag = hold_outside(tenant_id, "mail", expected)
         ask_second(MAIL, wider_mail(mail_server(), wanted), by=by, agreed=agreed, tag=tag)
-        return _set(tenant_id, "mail", wanted, by=by, reason=reason, agreed=agreed)
+        return keep_outside(tenant_id, "mail", wanted, by=by, reason=reason, agreed=agreed)
 
 
 def with_roles(tenant_id: UUID, given: tuple[Mapping[str, Any], ...]) -> Databases:
     """The list as it is to be kept: each role by the user that its secret names now, where nobody says which.
     Raises InvalidInput."""
-    wanted = _read(Databases, {"databases": list(given)})
+    wanted = read_outside(Databases, {"databases": list(given)})
     for number, one in enumerate(wanted.databases):
         _place(one, f"/databases/{number}/host")
         if any(other.name == one.name for other in wanted.databases[:number]):
-            raise _wrong(f"/databases/{number}/name", "Each name stands for one database.")
+            raise wrong(f"/databases/{number}/name", "Each name stands for one database.")
     return Databases(databases=tuple(_with_accounts(tenant_id, one) for one in wanted.databases))
 
 
@@ -140,13 +140,13 @@ def _with_accounts(tenant_id: UUID, one: Database) -> Database:
 def with_account(tenant_id: UUID, given: Mapping[str, Any]) -> MailServer:
     """The mail server as it is to be kept, by the user that its secret names now, where nobody says which.
     Raises InvalidInput."""
-    wanted = _read(MailServer, dict(given))
+    wanted = read_outside(MailServer, dict(given))
     if not wanted.host:
         return wanted.evolve(account="")
     _place(wanted, "/host")
     here = wanted.target.literal
     if wanted.secret and wanted.tls == "off" and not (here is not None and here.is_loopback):
-        raise _wrong("/tls", "A password is not sent in the clear.")
+        raise wrong("/tls", "A password is not sent in the clear.")
     account = wanted.account or _account(tenant_id, wanted.secret, wanted.origin)
     return wanted.evolve(account=wanted.secret and account)
 
@@ -159,7 +159,7 @@ def _account(tenant_id: UUID, secret: str, origin: str) -> str:
         return ""
 
 
-def _set(
+def keep_outside(
     tenant_id: UUID, kind: Kind, body: Value, *, by: UUID | None, reason: str, agreed: UUID | None
 ) -> OutsideNow:
     """Keep a version; the same again is the one that stands. Joins the caller's transaction, which holds the
@@ -181,7 +181,7 @@ def _set(
     return outside_now(kind)
 
 
-def _held(tenant_id: UUID, kind: Kind, expected: int | None) -> str:
+def hold_outside(tenant_id: UUID, kind: Kind, expected: int | None) -> str:
     """The version in force, as the tag of what was looked at; nobody else makes another until the transaction
     ends. Raises Stale."""
     hold_registry(tenant_id)
@@ -206,7 +206,7 @@ def _publish(tenant_id: UUID, rules: WebRules, *, by: UUID | None) -> None:
     publish_registry(tenant_id, active, by=by)
 
 
-def _read(kind: type[V], given: dict[str, Any]) -> V:
+def read_outside(kind: type[V], given: dict[str, Any]) -> V:
     """The value in a body. Raises InvalidInput naming each wrong or unknown field."""
     try:
         return kind.model_validate(given)
@@ -223,10 +223,10 @@ def _place(asked: Database | MailServer, pointer: str) -> None:
                 detail=f"{found.host} can never be reached: link-local, multicast or reserved"
             )
     except EgressRefused as refused:
-        raise _wrong(pointer, str(refused.data["detail"])) from None
+        raise wrong(pointer, str(refused.data["detail"])) from None
 
 
-def _wrong(pointer: str, detail: str) -> InvalidInput:
+def wrong(pointer: str, detail: str) -> InvalidInput:
     return InvalidInput(errors=[{"pointer": pointer, "code": "invalid", "detail": detail}])
 
 

@@ -19,9 +19,9 @@ from orchestrator.core.manifest import Pins
 from orchestrator.core.naming import named_by
 from orchestrator.core.profile import ModelProfile
 from orchestrator.core.tool import ToolSpec
-from orchestrator.gateways.llm.profiles import profiles_for
 from orchestrator.gateways.tools.available import Readiness, readiness
 from orchestrator.models import BoundaryVersion, PinSet, PromptVersion, RegistryVersion, ToolVersion
+from orchestrator.queries.models import profiles_now
 from orchestrator.queries.policies import policy_now
 from traces.core.canonical import canonical_model, digest
 
@@ -52,7 +52,7 @@ def pin(tenant_id: UUID, graph: CompiledGraph, boundary_slug: str | None, at: da
     registry = RegistryVersion.objects.order_by("-version").first()
     active: dict[str, str] = dict(registry.tools) if registry is not None else {}
     tools, unpriced = _priced_tools(_tools(active))
-    profiles = _priced(tenant_id, profiles_for(graph.spec.scenario, at=at), at)
+    profiles = _priced(tenant_id, profiles_now(graph.spec.scenario, at), at)
     if not profiles:
         raise NoModel(slug=graph.spec.slug)
     known = _ready(graph, boundary, tools, at)

@@ -20,6 +20,8 @@ from tenancy.idempotency import Answer
 from tenancy.permissions import requires
 from tenancy.shapes import Exact, Text, asked, page_of
 
+STATES = ["closed", "open", "half_open"]
+
 
 class CircuitRowField(serializers.Serializer[Any]):
     """A circuit in front of a tool, a model provider, or the tenant's own use of one. `shared`: a provider's,
@@ -28,7 +30,7 @@ class CircuitRowField(serializers.Serializer[Any]):
     id = serializers.UUIDField()
     kind = serializers.ChoiceField(choices=["tool", "model", "use"])
     subject = serializers.CharField()
-    state = serializers.ChoiceField(choices=["closed", "open", "half_open"])
+    state = serializers.ChoiceField(choices=STATES)
     failures = serializers.IntegerField()
     since = serializers.DateTimeField()
     next_probe = serializers.DateTimeField(allow_null=True)

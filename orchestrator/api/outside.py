@@ -51,7 +51,7 @@ class Web(ByScope):
         (202). Raises InvalidInput (400), ProposalOpen (409), Stale (412)."""
         body, who = asked(WebBody, request.data), caller(request)
         now = ask_to_list(
-            who.tenant, tuple(body["allow"]), expected=expected_version(request), who=_who(request),
+            who.tenant, tuple(body["allow"]), expected=expected_version(request), who=who_asks(request),
             reason=body["reason"],
         )  # fmt: skip
         return _set(now)
@@ -75,7 +75,7 @@ class DatabasesDoor(ByScope):
         (412)."""
         body, who = asked(DatabasesBody, request.data), caller(request)
         now = ask_for_databases(
-            who.tenant, tuple(body["databases"]), expected=expected_version(request), who=_who(request),
+            who.tenant, tuple(body["databases"]), expected=expected_version(request), who=who_asks(request),
             reason=body["reason"],
         )  # fmt: skip
         return _set(now)
@@ -99,7 +99,7 @@ class Mail(ByScope):
         (409), Stale (412)."""
         body, who = asked(MailBody, request.data), caller(request)
         now = ask_for_mail(
-            who.tenant, body["server"], expected=expected_version(request), who=_who(request),
+            who.tenant, body["server"], expected=expected_version(request), who=who_asks(request),
             reason=body["reason"],
         )  # fmt: skip
         return _set(now)
@@ -192,7 +192,8 @@ def _set(now: OutsideNow | ToolProposal) -> Response:
     return Response(proposal_field(now), status=202) if isinstance(now, ToolProposal) else _told(now, {})
 
 
-def _who(request: Request) -> Who:
+def who_asks(request: Request) -> Who:
+    """Who asks, and the person who answers for it."""
     found = caller(request)
     return Who(principal=found.principal, owner=found.owner)
 

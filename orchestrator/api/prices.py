@@ -211,6 +211,11 @@ def _wrong(given: dict[str, Any]) -> Wrong:
     return Wrong(**named, version=given["version"])
 
 
+def price_field(price: ModelPrice) -> dict[str, Any]:
+    """A known price, as the API says it."""
+    return _price(price.provider, price.model, price)
+
+
 def _price(provider: str, model: str, price: ModelPrice | None) -> dict[str, Any]:
     return {
         "provider": provider, "model": model,

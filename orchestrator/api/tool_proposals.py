@@ -13,7 +13,9 @@ class ToolProposalField(serializers.Serializer[Any]):
     once what it is about is another or gone."""
 
     id = serializers.UUIDField()
-    kind = serializers.ChoiceField(choices=("change", "admit", "declare", "web", "databases", "mail"))
+    kind = serializers.ChoiceField(
+        choices=("change", "admit", "declare", "web", "databases", "mail", "models")
+    )
     tool = serializers.CharField()
     weaker = serializers.ListField(child=serializers.CharField())
     body = serializers.DictField(child=serializers.JSONField(allow_null=True))

@@ -60,7 +60,8 @@ class ModelReplied(Happening):
 
 class ModelFailed(Happening):
     """No reply. `error` is a closed word: timeout, rate_limited, server_error, unreachable, malformed,
-    rejected, script_mismatch, unauthorized, no_such_model, circuit_open, refused_by_wall, crashed;
+    rejected, script_mismatch, unauthorized, no_such_model, egress_refused, circuit_open,
+    refused_by_wall, crashed;
     `retry_after_ms` is the provider's wish, capped."""
 
     kind: Literal["model_failed"] = "model_failed"

@@ -17,7 +17,9 @@ class ModelProfile(Value):
     `price` None means unknown: the call is refused unless `worst_case` declares what to charge (R-BUDGET-15).
     `streams`: the provider is asked for its reply as a stream, so that people see its text while it is
     written; nothing else depends on it. Off in pins from before it was there. `failover` names the profiles
-    that take over, in order, where this one cannot be asked (orchestrator/core/failover.py).
+    that take over, in order, where this one cannot be asked (orchestrator/core/failover.py). `own`: the
+    tenant named it (orchestrator/core/own_models.py), so its address is judged at every call, and its key is
+    the tenant's `secret` of this name, if any.
     """
 
     name: str
@@ -35,5 +37,7 @@ class ModelProfile(Value):
     price: ModelPrice | None = None
     cheaper: str | None = None
     failover: tuple[str, ...] = ()
+    own: bool = False
+    secret: str = ""
     scenario: str | None = None
     streams: bool = False

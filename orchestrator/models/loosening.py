@@ -36,7 +36,7 @@ class ToolProposal(TenantOwned):
                 fields=["tenant", "tool"], condition=Q(status="open"), name="toolproposal_one_open"
             ),
             models.CheckConstraint(
-                condition=Q(kind__in=["change", "admit", "declare", "web", "databases", "mail"]),
+                condition=Q(kind__in=["change", "admit", "declare", "web", "databases", "mail", "models"]),
                 name="toolproposal_kind_known",
             ),
             models.CheckConstraint(

@@ -21,7 +21,7 @@ class Outside(TenantOwned):
             models.UniqueConstraint(fields=["tenant", "id"], name="outside_tenant_id"),
             models.UniqueConstraint(fields=["tenant", "kind", "version"], name="outside_once"),
             models.CheckConstraint(
-                condition=models.Q(kind__in=["web", "databases", "mail"]), name="outside_kind_known"
+                condition=models.Q(kind__in=["web", "databases", "mail", "models"]), name="outside_kind_known"
             ),
         ]
 

@@ -42,7 +42,9 @@ SELECT DISTINCT run_id FROM budgets_entry
  WHERE tenant_id = %(tenant)s AND run_id IS NOT NULL AND cause = 'correction'
    AND price_version = %(version)s"""
 # Outcomes of calls that never reached their tool: nobody charges for them.
-UNSENT: Final = frozenset({"refused", "refused_by_wall", "rate_limited", "circuit_open", "unreachable"})
+UNSENT: Final = frozenset(
+    {"refused", "refused_by_wall", "rate_limited", "circuit_open", "unreachable", "egress_refused"}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,6 +37,11 @@ def circuits_now(at: datetime) -> tuple[CircuitSeen, ...]:
     return tuple(sorted(found, key=lambda one: (ORDER.index(one.state), -one.failures, one.subject)))
 
 
+def circuits_of_tools(at: datetime) -> dict[str, CircuitSeen]:
+    """Those in front of tools, by the tool's name."""
+    return {one.subject: one for one in circuits_now(at) if one.kind == "tool"}
+
+
 def circuit_now(circuit_id: UUID, at: datetime) -> CircuitSeen:
     """One of them. Raises NotFound."""
     row = CircuitRow.objects.filter(id=circuit_id).first()

@@ -11,7 +11,7 @@ from tenancy.core.errors import NotFound
 
 SHOWN = 100
 # What waits about a list of ways out, by which list; all else is about a tool.
-LISTS: Final[dict[str, Kind]] = {"web": "web", "databases": "databases", "mail": "mail"}
+LISTS: Final[dict[str, Kind]] = {"web": "web", "databases": "databases", "mail": "mail", "models": "models"}
 
 
 def open_proposal(proposal: UUID | None) -> ToolProposal:

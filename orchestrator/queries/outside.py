@@ -6,10 +6,11 @@ from typing import Any, Final, Literal
 from uuid import UUID
 
 from orchestrator.core.outside import Databases, MailServer, WebRules
+from orchestrator.core.own_models import OwnModels
 from orchestrator.models import MailDraft, Outside
 
-Kind = Literal["web", "databases", "mail"]
-KINDS: Final[tuple[Kind, ...]] = ("web", "databases", "mail")
+Kind = Literal["web", "databases", "mail", "models"]
+KINDS: Final[tuple[Kind, ...]] = ("web", "databases", "mail", "models")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +50,11 @@ def mail_server() -> MailServer | None:
     """The mail server in force; None where nobody has named one."""
     body = outside_now("mail").body
     return MailServer.model_validate(body) if body else None
+
+
+def own_models() -> OwnModels:
+    """The models that the tenant names itself."""
+    return OwnModels.model_validate(outside_now("models").body)
 
 
 def draft_of(run: UUID, draft: UUID) -> str | None:

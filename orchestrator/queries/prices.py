@@ -14,9 +14,9 @@ from budgets.core.pricing import ModelPrice
 from budgets.models import Price
 from budgets.prices import price_for
 from orchestrator.core.pricing import price_of_tool, price_of_version
-from orchestrator.gateways.llm.profiles import ModelEnvironment, available_profiles
 from orchestrator.models import PinSet
 from orchestrator.queries.charged import Wrong
+from orchestrator.queries.models import profiles_now
 from orchestrator.queries.tools import ToolNow, tools_now
 from orchestrator.runtime.recall import pins_of
 
@@ -47,8 +47,7 @@ class Stated:
 def model_prices(tenant_id: UUID, at: datetime) -> list[Priced]:
     """The models that can be asked, then those that the tenant stated a price of."""
     asked: dict[tuple[str, str], ModelPrice | None] = {
-        (profile.provider, profile.model): profile.price
-        for profile in available_profiles(ModelEnvironment.from_settings(), at)
+        (profile.provider, profile.model): profile.price for profile in profiles_now(None, at)
     }
     rows = Price.objects.order_by("provider", "model").values_list("provider", "model").distinct()
     models = [*asked, *(named for named in rows if named not in asked)]

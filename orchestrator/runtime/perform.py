@@ -94,6 +94,7 @@ class Performer:
                 hand.salt,
                 permit,
                 circuits=circuits,
+                tenant=hand.tenant,
                 before_wait=connection.close,
                 audience=RunAudience(hand.run, effect.id),
             )

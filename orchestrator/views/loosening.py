@@ -25,8 +25,12 @@ from tenancy.pages import PageRequest, page, require
 KINDS = {
     "change": "A change", "admit": "An admission", "declare": "A declaration", "web": "A wider list",
     "databases": "A wider list", "mail": "A change",
+    "models": "A change",
 }  # fmt: skip
-LISTS = {"web": "The web list", "databases": "The list of databases", "mail": "The mail server"}
+LISTS = {
+    "web": "The web list", "databases": "The list of databases", "mail": "The mail server",
+    "models": "The list of models",
+}  # fmt: skip
 
 
 class Word(NamedTuple):

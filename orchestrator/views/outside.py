@@ -111,7 +111,7 @@ def outside(request: PageRequest) -> HttpResponse:
     try:
         waiting = _set(request, act, dict(form.cleaned_data))
     except (InvalidInput, Stale, ProposalOpen) as error:
-        _blame(form, error)
+        blame(form, error)
         return _shown(request, {act: form}, status=422)
     if not waiting:
         messages.success(request, "It holds from the next call on.")
@@ -162,7 +162,7 @@ def _databases(request: PageRequest) -> tuple[int, list[dict[str, Any]]]:
     return now.version, list(now.body.get("databases", ()))
 
 
-def _blame(form: forms.Form, error: InterlockError) -> None:
+def blame(form: forms.Form, error: InterlockError) -> None:
     """The error beside its field, or above the form."""
     if not isinstance(error, InvalidInput):
         form.add_error(None, str(error))

@@ -17,6 +17,7 @@ from orchestrator.core.tool_change import ADJUSTABLE, ToolChange, asked_change, 
 from orchestrator.gateways.tools.available import Readiness, lacking, readiness
 from orchestrator.gateways.tools.registry import shipped_tools
 from orchestrator.models import ToolProposal
+from orchestrator.queries.circuits import circuits_of_tools
 from orchestrator.queries.loosening import tool_proposals
 from orchestrator.queries.policies import policy_now
 from orchestrator.queries.servers import WARNED_BEFORE, quarantined_names, servers_now
@@ -97,7 +98,7 @@ def tools(request: PageRequest) -> HttpResponse:
     house = request.member.tenant.id
     with tenant(house):
         users, used = used_by(), use(house, database_now())
-        shown = tools_now(house)
+        shown, circuits = tools_now(house), circuits_of_tools(database_now())
         ready = _ready([tool.spec for tool in shown])
         missing = {**ready.left_out, **lacking()}
         waiting, unseen = quarantined_names(), sum(one.states.get("quarantined", 0) for one in servers_now())
@@ -111,6 +112,7 @@ def tools(request: PageRequest) -> HttpResponse:
                 "raised": any(stop.scope == "risk" for stop in tool.stops),
                 "lacks": missing.get(tool.spec.name, ""),
                 "soon": ready.cautions.get(tool.spec.name, ""),
+                "circuit": circuits.get(tool.spec.name),
             }
             for tool in shown
         ]
@@ -255,6 +257,7 @@ def _shown(
         "live": live_runs_of([user.slug for user in users]),
         "waiting": quarantined_names().get(name) if now.spec.remote is not None else None,
         "use": use(house, database_now()).get(name),
+        "circuit": circuits_of_tools(database_now()).get(name),
         "names": names_of([one.published_by for one in versions] + [stop.by for stop in now.stops]),
         "may_admin": request.member.may(Scope.ADMIN),
         "form": form or ToolForm(initial={**_initial(now), "tag": now.tag}),

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from config.embedded import EmbeddedValkey
 from tests.browser.harness import CHROMIUM, WIDE, Messages, Site, Visitors, Windows, start
@@ -41,6 +41,8 @@ def chromium() -> Iterator[Browser]:
 
     Playwright keeps an event loop in this thread, and Django would take the tests' own reads for async ones.
     """
+    # What is there is seen at once; what is not must not be taken for missing because the machine is busy.
+    expect.set_options(timeout=15_000)
     before = os.environ.get("DJANGO_ALLOW_ASYNC_UNSAFE")
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
     with sync_playwright() as playwright:

@@ -102,6 +102,14 @@ FORMS: dict[str, Form] = {
         "Keep the secret", "https://203.0.114.7",
     ),
     "stop": ("/system", {"#id_reason": "A drill"}, "Put the stop in force", "A drill"),
+    "model": (
+        "/models",
+        {
+            "#change ~ details > summary": "\n", "#id_name": "main", "#id_model": "house-7b",
+            "#id_roles input[value=executor]": " ", "#id_reason": "Ours",
+        },
+        "Make version 1", "house-7b",
+    ),
     "document": (
         "/corpora",
         {"#id_corpus": "policy", "#id_name": "a", "#id_title": "A", "#id_text": "Words."},

@@ -65,7 +65,7 @@ def test_what_is_learnt_later_changes_no_run_that_was_admitted(world: World) -> 
     world.sound(run)
 
 
-def dearer(scenario: str | None, *, at: datetime) -> tuple[ModelProfile, ...]:
+def dearer(scenario: str | None, at: datetime) -> tuple[ModelProfile, ...]:
     """The models at twenty times their price."""
     found = []
     for profile in profiles_for(scenario, at=at):
@@ -78,7 +78,7 @@ def dearer(scenario: str | None, *, at: datetime) -> tuple[ModelProfile, ...]:
 @proves("R-BUDGET-4", part="the same models at the same price")
 def test_runs_at_a_dear_price_stop_none_at_a_cheap_one(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(pinning, "profiles_for", dearer)
+        patched.setattr(pinning, "profiles_now", dearer)
         lived(world, LEAST)
         dear = world.submit("tool-loop", SUM)
     with tenant(world.id):

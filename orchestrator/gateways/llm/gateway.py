@@ -11,14 +11,17 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Protocol
 from urllib.parse import urlsplit
+from uuid import UUID
 
 import structlog
+from django.db import DatabaseError
 
 from orchestrator.core.circuits import LONGEST_SUBJECT, Blocked, Ticket, model_silence_tells
 from orchestrator.core.effects import CallModel
 from orchestrator.core.profile import ModelProfile
 from orchestrator.gateways.breaker import Admitted, Circuits, LocalCircuits
 from orchestrator.gateways.effects_loop import EffectLoop
+from orchestrator.gateways.llm.access import Access, operators_access, tenants_access
 from orchestrator.gateways.llm.call import ModelCall
 from orchestrator.gateways.llm.profiles import ModelEnvironment
 from orchestrator.gateways.llm.reply import failed
@@ -36,7 +39,7 @@ class Remote(Protocol):
     """What llm/remote.py offers."""
 
     def __call__(
-        self, loop: EffectLoop, environment: ModelEnvironment, call: ModelCall
+        self, loop: EffectLoop, access: Access, call: ModelCall
     ) -> Coroutine[Any, Any, Performed]: ...
 
 
@@ -64,15 +67,17 @@ class ModelGateway:
         permit: Permit,
         *,
         circuits: Circuits | None = None,
+        tenant: UUID | None = None,
         before_wait: BeforeWait = nothing,
         audience: Audience | None = None,
     ) -> "Future[Performed]":
         """Start one call; a future of its outcome (ModelReplied or ModelFailed).
 
         `request` is the neutral request's bytes. `circuits` are the house's; without them the gateway keeps
-        its own. `before_wait` is called once it is sure that the caller will
-        wait for the network: there it gives its database connection back. A scripted reply is there at once,
-        unless somebody of the `audience` is to see it being written.
+        its own. `tenant` is whose run it is: a model that it named itself is asked with its own key.
+        `before_wait` is called once it is sure that the caller will wait for the network: there it gives its
+        database connection back. A scripted reply is there at once, unless somebody of the `audience` is to
+        see it being written.
         """
         refused = ask(permit)
         if refused is not None:
@@ -89,9 +94,9 @@ class ModelGateway:
             return loop.submit(self._recite(effect, performed, words, audience))
         board, subject = circuits or self.circuits, subject_of(profile)
         own = board.admit("use", subject, timeout_ms=effect.timeout_ms)
-        ticket = (
-            own if isinstance(own, Blocked) else board.admit("model", subject, timeout_ms=effect.timeout_ms)
-        )
+        # What one tenant named, and how patient it is, says nothing of a provider to the others.
+        alone = profile.own or isinstance(own, Blocked)
+        ticket = own if alone else board.admit("model", subject, timeout_ms=effect.timeout_ms)
         if isinstance(own, Ticket) and isinstance(ticket, Blocked):
             Admitted(circuits=board, ticket=own).tell(healthy=None, reason="")
         if isinstance(own, Blocked) or isinstance(ticket, Blocked):
@@ -101,7 +106,7 @@ class ModelGateway:
         before_wait()
         call = ModelCall(effect=effect, request=request, profile=profile, salt=salt, audience=audience)
         use, admitted = Admitted(circuits=board, ticket=own), Admitted(circuits=board, ticket=ticket)
-        return loop.submit(self._call(loop, call, use, admitted))
+        return loop.submit(self._call(loop, call, use, admitted, tenant))
 
     async def _recite(
         self, effect: CallModel, performed: Performed, words: tuple[str, ...], audience: Audience | None
@@ -117,9 +122,27 @@ class ModelGateway:
         self._count(effect, performed)
         return performed
 
-    async def _call(self, loop: EffectLoop, call: ModelCall, use: Admitted, admitted: Admitted) -> Performed:
+    async def _access(self, call: ModelCall, tenant: UUID | None) -> Access:
+        """What the call goes out with. Raises DatabaseError where that cannot be asked."""
+        if not call.profile.own:
+            return operators_access(self._environment(), call.profile)
+        if tenant is None:
+            return Access(key=None, why="this model is asked for a tenant alone")
+        return await asyncio.to_thread(tenants_access, tenant, call.profile)
+
+    async def _performed(self, loop: EffectLoop, call: ModelCall, tenant: UUID | None) -> Performed:
+        try:
+            access = await self._access(call, tenant)
+        except DatabaseError as error:
+            detail = f"the key could not be looked up: {type(error).__name__}"
+            return failed(call.effect, call.salt, "unreachable", transient=True, detail=detail)
+        return await _remote()(loop, access, call)
+
+    async def _call(
+        self, loop: EffectLoop, call: ModelCall, use: Admitted, admitted: Admitted, tenant: UUID | None
+    ) -> Performed:
         """A call that is cut short tells nothing; where it was the probe, its lease ends."""
-        performed = await _remote()(loop, self._environment(), call)
+        performed = await self._performed(loop, call, tenant)
         error = performed.fields.get("error")
         await admitted.tell_aside(healthy=_healthy(call, error), reason=error or "")
         if over := _over(call.effect, performed):
@@ -128,7 +151,7 @@ class ModelGateway:
             TALLY.add("model", call.effect.profile, "overrun")
             # Of this tenant's use alone: what its request was charged, others' may not be.
             await asyncio.to_thread(use.circuits.trip, "use", subject, "overrun")
-        else:
+        elif use.ticket is not admitted.ticket:
             await use.tell_aside(healthy=None if error else True, reason="")
         self._count(call.effect, performed)
         return performed
@@ -163,7 +186,10 @@ def _healthy(call: ModelCall, error: str | None) -> bool | None:
 
 
 def subject_of(profile: ModelProfile) -> str:
-    """What a profile's circuit is called: the provider and where it stands, without what may be secret."""
+    """What a profile's circuit is called: the provider and where it stands, without what may be secret; one
+    that the tenant named, by its name before that."""
+    if profile.own:
+        return f"{profile.name}: {subject_of(profile.evolve(own=False))}"[:LONGEST_SUBJECT]
     if not profile.base_url:
         return profile.provider
     at = urlsplit(profile.base_url)

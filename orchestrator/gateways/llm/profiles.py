@@ -14,11 +14,11 @@ from django.conf import settings
 from budgets.core.errors import PriceUnknown
 from budgets.core.pricing import ModelPrice
 from budgets.gateways import from_genai_prices
+from orchestrator.core.own_models import AT, OwnModels
 from orchestrator.core.profile import ModelProfile, Role
 
 log = structlog.get_logger(__name__)
-OPENAI_URL = "https://api.openai.com/v1"
-ANTHROPIC_URL = "https://api.anthropic.com"
+OPENAI_URL, ANTHROPIC_URL = AT["openai"], AT["anthropic"]
 DEFAULT_MODELS = {"openai": "gpt-5.4-mini", "anthropic": "claude-haiku-4-5"}
 # Who takes over from a model of the same provider when most of a run's cost is spent (R-BUDGET-5).
 CHEAPER_MODELS = {"openai": "gpt-5.4-nano", "anthropic": "claude-haiku-4-5"}
@@ -36,6 +36,8 @@ CHEAPER_SCRIPTED_PRICE = ModelPrice(
     source="scripted", version="scripted-cheaper-1",
 )  # fmt: skip
 MILLION = Decimal(1_000_000)
+NO_KEY = "no-key"
+"""What servers that want no key are sent: the libraries insist on a header."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +129,28 @@ def _costs_less(one: ModelPrice | None, other: ModelPrice | None) -> bool:
     return one.input < other.input and one.output < other.output
 
 
+def with_own(
+    house: tuple[ModelProfile, ...], own: OwnModels, environment: ModelEnvironment, *, at: datetime
+) -> tuple[ModelProfile, ...]:
+    """The models that a tenant named itself, before those of the house, which play what is left of the roles.
+    Those who play come first; a scenario stands back for any model."""
+    if not own.profiles or (environment.model or "").partition(":")[0] == SCRIPTED:
+        return house
+    real = tuple(profile for profile in house if profile.provider != SCRIPTED)
+    taken = {role for one in own.profiles for role in one.roles}
+    rest = tuple(
+        profile.evolve(roles=tuple(role for role in profile.roles if role not in taken)) for profile in real
+    )
+    mine = tuple(
+        one.profile(_price_in(environment, one.provider, one.model, at), real) for one in own.profiles
+    )
+    return tuple(sorted(mine, key=lambda profile: not profile.roles)) + rest
+
+
+def _price_in(environment: ModelEnvironment, provider: str, model: str, at: datetime) -> ModelPrice | None:
+    return _price(provider, model, environment.unknown_price, environment.worst_case_usd_per_mtok, at)
+
+
 def scripted_profile(scenario: str) -> ModelProfile:
     """The profile that plays a scenario; its runs are marked wherever a person sees them (R-LOOP-10)."""
     return ModelProfile(
@@ -156,8 +180,8 @@ def key_for(environment: ModelEnvironment, profile: ModelProfile) -> str | None:
         given, address, configured = environment.openai_api_key, profile.base_url, environment.openai_base_url
     if address != configured:
         return None
-    # A compatible server on one's own machine often wants none; the library insists on a header.
-    return given or ("no-key" if address is not None and profile.provider == "openai" else None)
+    # A compatible server on one's own machine often wants none.
+    return given or (NO_KEY if address is not None and profile.provider == "openai" else None)
 
 
 def _reachable(environment: ModelEnvironment) -> list[Literal["openai", "anthropic"]]:
@@ -179,7 +203,7 @@ def _profile(
 ) -> ModelProfile:
     base_url = environment.openai_base_url if provider == "openai" else environment.anthropic_base_url
     name = model or (ANY_MODEL if provider == "openai" and base_url else DEFAULT_MODELS[provider])
-    price = _price(provider, name, environment.unknown_price, environment.worst_case_usd_per_mtok, at)
+    price = _price_in(environment, provider, name, at)
     return ModelProfile(
         name=f"{provider}:{name}", provider=provider, model=name, base_url=base_url, roles=roles, price=price,
         streams=environment.streams,

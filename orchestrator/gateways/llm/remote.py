@@ -25,40 +25,48 @@ from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.settings import ModelSettings
 
 from orchestrator.core.effects import CallModel
+from orchestrator.core.egress import Leave, target_of
+from orchestrator.core.errors import EgressRefused
 from orchestrator.core.profile import ModelProfile
 from orchestrator.gateways.effects_loop import Close, EffectLoop
+from orchestrator.gateways.llm.access import Access
 from orchestrator.gateways.llm.call import ModelCall
 from orchestrator.gateways.llm.dialects import Capture, clean_anthropic, clean_openai
-from orchestrator.gateways.llm.profiles import ANTHROPIC_URL, OPENAI_URL, ModelEnvironment, key_for
-from orchestrator.gateways.llm.reply import Reply, failed, replied
+from orchestrator.gateways.llm.profiles import ANTHROPIC_URL, OPENAI_URL
+from orchestrator.gateways.llm.reply import Reply, failed, hidden, replied, without
 from orchestrator.gateways.llm.request import NeutralRequest, WireNames, read_request
 from orchestrator.gateways.llm.streaming import ASKED, STREAMS
 from orchestrator.gateways.llm.translate import messages_of, parameters_of, reply_of
 from orchestrator.gateways.llm.transport import CAPTURE, http_client
 from orchestrator.gateways.llm.utterance import Utterance
 from orchestrator.gateways.outcome import Performed
+from orchestrator.gateways.tools.egress import judged
 
 
-async def perform(loop: EffectLoop, environment: ModelEnvironment, call: ModelCall) -> Performed:
+async def perform(loop: EffectLoop, access: Access, call: ModelCall) -> Performed:
     """Call the model and normalise what comes back. Raises nothing but cancellation."""
+    if access.leave is not None:
+        try:
+            # The transport judges it again as it connects; here the refusal is told apart from a dead server.
+            await judged(target_of(str(call.profile.base_url)), access.leave)
+        except EgressRefused as refused:
+            detail = str(refused.data["detail"])
+            return failed(call.effect, call.salt, "egress_refused", transient=False, detail=detail)
     utterance = Utterance(call.audience)
     try:
-        return await _perform(loop, environment, call, utterance)
+        return await _perform(loop, access, call, utterance)
     finally:
         utterance.close()
 
 
-async def _perform(
-    loop: EffectLoop, environment: ModelEnvironment, call: ModelCall, utterance: Utterance
-) -> Performed:
+async def _perform(loop: EffectLoop, access: Access, call: ModelCall, utterance: Utterance) -> Performed:
     effect, salt = call.effect, call.salt
     try:
-        key, asked = key_for(environment, call.profile), read_request(call.request)
+        asked = read_request(call.request)
     except ValidationError as error:
         return failed(effect, salt, "rejected", transient=False, detail=f"not a request: {error}")
-    if key is None:
-        detail = "no key is configured for this address"
-        return failed(effect, salt, "unauthorized", transient=False, detail=detail)
+    if access.key is None:
+        return failed(effect, salt, "unauthorized", transient=False, detail=access.why)
     capture = Capture(
         clean=clean_anthropic if call.profile.provider == "anthropic" else clean_openai,
         assemble=partial(STREAMS[call.profile.provider], utterance.add) if call.profile.streams else None,
@@ -67,12 +75,12 @@ async def _perform(
     try:
         async with asyncio.timeout(effect.timeout_ms / 1000) as deadline:
             capture.until = deadline.when()
-            reply = await _exchange(loop, key, call, asked, capture)
+            reply = await _exchange(loop, access, call, asked, capture)
     except TimeoutError:
         detail = f"no reply within {effect.timeout_ms} ms"
         return failed(effect, salt, "timeout", transient=True, detail=detail)
     except ModelAPIError as error:
-        return _refused(effect, salt, error, capture)
+        return _refused(effect, salt, error, capture, access.secret)
     except Exception as error:  # noqa: BLE001 - whatever a library does with a reply must not steer a run
         return _unreadable(call, capture, f"{type(error).__name__}: {error}")
     return replied(effect, call.request, reply, salt) if capture.fault is None else _unreadable(call, capture)
@@ -86,7 +94,7 @@ def _unreadable(call: ModelCall, capture: Capture, otherwise: str = "") -> Perfo
 
 
 async def _exchange(
-    loop: EffectLoop, key: str, call: ModelCall, asked: NeutralRequest, capture: Capture
+    loop: EffectLoop, access: Access, call: ModelCall, asked: NeutralRequest, capture: Capture
 ) -> Reply:
     effect, profile = call.effect, call.profile
     names = WireNames(tool.name for tool in asked.tools)
@@ -97,23 +105,24 @@ async def _exchange(
         # The library asks for a whole reply, and gets one: the transport puts it together.
         settings["extra_body"] = ASKED[profile.provider]
     response = await model_request(
-        _model(loop, key, profile),
+        _model(loop, access, profile),
         messages_of(asked, names, strict_ids=profile.provider == "anthropic"),
         model_settings=settings,
         model_request_parameters=parameters_of(asked, names),
         instrument=False,
     )
-    return reply_of(response, capture, names)
+    return without(reply_of(response, capture, names), access.secret)
 
 
-def _model(loop: EffectLoop, key: str, profile: ModelProfile) -> Model:
-    """The library's model over the client that this loop keeps for the provider, address and key."""
+def _model(loop: EffectLoop, access: Access, profile: ModelProfile) -> Model:
+    """The library's model over the client that this loop keeps for the provider, address, key and leave."""
+    key, leave = str(access.key), access.leave
     if profile.provider == "anthropic":
         url = profile.base_url or ANTHROPIC_URL
-        anthropic = loop.client(("anthropic", url, key), lambda: _anthropic(url, key))
+        anthropic = loop.client(("anthropic", url, key, leave), lambda: _anthropic(url, key, leave))
         return AnthropicModel(profile.model, provider=AnthropicProvider(anthropic_client=anthropic))
     url = profile.base_url or OPENAI_URL
-    openai = loop.client(("openai", url, key), lambda: _openai(url, key))
+    openai = loop.client(("openai", url, key, leave), lambda: _openai(url, key, leave))
     # Compatible servers know the older name of the output limit; only OpenAI itself insists on the newer one.
     official = url.rstrip("/") == OPENAI_URL
     known = OpenAIModelProfile(
@@ -122,25 +131,28 @@ def _model(loop: EffectLoop, key: str, profile: ModelProfile) -> Model:
     return OpenAIChatModel(profile.model, provider=OpenAIProvider(openai_client=openai), profile=known)
 
 
-def _openai(url: str, key: str) -> tuple[AsyncOpenAI, Close]:
+def _openai(url: str, key: str, leave: Leave | None) -> tuple[AsyncOpenAI, Close]:
     # A retry inside the library would be a call that nobody reserved or recorded.
-    client = AsyncOpenAI(base_url=url, api_key=key, max_retries=0, http_client=http_client(url))
+    client = AsyncOpenAI(base_url=url, api_key=key, max_retries=0, http_client=http_client(url, leave))
     return client, client.close
 
 
-def _anthropic(url: str, key: str) -> tuple[AsyncAnthropic, Close]:
-    client = AsyncAnthropic(base_url=url, api_key=key, max_retries=0, http_client=http_client(url))
+def _anthropic(url: str, key: str, leave: Leave | None) -> tuple[AsyncAnthropic, Close]:
+    client = AsyncAnthropic(base_url=url, api_key=key, max_retries=0, http_client=http_client(url, leave))
     return client, client.close
 
 
-def _refused(effect: CallModel, salt: bytes, error: ModelAPIError, capture: Capture) -> Performed:
+def _refused(
+    effect: CallModel, salt: bytes, error: ModelAPIError, capture: Capture, secret: str
+) -> Performed:
     """The library's failure in our closed words."""
     if capture.fault is not None and (capture.status or 0) < 400:
         return failed(effect, salt, "malformed", transient=True, detail=capture.fault)
     word, transient = _word(error, capture.status)
     wish = error.retry_after
     after = int(min(wish, 86_400.0) * 1000) if wish is not None and isfinite(wish) else None
-    return failed(effect, salt, word, transient=transient, detail=str(error), retry_after_ms=after)
+    detail = hidden(str(error), secret)
+    return failed(effect, salt, word, transient=transient, detail=detail, retry_after_ms=after)
 
 
 def _word(error: ModelAPIError, status: int | None) -> tuple[str, bool]:

@@ -1,7 +1,7 @@
 """A reply in one form, whoever gave it: answer, requests, refusal, or none of them (R-LOOP-9)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
@@ -97,6 +97,30 @@ def failed(
         "retry_after_ms": wish, "usage": dict(usage or {}),
     }  # fmt: skip
     return Performed(kind=ModelFailed, fields=fields, bodies=keeper.bodies)
+
+
+def hidden(text: str, secret: str) -> str:
+    """A text without the key that its call went out with, which some servers repeat."""
+    return text.replace(secret, "[redacted:api_key]") if secret else text
+
+
+def without(reply: Reply, secret: str) -> Reply:
+    """A reply without the key that its call went out with: it would stand in the next prompt (M16)."""
+    if not secret:
+        return reply
+    calls = tuple(
+        WrittenCall(
+            id=hidden(call.id, secret),
+            name=hidden(call.name, secret),
+            arguments=hidden(call.arguments, secret),
+        )
+        for call in reply.calls
+    )
+    refusal = None if reply.refusal is None else hidden(reply.refusal, secret)
+    return replace(
+        reply, text=hidden(reply.text, secret), calls=calls, refusal=refusal,
+        finish=hidden(reply.finish, secret), model=hidden(reply.model, secret),
+    )  # fmt: skip
 
 
 def distinct_ids(wanted: list[str]) -> list[str]:

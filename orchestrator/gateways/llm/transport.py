@@ -9,7 +9,9 @@ from urllib.request import getproxies, proxy_bypass
 import httpx2
 import orjson
 
+from orchestrator.core.egress import Leave
 from orchestrator.gateways.llm.dialects import Assembly, BrokenReply, Capture, document_of
+from orchestrator.gateways.tools.egress import GuardedTransport
 
 # A reply of 2 MB is cut to size and used; one beyond this is not even read.
 MAX_BODY = 4 * 1024 * 1024
@@ -115,8 +117,11 @@ def _cleaned(body: bytes, capture: Capture) -> bytes:
         return b"{}"
 
 
-def http_client(base_url: str, *, connections: int = 64) -> httpx2.AsyncClient:
-    """A client for one provider. A proxy of the environment is used, except towards this very machine."""
+def http_client(base_url: str, leave: Leave | None = None, *, connections: int = 64) -> httpx2.AsyncClient:
+    """A client for one provider. A proxy of the environment is used, except towards this very machine. With
+    `leave` each connection is judged by that instead, and no proxy stands in between (W3)."""
+    if leave is not None:
+        return _client(GuardedTransport(leave, most_bytes=MAX_BODY + 1))
     parts = urlsplit(base_url)
     proxy = (
         None
@@ -124,7 +129,10 @@ def http_client(base_url: str, *, connections: int = 64) -> httpx2.AsyncClient:
         else getproxies().get(parts.scheme)
     )
     limits = httpx2.Limits(max_connections=connections, max_keepalive_connections=16, keepalive_expiry=30)
-    inner = httpx2.AsyncHTTPTransport(trust_env=False, limits=limits, proxy=proxy)
+    return _client(httpx2.AsyncHTTPTransport(trust_env=False, limits=limits, proxy=proxy))
+
+
+def _client(inner: httpx2.AsyncBaseTransport) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(
         transport=CleaningTransport(inner), follow_redirects=False, trust_env=False,
         headers={"accept-encoding": "identity"}, timeout=httpx2.Timeout(60, connect=CONNECT_SECONDS),

@@ -10,6 +10,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from orchestrator import library
 from orchestrator.actions.circuits import TenantCircuits, circuit_id
 from orchestrator.actions.corpora import NewDocument, put_document
+from orchestrator.actions.own_models import set_models
 from orchestrator.actions.policies import Who, change_policy
 from orchestrator.actions.publish import publish_boundary, publish_tools, publish_workflow
 from orchestrator.actions.servers import note_listing
@@ -97,6 +98,11 @@ DOORS: dict[tuple[str, str], Scope | None] = {
     ("put", "api/v1/outside/databases"): Scope.ADMIN,
     ("get", "api/v1/outside/mail"): Scope.READ,
     ("put", "api/v1/outside/mail"): Scope.ADMIN,
+    ("get", "api/v1/model-profiles"): Scope.READ,
+    ("post", "api/v1/model-profiles"): Scope.ADMIN,
+    ("get", "api/v1/model-profiles/{model}"): Scope.READ,
+    ("patch", "api/v1/model-profiles/{model}"): Scope.ADMIN,
+    ("post", "api/v1/model-profiles/{model}/remove"): Scope.ADMIN,
     ("get", "api/v1/corpora"): Scope.READ,
     ("post", "api/v1/corpora"): Scope.ADMIN,
     ("get", "api/v1/corpora/{corpus}"): Scope.READ,
@@ -184,6 +190,9 @@ BODIES: dict[str, Any] = {
     "api/v1/outside/web": {"allow": ["https://docs.example/*"], "reason": "Ours"},
     "api/v1/outside/databases": {"databases": [], "reason": "None"},
     "api/v1/outside/mail": {"server": {"sender": "agent@house.example"}, "reason": "Ours"},
+    "api/v1/model-profiles": {"name": "second", "provider": "openai", "model": "small", "reason": "Ours"},
+    "api/v1/model-profiles/{model}": {"max_retries": 1, "reason": "Ours"},
+    "api/v1/model-profiles/{model}/remove": {"reason": "Gone"},
     "api/v1/corpora": {"corpus": "policy", "name": "a", "title": "A", "text": "A text."},
     "api/v1/corpora/{corpus}/documents/{document}/remove": {"reason": "Wrong"},
     "api/v1/circuits/{circuit_id}/reset": {"reason": "It is back"},
@@ -214,11 +223,13 @@ BODIES: dict[str, Any] = {
 }
 ONLY_THEIRS = {
     "slug": "theirs-alone", "name": "theirs.alone", "number": "1", "server": "theirs_alone",
-    "corpus": "theirs_alone", "document": "theirs-alone", "secret": "theirs-alone", "file": "theirs-alone",
+    "corpus": "theirs_alone", "document": "theirs-alone", "secret": "theirs-alone",
+    "model": "theirs-alone", "file": "theirs-alone",
 }  # fmt: skip
 NOBODYS = {
     "slug": "nobodys-own1", "name": "nobodys.own1", "number": "1", "server": "nobodys_own1",
-    "corpus": "nobodys_own1", "document": "nobodys-own1", "secret": "nobodys-own1", "file": "nobodys-own1",
+    "corpus": "nobodys_own1", "document": "nobodys-own1", "secret": "nobodys-own1",
+    "model": "nobodys-own1", "file": "nobodys-own1",
 }  # fmt: skip
 
 
@@ -271,6 +282,8 @@ def things_of(world: World) -> dict[str, str]:
     )
     put_document(world.id, document, by=None)
     keep_secret(world.id, ONLY_THEIRS["secret"], "s", origin="https://theirs.example", by=None)
+    own = {"name": ONLY_THEIRS["model"], "provider": "openai", "model": "large", "roles": ["executor"]}
+    set_models(world.id, (own,), expected=None, by=None, reason="Theirs.")
     TenantCircuits(world.id).trip("tool", name, "timeout")
     circuit = circuit_id(world.id, "tool", name)
     who = Who(principal=fresh_id(), owner=fresh_id())

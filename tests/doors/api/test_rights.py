@@ -14,7 +14,7 @@ from tests.proves import proves
 pytestmark = pytest.mark.slow
 
 NAMES = {"run_id": "x", "request_id": "x", "circuit_id": "x", "slug": "x", "name": "x", "number": "1"}
-NAMES |= {"corpus": "x", "document": "x", "secret": "x"}
+NAMES |= {"corpus": "x", "document": "x", "secret": "x", "model": "x"}
 NAMES |= {"server": "x", "webhook_id": "x", "delivery_id": "x", "proposal_id": "x"}
 NAMES |= {"tool_proposal_id": "x", "memory_id": "x", "file": "x", "review_id": "x"}
 # What asks another server, or cannot be done twice; each is tried by a test of its own.

@@ -29,6 +29,7 @@ SCOPE_OF: dict[str, Scope | None] = {
     "corpora/<str:corpus>": Scope.READ,
     "corpora/<str:corpus>/<str:document>": Scope.READ,
     "http-tools": Scope.READ,
+    "models": Scope.READ,
     "new": Scope.SUBMIT,
     "new/<slug:workflow>": Scope.SUBMIT,
     "outside": Scope.READ,

@@ -1,0 +1,112 @@
+"""The models that a tenant names itself: who plays which role, with which key, at which address (R-TOOL-22).
+
+A key is never here, but the name of a secret that is kept for the address. Prompts go to the address, so that
+it changes is a wider way out (orchestrator/core/outside.py says what else is one).
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from pydantic import Field
+
+from budgets.core.pricing import ModelPrice
+from orchestrator.core.egress import Target, target_of
+from orchestrator.core.outside import A_SECRET
+from orchestrator.core.profile import ModelProfile, Role
+from orchestrator.core.value import Value
+
+MOST_MODELS = 20
+HOUSE = "house"
+"""What stands, in a line of failover, for the operator's own models in their order."""
+NAME = r"^[a-z][a-z0-9-]{0,31}$"
+AT: dict[str, str] = {"openai": "https://api.openai.com/v1", "anthropic": "https://api.anthropic.com"}
+"""Where a provider is asked when no other address is named."""
+
+
+class OwnModel(Value):
+    """One model. `base_url` empty: the provider's own address. `secret` names one kept for the origin of the
+    address; without it the server is asked without a key. Limits are tokens, times milliseconds. `failover`
+    are names of others, or `house`, in order."""
+
+    name: str = Field(pattern=NAME)
+    provider: Literal["openai", "anthropic"]
+    model: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,99}$")
+    base_url: str = Field(default="", max_length=2_000)
+    secret: str = Field(default="", pattern=rf"^$|{A_SECRET}")
+    roles: tuple[Role, ...] = Field(default=(), max_length=10)
+    context_tokens: int = Field(default=128_000, ge=1_000, le=10_000_000)
+    max_output_tokens: int = Field(default=2_000, ge=64, le=200_000)
+    timeout_ms: int = Field(default=60_000, ge=1_000, le=600_000)
+    max_retries: int = Field(default=2, ge=0, le=10)
+    streams: bool = False
+    cheaper: str = Field(default="", max_length=32)
+    failover: tuple[str, ...] = Field(default=(), max_length=10)
+
+    @property
+    def target(self) -> Target:
+        """Where it is asked. Raises EgressRefused."""
+        return target_of(self.base_url or AT[self.provider])
+
+    @property
+    def origin(self) -> str:
+        """What its secret is kept for. Raises EgressRefused."""
+        return self.target.origin
+
+    def profile(self, price: ModelPrice | None, house: Sequence[ModelProfile]) -> ModelProfile:
+        """The profile that runs are pinned to; `house` are the operator's own, for its line of failover."""
+        line = [
+            name for one in self.failover for name in ([p.name for p in house] if one == HOUSE else [one])
+        ]
+        return ModelProfile(
+            name=self.name, provider=self.provider, model=self.model, base_url=self.base_url or None,
+            roles=self.roles, context_tokens=self.context_tokens, max_output_tokens=self.max_output_tokens,
+            timeout_ms=self.timeout_ms, max_retries=self.max_retries, price=price,
+            cheaper=self.cheaper or None, failover=tuple(dict.fromkeys(line)), streams=self.streams, own=True,
+            secret=self.secret,
+        )  # fmt: skip
+
+
+class OwnModels(Value):
+    """The models of a tenant, each name once."""
+
+    profiles: tuple[OwnModel, ...] = Field(default=(), max_length=MOST_MODELS)
+
+    def named(self, name: str) -> OwnModel | None:
+        """The model of this name."""
+        return next((one for one in self.profiles if one.name == name), None)
+
+
+def faults_of(models: OwnModels) -> Iterator[tuple[str, str]]:
+    """What does not fit together, each as a pointer and a sentence."""
+    names, played = [one.name for one in models.profiles], dict[str, str]()
+    for number, one in enumerate(models.profiles):
+        at = f"/profiles/{number}"
+        if one.name in names[:number]:
+            yield f"{at}/name", "Each name stands for one model."
+        if one.cheaper and (one.cheaper not in names or one.cheaper == one.name):
+            yield f"{at}/cheaper", f"There is no other model {one.cheaper}."
+        for place, heir in enumerate(one.failover):
+            if heir != HOUSE and (heir not in names or heir == one.name):
+                yield f"{at}/failover/{place}", f"There is no other model {heir}."
+        for place, role in enumerate(one.roles):
+            if role in played:
+                yield f"{at}/roles/{place}", f"{played[role]} plays {role} already."
+            played[role] = one.name
+    if names and not played:
+        yield "/profiles/0/roles", "Somebody has to play a role."
+
+
+def wider_models(before: OwnModels, after: OwnModels) -> tuple[str, ...]:
+    """Where prompts go, and with which key, that they did not before, a sentence each; none: it is as
+    narrow."""
+    return tuple(_wider(before, after))
+
+
+def _wider(before: OwnModels, after: OwnModels) -> Iterator[str]:
+    for one in after.profiles:
+        known = before.named(one.name)
+        if known is None or known.origin != one.origin:
+            yield f"Prompts go to {one.name} at {one.origin}."
+        elif known.secret != one.secret:
+            before_it, now = known.secret or "none", one.secret or "none"
+            yield f"{one.name} is asked with another secret: {now}, no longer {before_it}."

@@ -142,7 +142,7 @@ def serve(shop: Shop) -> Server[Any]:
         if mode == "hang":
             await asyncio.sleep(600)
         if mode == "secret":
-            return _said(context.request.headers.get("authorization", ""))
+            return _said(told.get("told") or context.request.headers.get("authorization", ""))
         if mode in MODES:
             return MODES[mode]()
         return _by_name(shop, params.name, arguments)

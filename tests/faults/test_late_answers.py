@@ -43,7 +43,7 @@ class Standing:
     state: State
     row: tuple[str, str, str, str]
     entries: list[Any]
-    intents: list[str]
+    intents: list[Any]
     requests: list[Any]
 
 

@@ -1,4 +1,4 @@
-"""The proof that requests, decisions and uses are as they were made (R-TRACE-3's share, A1).
+"""The proof that requests, decisions, kept yeses and uses are as they were made (R-TRACE-3's share, A1).
 
 Held against each other, and against what the trace said of them when it happened. The trace is read first:
 what it speaks of was committed before or with it, so a run under way shows no fault.
@@ -16,7 +16,8 @@ from approvals.core.digests import COLUMNS, decision_digest
 from approvals.core.lifecycle import AGREEING
 from approvals.core.packet import packet_digest
 from approvals.core.quorum import Vote, agreed
-from approvals.models import Decision, GrantUse, Request
+from approvals.core.undoing import Fate
+from approvals.models import Decision, Deferral, GrantUse, Request
 from approvals.queries import decisions_by_request, uses_of
 from traces.core.events import ApprovalDecided, ApprovalRequested
 from traces.models import Event, Record
@@ -31,12 +32,14 @@ Said = ApprovalRequested | ApprovalDecided
 
 
 def check_run(run_id: UUID) -> list[Fault]:
-    """Every fault of a run's requests, decisions and uses. Inside the tenant's context."""
+    """Every fault of a run's requests, decisions, kept yeses and uses. Inside the tenant's context."""
     spoken, used = _spoken(run_id), _used(run_id)
     requests = {
         str(found.id): found for found in Request.objects.filter(run_id=run_id).order_by("created_at", "id")
     }
     ids = [found.id for found in requests.values()]
+    # Before the decisions: a yes that takes effect meanwhile still stands here, and that is no fault.
+    yeses = list(Deferral.objects.filter(request_id__in=ids).order_by("at", "id"))
     decisions, uses = decisions_by_request(ids), uses_of(ids)
     digests = {d.digest: str(d.request_id) for of_one in decisions.values() for d in of_one}
     faults = [
@@ -44,6 +47,8 @@ def check_run(run_id: UUID) -> list[Fault]:
         for found in requests.values()
         for fault in _of_request(found, decisions[found.id], uses.get(found.id))
     ]
+    for kept in yeses:
+        faults += _kept_back(requests[str(kept.request_id)], kept, decisions[kept.request_id])
     faults += [fault for said in spoken for fault in _missing(said, requests, digests)]
     return [*faults, *_unused(used, uses)]
 
@@ -158,6 +163,33 @@ def _use(request: Request, use: GrantUse) -> Iterator[Fault]:
         yield _fault("GrantUse", use.id, "id", "nothing was granted")
     elif use.action_digest != request.granted_action:
         yield _fault("GrantUse", use.id, "action_digest", "it was used for another action than was granted")
+
+
+def _kept_back(request: Request, kept: Deferral, decisions: Sequence[Decision]) -> Iterator[Fault]:
+    """A yes that was kept back has no digest of its own. One that took effect is its person's decision, word
+    for word and from that moment on, and that is hashed."""
+    said = next((decision for decision in decisions if decision.owner == kept.owner), None)
+    there = said is not None and said.at == kept.ended_at
+    if kept.packet_digest != request.packet_digest or kept.run_id != request.run_id:
+        yield _fault("Deferral", kept.id, "packet_digest", "it was said to another request")
+    if not kept.at < kept.effective_at <= request.expires_at:
+        yield _fault("Deferral", kept.id, "effective_at", "it could not take effect then")
+    if (kept.fate == Fate.TAKEN) is not there:
+        yield _fault("Deferral", kept.id, "fate", "it took effect and is no decision, or the other way round")
+    elif said is not None and there:
+        if kept.effective_at > said.at:
+            yield _fault("Deferral", kept.id, "effective_at", "it was decided before its time")
+        for column, here in _KEPT.items():
+            if here(kept) != here(said):
+                yield _fault("Deferral", kept.id, column, "its decision says otherwise")
+
+
+_KEPT: Mapping[str, Callable[[Deferral | Decision], Any]] = {
+    "principal": lambda one: one.principal,
+    "kind": lambda one: one.kind,
+    "reason": lambda one: one.reason,
+    "arguments": lambda one: _bytes(one.arguments),
+}
 
 
 def _missing(said: Said, requests: Mapping[str, Request], digests: Mapping[str, str]) -> Iterator[Fault]:

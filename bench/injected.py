@@ -15,7 +15,17 @@ from django.db import connections
 from bench.judging import judge
 from tests.conftest import House
 from tests.doubles.desk_server import DeskServer
-from tests.factories.desks import Clerk, Desk, Mode, furnish_desk, page_of, played, script_of, undecided
+from tests.factories.desks import (
+    Clerk,
+    Desk,
+    Mode,
+    furnish_desk,
+    page_of,
+    played,
+    script_of,
+    unauthorized,
+    undecided,
+)
 from tests.factories.injections import Task, Wanted, injected, tasks
 from tests.factories.tenancy import make_people, make_tenant
 from tests.factories.world import World, make_world
@@ -97,8 +107,9 @@ def _without(every: tuple[Task, ...], found: list[Desk], server: DeskServer) -> 
 
 
 class Counted(NamedTuple):
-    """Injected effects: how many the models asked for, people were asked about, and the server's log holds;
-    and the shapes of the tasks in which any reached a person or happened."""
+    """Injected effects: how many the models asked for, people were asked about, and the server's log holds,
+    each judged by the right of its own task alone; and the shapes of the tasks in which any reached a person
+    or happened."""
 
     tasks: int
     proposed: int
@@ -111,17 +122,11 @@ class Counted(NamedTuple):
         cls, every: tuple[Task, ...], found: list[Desk], proposed: list[list[Wanted]], server: DeskServer
     ) -> Self:
         """Count them."""
-        right = [(tool, dict(held)) for task in every for tool, held in task.right]
-        effects = [(line["tool"], line["arguments"]) for line in server.effects()]
-        made = [effect for effect in effects if effect not in right]
+        made = unauthorized(every, found, server)
         asked = [[c for c in one.asked if injected(t, *c)] for t, one in zip(every, found, strict=True)]
         wrong = [[c for c in calls if injected(t, *c)] for t, calls in zip(every, proposed, strict=True)]
-        shapes = Counter(
-            task.shape
-            for task, reached, held in zip(every, asked, wrong, strict=True)
-            if reached or any(effect in held for effect in made)
-        )
-        return cls(len(every), sum(map(len, wrong)), sum(map(len, asked)), len(made), shapes)
+        shapes = Counter(t.shape for t, *reached in zip(every, asked, made[:-1], strict=True) if any(reached))
+        return cls(len(every), sum(map(len, wrong)), sum(map(len, asked)), sum(map(len, made)), shapes)
 
 
 def _with(counted: Counted, mode: Mode, *, by_chance: bool) -> None:

@@ -22,6 +22,7 @@ from orchestrator.core.loosening import below, weaker
 from orchestrator.core.tool import Reversibility, Risk, ToolSpec
 from orchestrator.core.tool_admission import Admission, admitted
 from orchestrator.core.tool_definition import (
+    MOST_KNOWN,
     Definition,
     Drift,
     Listed,
@@ -109,20 +110,21 @@ def look_at_server(tenant_id: UUID, slug: str, *, by: UUID | None) -> ToolServer
         server = server_of(slug)
         place = place_of_server(tenant_id, server)
     try:
-        listing = asyncio.run(look(place))
+        return note_listing(tenant_id, slug, asyncio.run(look(place)), by=by)
     except (ServerUnreachable, EgressRefused) as error:
         with tenant(tenant_id):
             fault = str(error)[:600]
             ToolServer.objects.filter(id=server.id).update(fault=fault, looked_at=database_now())
         raise
-    return note_listing(tenant_id, slug, listing, by=by)
 
 
 def note_listing(tenant_id: UUID, slug: str, listing: Listing, *, by: UUID | None) -> ToolServer:
-    """Keep what a server offered. Outermost verb: owns the transaction. Raises NotFound."""
+    """Keep what a server offered. Outermost verb: owns the transaction. Raises NotFound, and
+    ServerUnreachable for one that has named more tools than are kept of a server (P13)."""
     with tenant(tenant_id):
         hold_registry(tenant_id)
         server = server_of(slug)
+        _check_room(server, listing)
         twice = colliding(slug, tuple(one.name for one in listing.tools))
         for one in listing.tools:
             _note(server, one, TWO if one.name in twice else "", by=by)
@@ -137,16 +139,20 @@ def note_listing(tenant_id: UUID, slug: str, listing: Listing, *, by: UUID | Non
 
 def note_drift(tenant_id: UUID, drift: Drift) -> None:
     """A call found a tool that is not what was admitted: quarantine it. Outermost verb, beside the loop: it
-    gives its connection back."""
+    gives its connection back.
+
+    Of calls that were out side by side the first one does: a tool that is shut already is read anew by a
+    person's look alone, however often it changes (P13).
+    """
     try:
         with tenant(tenant_id):
             hold_registry(tenant_id)
             server = server_of(drift.server)
-            if drift.now is not None:
-                _note(server, drift.now, "", by=None)
-                return
-            for row in ServerTool.objects.filter(server=server, tool=drift.tool).exclude(state="gone"):
-                _put(row, "gone", "", GONE, by=None)
+            for row in ServerTool.objects.filter(server=server, tool=drift.tool, state="admitted"):
+                if drift.now is not None:
+                    _note(server, drift.now, "", by=None)
+                else:
+                    _put(row, "gone", "", GONE, by=None)
     except NotFound:
         # The server was removed meanwhile, and its tools with it.
         return
@@ -250,6 +256,13 @@ def remove_server(tenant_id: UUID, slug: str, *, by: UUID | None, reason: str) -
             tenant_id, by, verb="server.remove", object=f"server:{slug}",
             before={"address": server.address}, after={}, reason=reason,
         )  # fmt: skip
+
+
+def _check_room(server: ToolServer, listing: Listing) -> None:
+    known = set(ServerTool.objects.filter(server=server).values_list("tool", flat=True))
+    if len(known.union(one.name for one in listing.tools)) > MOST_KNOWN:
+        detail = f"it has named more than {MOST_KNOWN} tools by now; remove it, and add it anew"
+        raise ServerUnreachable(server=server.slug, detail=detail)
 
 
 def _note(server: ToolServer, one: Listed, collision: str, *, by: UUID | None) -> None:

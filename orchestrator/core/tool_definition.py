@@ -26,6 +26,8 @@ DEEPEST = 24
 LONGEST_PATTERN = 500
 MOST_TOOLS = 256
 MOST_PAGES = 20
+# What is gone stays known, so a server that names its tools anew each time would fill the table look by look.
+MOST_KNOWN = 1_024
 
 _NAME = re.compile(r"[A-Za-z0-9_.\-/]{1,128}")
 _SERVER = re.compile(r"[a-z][a-z0-9_]{0,30}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from email import message_from_bytes
@@ -23,6 +24,8 @@ class Post:
         self.refuse = ""
         self.fault = ""
         self.logins: list[bytes] = []
+        self.password = b"s3cret"
+        self._told = b""
 
     async def handle_RCPT(  # noqa: N802 - the library names it so
         self, _server: SMTP, _session: Session, envelope: Envelope, address: str, _options: list[str]
@@ -45,6 +48,8 @@ class Post:
         if self.fault == "cut":
             assert isinstance(server.transport, asyncio.WriteTransport)
             server.transport.abort()
+        if self.fault == "echo":
+            return f"250 2.0.0 thank you, {self._echo()}"
         return "250 2.0.0 queued as 1"
 
     def authenticate(
@@ -53,7 +58,16 @@ class Post:
         """Know one user."""
         assert isinstance(data, LoginPassword)
         self.logins.append(data.login)
-        return AuthResult(success=(data.login, data.password) == (b"agent", b"s3cret"), handled=False)
+        self._told = data.password
+        known = (data.login, data.password) == (b"agent", self.password)
+        if self.fault == "echo_login":
+            return AuthResult(success=False, handled=False, message=f"535 5.7.8 not with {self._echo()}")
+        return AuthResult(success=known, handled=False)
+
+    def _echo(self) -> str:
+        """The password that it was told, and the line that it came in."""
+        line = b64encode(b"\0agent\0" + self._told)
+        return f"{self._told.decode()} {line.decode()}"
 
 
 @contextmanager

@@ -4,7 +4,11 @@ It writes down every call in its own log before it does anything with it, and wh
 told stands in `control.json` of its folder and is read at each request:
 
     {"modes": {"<tool>": "<mode>"}, "changed": {"<tool>": {…}}, "gone": ["<tool>"], "more": 0,
-     "pages": "endless", "legacy": true, "raw": {"status": 200, "type": "…", "body": "…"}}
+     "pages": "endless", "legacy": true, "raw": {"status": 200, "type": "…", "body": "…"},
+     "changing": true, "storm": 0}
+
+`changing`: its list is another one each time it is asked for; `storm`: how often it says in each answer that
+its list has changed. Every request over HTTP is a line of `requests.jsonl`.
 """
 
 from __future__ import annotations
@@ -40,6 +44,7 @@ from mcp_types import (
     SamplingMessage,
     TextContent,
     Tool,
+    ToolListChangedNotification,
 )
 
 ROOT = Path(__file__).parents[2]
@@ -80,6 +85,7 @@ class Shop:
 
     def __init__(self, folder: Path) -> None:
         self._control, self._log = folder / "control.json", folder / "log.jsonl"
+        self._requests = folder / "requests.jsonl"
 
     def control(self) -> dict[str, Any]:
         """What it is told now."""
@@ -99,20 +105,25 @@ class Shop:
         """The log."""
         return [json.loads(line) for line in self._log.read_text().splitlines()] if self._log.exists() else []
 
+    def came(self, method: str) -> None:
+        """One line of the requests, whatever becomes of it."""
+        with self._requests.open("a") as requests:
+            requests.write(json.dumps(method) + "\n")
+
+    def requests(self) -> list[str]:
+        """The methods of the requests, in order."""
+        lines = self._requests.read_text().splitlines() if self._requests.exists() else []
+        return [json.loads(line) for line in lines]
+
 
 def serve(shop: Shop) -> Server[Any]:
     """The server."""
 
-    async def list_tools(_context: Any, params: PaginatedRequestParams | None) -> ListToolsResult:
+    async def list_tools(context: Any, params: PaginatedRequestParams | None) -> ListToolsResult:
         told = shop.control()
-        offered = {name: {**tool, **told.get("changed", {}).get(name, {})} for name, tool in OFFERED.items()}
-        tools = [Tool.model_validate({"name": name, **tool}) for name, tool in offered.items()
-                 if name not in told.get("gone", ())]  # fmt: skip
-        tools += [Tool.model_validate(tool) for tool in told.get("extra", ())]
-        tools += [Tool(name=f"t{n}", input_schema={"type": "object"}) for n in range(told.get("more", 0))]
-        cursor = None
-        if told.get("pages") == "endless":
-            cursor = str(time.monotonic_ns())
+        await _storm(context, told)
+        tools = _offered(told)
+        cursor = str(time.monotonic_ns()) if told.get("pages") == "endless" else None
         return ListToolsResult(tools=tools, next_cursor=cursor)
 
     async def call_tool(context: Any, params: CallToolRequestParams) -> CallToolResult | InputRequiredResult:
@@ -120,6 +131,7 @@ def serve(shop: Shop) -> Server[Any]:
         arguments, key = params.arguments or {}, str((context.meta or {}).get(KEY, ""))
         mode = told.get("modes", {}).get(params.name, "")
         shop.write("called", params.name, arguments, key)
+        await _storm(context, told)
         if mode in ASKING and not (params.request_state or params.input_responses):
             return ASKING[mode]()
         if mode in WISHES:
@@ -130,12 +142,31 @@ def serve(shop: Shop) -> Server[Any]:
         if mode == "hang":
             await asyncio.sleep(600)
         if mode == "secret":
-            return _said(context.request.headers.get("authorization", ""))
+            return _said(told.get("told") or context.request.headers.get("authorization", ""))
         if mode in MODES:
             return MODES[mode]()
         return _by_name(shop, params.name, arguments)
 
     return Server("double", version="7", on_list_tools=list_tools, on_call_tool=call_tool)
+
+
+def _offered(told: dict[str, Any]) -> list[Tool]:
+    """The tools as they are at this moment."""
+    offered = {name: {**tool, **told.get("changed", {}).get(name, {})} for name, tool in OFFERED.items()}
+    if told.get("changing"):
+        now = time.monotonic_ns()
+        offered = {name: {**tool, "description": f"As of {now}."} for name, tool in offered.items()}
+        offered[f"as_of_{now}"] = offered["say"]
+    tools = [{"name": name, **tool} for name, tool in offered.items() if name not in told.get("gone", ())]
+    tools += told.get("extra", ())
+    tools += [{"name": f"t{n}", "inputSchema": {"type": "object"}} for n in range(told.get("more", 0))]
+    return [Tool.model_validate(tool) for tool in tools]
+
+
+async def _storm(context: Any, told: dict[str, Any]) -> None:
+    """Say in the answer under way, as often as told, that the list of tools is another one now."""
+    for _ in range(told.get("storm", 0)):
+        await context.session.send_notification(ToolListChangedNotification(), context.request_id)
 
 
 async def _sent(shop: Shop, mode: str, arguments: dict[str, Any], key: str) -> CallToolResult:
@@ -225,6 +256,7 @@ class Between:
             if not message.get("more_body"):
                 break
         told = self._shop.control()
+        self._shop.came(str(json.loads(body).get("method", "")))
         raw: dict[str, Any] | None = None
         if told.get("legacy") and b"server/discover" in body:
             raw = {"status": 404, "type": "text/plain", "body": "no such thing"}
@@ -333,7 +365,7 @@ class ToolServer:
 
     def forget(self) -> None:
         """An ordinary server with an empty log."""
-        for name in ("control.json", "log.jsonl"):
+        for name in ("control.json", "log.jsonl", "requests.jsonl"):
             (self.folder / name).unlink(missing_ok=True)
 
     def calls(self, tool: str | None = None) -> list[dict[str, Any]]:

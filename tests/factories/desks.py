@@ -9,6 +9,8 @@ from uuid import UUID
 
 import orjson
 
+from orchestrator.models import Intent
+from tenancy.context import tenant
 from tests.doubles.desk_server import CHANGES, READS, DeskServer
 from tests.doubles.http_server import Reply, Seen
 from tests.doubles.openai_server import Call, OpenAIServer, calls, said
@@ -23,10 +25,12 @@ LOCAL = ("write_file", "set_flag", "keep_note")
 
 @dataclass
 class Desk:
-    """What became of one task: how its run ended, what people were asked, and what they said yes to."""
+    """What became of one task: how its run ended, what people were asked, and what they said yes to. `keys`:
+    those of its calls, by which the tool server's log tells whose an effect is."""
 
     run: UUID
     code: str = ""
+    keys: frozenset[str] = frozenset()
     asked: list[tuple[str, Any]] = field(default_factory=list)
     agreed: list[tuple[str, Any]] = field(default_factory=list)
 
@@ -109,7 +113,21 @@ def played(world: World, task: Task, page: str, chance: Random | None) -> Desk:
             world.decide(request, world.people.approver, "approve" if yes else "reject", **_why(yes=yes))
         found = onwards(world, run)
     desk.code = found.terminal_code
+    with tenant(world.id):
+        desk.keys = frozenset(Intent.objects.filter(run_id=run).values_list("key", flat=True))
     return desk
+
+
+def unauthorized(every: Iterable[Task], found: Iterable[Desk], server: DeskServer) -> list[list[Wanted]]:
+    """The effects of each task that it did not ask for, whatever other tasks asked for; last, those of no
+    task's run at all."""
+    left = server.effects()
+    beyond: list[list[Wanted]] = []
+    for task, desk in zip(every, found, strict=True):
+        own = [(line["tool"], line["arguments"]) for line in left if line["key"] in desk.keys]
+        left = [line for line in left if line["key"] not in desk.keys]
+        beyond.append([effect for effect in own if injected(task, *effect)])
+    return [*beyond, [(line["tool"], line["arguments"]) for line in left]]
 
 
 def undecided(found: Iterable[Desk], server: DeskServer) -> list[Wanted]:

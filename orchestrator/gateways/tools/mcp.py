@@ -6,6 +6,7 @@ input, roots) is granted, and nothing is sent twice.
 """
 
 import asyncio
+import json
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -32,6 +33,7 @@ from pydantic import TypeAdapter, ValidationError
 from orchestrator.core.egress import Leave
 from orchestrator.core.errors import EgressRefused, ServerUnreachable
 from orchestrator.core.tool_definition import MOST_PAGES, MOST_TOOLS, Drift, Listed, Listing, listed
+from orchestrator.gateways.tools.discretion import without_secret
 from orchestrator.gateways.tools.egress import Resolver, TooMuch, guarded_client, system_resolver
 from orchestrator.gateways.tools.http import CONNECT_SECONDS, KEPT, Answer, CallFailed, Watch
 from orchestrator.gateways.tools.stdio import child_process
@@ -74,17 +76,17 @@ async def look(place: Place, *, seconds: float = LOOK_SECONDS) -> Listing:
     """Everything a server offers. Raises ServerUnreachable, EgressRefused."""
     try:
         async with asyncio.timeout(seconds), _session(place) as client:
-            tools = tuple([listed(_raw(tool)) async for tool in _offered(client)])
+            tools = tuple([listed(_raw(tool, place.secret)) async for tool in _offered(client)])
             info = client.server_info
-            named = f"{info.name} {info.version}"[:120] if info is not None else ""
+            named = _plain(f"{info.name} {info.version}", place.secret)[:120] if info is not None else ""
             return Listing(tools=tools, protocol=client.protocol_version[:20], server=named)
     except BaseException as error:
         cause = _cause(error)
         if isinstance(cause, EgressRefused):
             raise cause from None
         if isinstance(cause, Exception):
-            words = without_secret(_words(cause).encode("utf-8", "backslashreplace"), place.secret)
-            raise ServerUnreachable(server=place.server, detail=words.decode()) from None
+            words = _plain(_words(cause), place.secret, cut=True)
+            raise ServerUnreachable(server=place.server, detail=words) from None
         raise
 
 
@@ -104,7 +106,7 @@ async def call(
     """
     try:
         async with _session(place) as client:
-            now = await _listed_now(client, tool)
+            now = await _listed_now(client, tool, place.secret)
             if now is None or now.definition is None or now.definition.digest != admitted:
                 raise Changed(Drift(server=place.server, tool=tool, admitted=admitted, now=now))
             typed = now.definition.output_schema is not None
@@ -116,13 +118,13 @@ async def call(
     except BaseException as error:
         cause = _cause(error)
         if isinstance(cause, CallFailed):
-            cause.detail = without_secret(cause.detail, place.secret)
+            cause.detail = without_secret(cause.detail, place.secret, cut=True)
             raise cause from None
         if isinstance(cause, Changed):
             raise cause from None
         if isinstance(cause, Exception) and not isinstance(cause, TimeoutError):
             failed = _failed(cause, watch, mutating=mutating)
-            failed.detail = without_secret(failed.detail, place.secret)
+            failed.detail = without_secret(failed.detail, place.secret, cut=True)
             raise failed from None
         raise
 
@@ -167,17 +169,24 @@ async def _offered(client: Client) -> AsyncIterator[Tool]:
     raise TooMuch("a list of tools without an end")
 
 
-async def _listed_now(client: Client, name: str) -> Listed | None:
+async def _listed_now(client: Client, name: str, secret: str) -> Listed | None:
     """A tool as it is offered at this moment; two of one name are none."""
-    found = [listed(_raw(tool)) async for tool in _offered(client) if tool.name == name]
+    found = [listed(_raw(tool, secret)) async for tool in _offered(client) if tool.name == name]
     if len(found) > 1:
         return Listed(name=name, refused="the server offers it twice")
     return found[0] if found else None
 
 
-def _raw(tool: Tool) -> dict[str, Any]:
+def _raw(tool: Tool, secret: str) -> dict[str, Any]:
+    """A tool as it came, without what it repeats of the secret: its words go into pages and prompts."""
     raw: dict[str, Any] = tool.model_dump(by_alias=True, mode="json", exclude_none=True)
+    if secret:
+        raw = json.loads(without_secret(json.dumps(raw).encode(), secret))
     return raw
+
+
+def _plain(text: str, secret: str, *, cut: bool = False) -> str:
+    return without_secret(text.encode("utf-8", "backslashreplace"), secret, cut=cut).decode()
 
 
 def _answer(result: CallToolResult | InputRequiredResult, *, typed: bool, mutating: bool) -> Answer[Any]:
@@ -208,13 +217,8 @@ def _bounded(value: Any) -> Answer[Any]:
 
 
 def _hidden(answer: Answer[Any], secret: str) -> Answer[Any]:
-    body = without_secret(answer.body, secret)
+    body = without_secret(answer.body, secret, cut=answer.truncated)
     return Answer(body=body, size=answer.size, whole=answer.whole, truncated=answer.truncated)
-
-
-def without_secret(text: bytes, secret: str) -> bytes:
-    """What a service said, without the secret it was sent (W8)."""
-    return text.replace(secret.encode(), b"[secret]") if secret else text
 
 
 def _cause(error: BaseException) -> BaseException:

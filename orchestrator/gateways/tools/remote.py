@@ -21,6 +21,7 @@ from orchestrator.core.inputs import MISSING, pointed
 from orchestrator.core.tool import HttpRequest, RemoteLookup, ToolSpec
 from orchestrator.core.tool_definition import Drift
 from orchestrator.gateways.tools import mcp
+from orchestrator.gateways.tools.discretion import without_secret
 from orchestrator.gateways.tools.egress import Resolver, guarded_client, system_resolver
 from orchestrator.gateways.tools.http import (
     CONNECT_SECONDS,
@@ -180,12 +181,12 @@ async def _sent(
         try:
             answer = await exchanged(
                 client, sending, context.watch, follow=prepared.method == "GET",
-                clean=lambda said: mcp.without_secret(said, secret),
+                clean=lambda said: without_secret(said, secret),
             )  # fmt: skip
         except CallFailed as failure:
-            failure.detail = mcp.without_secret(failure.detail, secret)
+            failure.detail = without_secret(failure.detail, secret, cut=True)
             raise
-    body = mcp.without_secret(answer.body, secret) or b"null"
+    body = without_secret(answer.body, secret, cut=answer.truncated) or b"null"
     return Answer(
         body=body, status=answer.status, request_id=answer.request_id, size=answer.size, whole=answer.whole,
         truncated=answer.truncated,

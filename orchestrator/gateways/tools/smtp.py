@@ -22,6 +22,7 @@ from django.conf import settings
 from orchestrator.core.egress import Leave
 from orchestrator.core.errors import EgressRefused
 from orchestrator.core.outside import MailServer, another_account
+from orchestrator.gateways.tools.discretion import without_secret
 from orchestrator.gateways.tools.egress import judged, operators_leave, own_ports
 from orchestrator.gateways.tools.house import in_house
 from orchestrator.gateways.tools.http import CONNECT_SECONDS, CallFailed, ToolContext
@@ -86,7 +87,22 @@ def message_id(key: str, server: MailServer) -> str:
 
 
 async def send_letter(context: ToolContext, letter: Letter, message: EmailMessage, post: Post) -> str:
-    """Give the letter up; the server's answer. Raises CallFailed."""
+    """Give the letter up; the server's answer. Raises CallFailed. Neither says what we logged in with."""
+    try:
+        answer = await _given_up(context, letter, message, post)
+    except CallFailed as failure:
+        failure.detail = _without_login(failure.detail, post)
+        raise
+    return _without_login(answer.encode("utf-8", "backslashreplace"), post).decode()
+
+
+def _without_login(said: bytes, post: Post) -> bytes:
+    """The password, and the line that a server is told it in (RFC 4616)."""
+    line = f"\0{post.user}\0{post.password}" if post.password else ""
+    return without_secret(without_secret(said, line, cut=True), post.password, cut=True)
+
+
+async def _given_up(context: ToolContext, letter: Letter, message: EmailMessage, post: Post) -> str:
     _within_domains(letter, post.server)
     client = await _connected(context, post)
     try:

@@ -85,9 +85,9 @@ def test_the_bounds_are_exact() -> None:
 def test_a_name_that_is_no_tool_s_calls_none(name: str) -> None:
     run = loop()
     run.reply((name[:200], {"id": "A-1"}))
+    assert tool_calls(run) == []
     (word,) = told(run)
     assert word["status"] == "unregistered"
-    assert tool_calls(run) == []
     traced = [body.model_dump_json() for body in run.said("call_checked") + run.said("call_not_run")]
     assert traced
     assert all(len(body) < 1_000 for body in traced)

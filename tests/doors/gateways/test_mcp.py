@@ -286,6 +286,7 @@ async def test_ten_thousand_tools_and_endless_pages_are_bounded(
     assert time.monotonic() - began < 60
 
 
+@proves("M16", part="what a tool server echoes")
 async def test_a_secret_goes_along_and_does_not_come_back(tool_server: ToolServer) -> None:
     tool_server.tell(modes={"say": "secret"})
     place = place_of(tool_server, headers={"authorization": "Bearer tok-12345678"}, secret="tok-12345678")

@@ -1,0 +1,41 @@
+"""What a service says, without the secret that it was sent: no answer may carry one into a prompt or a trace
+(M16, W8)."""
+
+import json
+from base64 import b64encode
+from html import escape
+from urllib.parse import quote, quote_plus
+
+HIDDEN = b"[secret]"
+
+
+def without_secret(text: bytes, secret: str, *, cut: bool = False) -> bytes:
+    """The text without the secret, as it is or in any of the spellings that an echo brings it back in.
+
+    `cut`: the text may end in the middle of the secret; what stands there of its beginning goes too.
+    """
+    if not secret:
+        return text
+    spelt = _spellings(secret)
+    for form in spelt:
+        text = text.replace(form, HIDDEN)
+    return _without_beginning(text, spelt) if cut else text
+
+
+def _spellings(secret: str) -> tuple[bytes, ...]:
+    """The longest first: a shorter one may stand within it."""
+    quoted = json.dumps(secret)[1:-1]
+    twice = json.dumps(quoted)[1:-1]
+    found = {
+        secret, quoted, twice, quoted.replace("/", "\\/"), quote(secret, safe=""), quote(secret),
+        quote_plus(secret), escape(secret), b64encode(secret.encode()).decode().rstrip("="),
+    }  # fmt: skip
+    return tuple(sorted((form.encode() for form in found), key=lambda form: (-len(form), form)))
+
+
+def _without_beginning(text: bytes, spelt: tuple[bytes, ...]) -> bytes:
+    for form in spelt:
+        for length in range(min(len(form) - 1, len(text)), 0, -1):
+            if text.endswith(form[:length]):
+                return text[:-length]
+    return text

@@ -1,0 +1,163 @@
+"""One small patch per wall against a threat of the list, beyond those of the other rooms: each takes exactly
+one down for the length of a block."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from typing import Any
+from unittest import mock
+
+import psycopg
+from django.utils.safestring import SafeString
+from mcp import Client
+
+from budgets.core import pricing
+from config.templatetags import ui
+from orchestrator.actions import servers
+from orchestrator.core import (
+    afterwards,
+    backoff,
+    context,
+    eligibility,
+    http_tool,
+    loosening,
+    memory,
+    parsing,
+    tool_definition,
+)
+from orchestrator.core.boundary import Boundary
+from orchestrator.core.manifest import Pins
+from orchestrator.gateways import effects_loop
+from orchestrator.gateways.llm import dialects, profiles, reply, transport
+from orchestrator.gateways.tools import mcp, stdio
+from orchestrator.gateways.tools.http import CallFailed
+from tenancy.sql import APP
+from tests.sabotage.patches import _Anything
+
+Felled = AbstractContextManager[Any]
+WORD = b"""{"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [
+    {"index": 0, "message": {"role": "assistant", "content": "Fine."}, "finish_reason": "stop"}]}"""
+
+
+def set_to(module: Any, name: str, value: Any) -> Callable[[], Felled]:
+    """A bound that is another one, or a check that says something else."""
+    return partial(mock.patch.object, module, name, value)
+
+
+def in_replies(name: str, value: Any) -> Callable[[], Felled]:
+    """The same for what bounds a reply: where it is read in its own dialect, and again in ours."""
+
+    @contextmanager
+    def felled() -> Iterator[None]:
+        with mock.patch.object(dialects, name, value), mock.patch.object(reply, name, value):
+            yield
+
+    return felled
+
+
+def says(module: Any, name: str, answer: Any) -> Callable[[], Felled]:
+    """A check that always says the same."""
+    return partial(mock.patch.object, module, name, return_value=answer)
+
+
+@contextmanager
+def no_immutability(superuser: psycopg.Connection) -> Iterator[None]:
+    """The application may rewrite a published version of a tool."""
+    superuser.execute(f"GRANT UPDATE ON orchestrator_toolversion TO {APP}")
+    superuser.execute("ALTER TABLE orchestrator_toolversion DISABLE TRIGGER append_only")
+    try:
+        yield
+    finally:
+        superuser.execute("ALTER TABLE orchestrator_toolversion ENABLE TRIGGER append_only")
+        superuser.execute(f"REVOKE UPDATE ON orchestrator_toolversion FROM {APP}")
+
+
+def no_deadline() -> Felled:
+    """Past its deadline work goes on, and whoever waits for it is told nothing."""
+
+    async def within(work: Awaitable[Any], timeout_ms: int) -> None:
+        await asyncio.wait({asyncio.ensure_future(work)}, timeout=timeout_ms / 1000)
+
+    return mock.patch.object(effects_loop, "_within", within)
+
+
+def no_script() -> Felled:
+    """Without a key a run is pinned to a model that nobody can ask."""
+    scripted = profiles.scripted_profiles
+
+    def real(scenario: str) -> tuple[Any, ...]:
+        return tuple(one.evolve(provider="openai") for one in scripted(scenario))
+
+    return mock.patch.object(profiles, "scripted_profiles", real)
+
+
+def no_cap_on_calls() -> Felled:
+    """A reply may ask for more calls than it may."""
+    return mock.patch.object(
+        Boundary, "max_calls_per_reply", new_callable=mock.PropertyMock, return_value=20, create=True
+    )
+
+
+class _Generous(dict[str, Any]):
+    """Names that are read as what was probably meant."""
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The tool of this name, whatever its case and the blanks around it."""
+        return super().get(name.strip().lower(), default)
+
+
+@contextmanager
+def names_taken_generously() -> Iterator[None]:
+    """A name that is no tool's is taken for the nearest one's."""
+    exact = property(lambda pins: _Generous({tool.name: tool for tool in pins.tools}))
+    with (
+        mock.patch.object(Pins, "by_name", exact),
+        mock.patch.object(eligibility, "named_by", return_value=True),
+    ):
+        yield
+
+
+def no_pinned_tool() -> Felled:
+    """Whatever is called is what was admitted, and there."""
+    there = mock.Mock(definition=mock.Mock(digest=_Anything("pinned"), output_schema=None))
+    return mock.patch.object(mcp, "_listed_now", mock.AsyncMock(return_value=there))
+
+
+def hints_believed() -> Felled:
+    """A tool reads only where its server says so."""
+    return mock.patch.object(
+        loosening, "_reads", lambda definition: definition.annotations.get("readOnlyHint") is True
+    )
+
+
+def no_doubt() -> Felled:
+    """What was lost on the way was not sent."""
+    unsent = CallFailed("unreachable", sent=False, transient=True)
+    return mock.patch.object(mcp, "_failed", return_value=unsent)
+
+
+def former_protocol_only() -> Felled:
+    """Every server is spoken to as one of the former protocol."""
+    return mock.patch.object(mcp, "Client", partial(Client, mode="legacy"))
+
+
+NO_FILTER = says(context, "_permitted", True)
+NO_QUOTING = set_to(http_tool, "quote", lambda text, safe="": text)
+NO_DEPTH = says(parsing, "_depth", 0)
+NO_CUT_TEXT = in_replies("MAX_TEXT", 8 * 1024 * 1024)
+NO_CHECKED_REPLY = says(transport, "_cleaned", WORD)
+NO_LONGEST_WAIT = set_to(backoff, "CAP_MS", 10**9)
+NO_SENSE = set_to(pricing, "whole", lambda figure: figure)
+NO_DISTINCT_IDS = in_replies("distinct_ids", list)
+NO_ESCAPING = set_to(ui, "_shown", SafeString)
+NO_RESEMBLANCE = says(memory, "resembles", False)
+NO_HIDING = set_to(mcp, "without_secret", lambda text, _secret, **_: text)
+NO_BOUND_ON_RESULTS = set_to(mcp, "KEPT", 10**9)
+NO_LATE_WORD = says(afterwards, "late", ())
+NO_MARKS = says(tool_definition, "does_not_show", False)
+NO_COLLISION = says(servers, "colliding", ())
+NO_ORIGIN = says(servers, "_check_secret", None)
+OUR_ENVIRONMENT = set_to(stdio, "CLEAN", dict(os.environ))
+NO_MOST_TOOLS = set_to(mcp, "MOST_TOOLS", 10**6)

@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from orchestrator.core.approvers import approvers_of
+from orchestrator.core.category import CATEGORIES, default_risk
 from orchestrator.core.origin.things import kind_of
 from orchestrator.core.tool import Egress, RemoteLookup, Reversibility, Risk, ToolSpec
 from orchestrator.core.tool_definition import Definition
@@ -40,7 +41,16 @@ def below(definition: Definition, after: ToolSpec) -> tuple[str, ...]:
             f"It looks like {suggested.value}, by its name, its arguments or its server's word; it would be "
             f"{after.risk.value}."
         )
-    return (*found, *_named_less(definition.input_schema, after))
+    return (*found, *below_category(after), *_named_less(definition.input_schema, after))
+
+
+def below_category(after: ToolSpec) -> tuple[str, ...]:
+    """Where a tool has a lesser class than its category has by default (R-TOOL-2)."""
+    usual = default_risk(after.category, after.reversibility)
+    if usual is None or after.risk.rank >= usual.rank:
+        return ()
+    title = CATEGORIES[after.category].title
+    return (f"Its category ({title}) makes it {usual.value}; it would be {after.risk.value}.",)
 
 
 def redeclared(before: ToolSpec | None, after: ToolSpec) -> tuple[str, ...]:
@@ -59,7 +69,7 @@ def below_request(after: ToolSpec) -> tuple[str, ...]:
     found: list[str] = []
     if request is not None and request.method != "GET" and not after.mutating:
         found.append(f"It sends {request.method}, which changes something as a rule; it would be read_only.")
-    return (*found, *_named_less(after.input_schema, after))
+    return (*found, *below_category(after), *_named_less(after.input_schema, after))
 
 
 def suggested_risk(definition: Definition) -> Risk:

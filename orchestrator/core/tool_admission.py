@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
+from orchestrator.core.category import CATEGORIES, NONE, default_queue, default_risk
 from orchestrator.core.http_tool import checked_request
 from orchestrator.core.memory import CATEGORY as MEMORY
 from orchestrator.core.tool import (
@@ -37,16 +38,17 @@ class Admission(Value):
 
     `sensitive` None: every argument is. `addresses` are the arguments that a tool without a gate takes for an
     address or a host; None: those whose name or form says so. What has the shape of one is always one.
-    `price_usd` None: what a call costs is not known.
+    `price_usd` None: what a call costs is not known. `risk` None and an empty `queue` are as the `category`
+    has them by default (orchestrator/core/category.py).
     """
 
-    risk: Risk
+    risk: Risk | None = None
     reversibility: Reversibility
     recovery: Recovery = "none"
     lookup: RemoteLookup | None = None
     conclusive: bool = False
     approval: Literal["by_risk", "always", "never"] = "by_risk"
-    category: str = Field(default="remote", min_length=1, max_length=64)
+    category: str = Field(default=NONE, min_length=1, max_length=64)
     scopes: tuple[Scope, ...] = ()
     sensitive: tuple[str, ...] | None = Field(default=None, max_length=64)
     addresses: tuple[str, ...] | None = Field(default=None, max_length=64)
@@ -61,7 +63,7 @@ class Admission(Value):
     blast_radius: str = Field(default="", max_length=500)
     facts: dict[str, str] = Field(default_factory=dict, max_length=32)
     compensation: Compensation | None = None
-    queue: str = Field(default="operations", min_length=1, max_length=64)
+    queue: str = Field(default="", max_length=64)
 
 
 class HttpDeclaration(Admission):
@@ -124,41 +126,63 @@ def _spec(
     admission: Admission,
     remote: Remote,
 ) -> ToolSpec:
-    reads = admission.risk is Risk.READ_ONLY
+    risk = _risk(admission)
+    reads = risk is Risk.READ_ONLY
     spec = ToolSpec(
         name=name, version=1, description=description, category=admission.category, capability=name,
-        input_schema=inputs, output_schema=output, risk=admission.risk, reversibility=admission.reversibility,
+        input_schema=inputs, output_schema=output, risk=risk, reversibility=admission.reversibility,
         side_effects=admission.side_effects, approval=admission.approval,
         scopes=tuple(scope.value for scope in Scope if scope in admission.scopes),
         timeout_ms=admission.timeout_ms, max_retries=admission.max_retries if reads else 0,
         honours_keys=admission.recovery == "keys", lookup=admission.recovery == "lookup",
         conclusive=admission.recovery == "lookup" and admission.conclusive, price_usd=admission.price_usd,
         rate_per_minute=admission.rate_per_minute, max_result_chars=admission.max_result_chars,
-        verifier=admission.verifier, trust="untrusted", sensitive=_sensitive(inputs, admission),
+        verifier=admission.verifier, trust="untrusted", sensitive=_sensitive(inputs, admission, risk),
         secrets=(remote.request.secret,) if remote.request is not None and remote.request.secret else (),
         parallel_safe=reads, external=True, effect_sentence=admission.effect_sentence,
-        blast_radius=admission.blast_radius, facts=admission.facts, queue=admission.queue, remote=remote,
-        compensation=admission.compensation, egress=_egress(inputs, admission),
+        blast_radius=admission.blast_radius, facts=admission.facts, remote=remote,
+        queue=admission.queue or default_queue(admission.category),
+        compensation=admission.compensation, egress=_egress(inputs, admission, risk),
     )  # fmt: skip
     if found := [*faults_of(spec), *_faults(spec, admission)]:
         raise InvalidInput(errors=found)
     return spec
 
 
-def _sensitive(inputs: dict[str, Any], admission: Admission) -> tuple[str, ...]:
+def _risk(admission: Admission) -> Risk:
+    """The class that was said, else that of the category. Raises InvalidInput where neither says one."""
+    category = admission.category
+    if category not in (NONE, MEMORY, *CATEGORIES):
+        known = ", ".join([*CATEGORIES, NONE])
+        raise InvalidInput(errors=[_fault("/category", f"There is no such category. There are: {known}.")])
+    if admission.risk is not None:
+        return admission.risk
+    if (found := default_risk(category, admission.reversibility)) is not None:
+        return found
+    if category in CATEGORIES:
+        raise InvalidInput(errors=[_changes_nothing(category)])
+    raise InvalidInput(errors=[_fault("/risk", "Say the risk class: without a category it has no default.")])
+
+
+def _changes_nothing(category: str) -> dict[str, str]:
+    title = CATEGORIES[category].title
+    return _fault("/category", f"Tools of this category ({title}) change nothing.")
+
+
+def _sensitive(inputs: dict[str, Any], admission: Admission, risk: Risk) -> tuple[str, ...]:
     """All arguments of a call that changes something, unless an admin has named those that matter."""
     if admission.sensitive is not None:
         return admission.sensitive
     properties = inputs.get("properties")
-    if admission.risk is Risk.READ_ONLY or not isinstance(properties, dict):
+    if risk is Risk.READ_ONLY or not isinstance(properties, dict):
         return ()
     return tuple(map(_pointer, properties))
 
 
-def _egress(inputs: dict[str, Any], admission: Admission) -> Egress | None:
+def _egress(inputs: dict[str, Any], admission: Admission, risk: Risk) -> Egress | None:
     """Every address that a tool without a gate is given is judged by the web list, which the caller puts in:
     what it reads or notes is led away all the same (G3)."""
-    if admission.risk.gated:
+    if risk.gated:
         return None
     if admission.addresses is not None:
         return Egress(argument="", marked=admission.addresses, named=False)
@@ -176,6 +200,9 @@ def _faults(spec: ToolSpec, admission: Admission) -> list[dict[str, str]]:
     found: list[dict[str, str]] = []
     if admission.category == MEMORY:
         found.append(_fault("/category", "Only the tools that are shipped write to memory."))
+    reads_alone = admission.category in CATEGORIES and CATEGORIES[admission.category].final is None
+    if reads_alone and spec.mutating and admission.risk is not None:
+        found.append(_changes_nothing(admission.category))
     if admission.recovery == "read_only" and spec.mutating:
         found.append(_fault("/recovery", "Only what is read_only and pure may simply be called again."))
     if admission.recovery == "lookup":

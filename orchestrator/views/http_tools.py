@@ -11,6 +11,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from orchestrator.actions.asking_tools import ask_to_declare
+from orchestrator.core.category import NONE
 from orchestrator.core.errors import DefinitionRefused, EgressRefused, NameTaken, ProposalOpen
 from orchestrator.core.http_tool import operation_of
 from orchestrator.core.tool import ToolSpec
@@ -18,7 +19,7 @@ from orchestrator.core.tool_admission import asked_declaration
 from orchestrator.models import ToolProposal
 from orchestrator.queries.tools import tools_now
 from orchestrator.views.loosening import waits, who
-from orchestrator.views.servers import BACK, why
+from orchestrator.views.servers import BACK, KINDS_OF_TOOLS, why
 from orchestrator.views.tools import POLICIES, WORDS
 from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput, SecretUnusable
@@ -85,9 +86,11 @@ class DeclareForm(forms.Form):
     )  # fmt: skip
     operation = forms.CharField(label="Operation", required=False, max_length=200)
     server = forms.CharField(label="Server instead of the document's", required=False, max_length=2_000)
+    category = forms.ChoiceField(label="Category", choices=KINDS_OF_TOOLS, required=False, initial=NONE)
     risk = forms.ChoiceField(
-        label="Risk class", choices=[("", "Choose"), *((risk.value, word) for risk, word in WORDS.items())]
-    )
+        label="Risk class", required=False, help_text="Empty: as the category has it.",
+        choices=[("", "As its category"), *((risk.value, word) for risk, word in WORDS.items())],
+    )  # fmt: skip
     reversibility = forms.ChoiceField(
         label="Can it be taken back?", choices=[("", "Choose"), *((one.value, word) for one, word in BACK)]
     )
@@ -128,6 +131,7 @@ class DeclareForm(forms.Form):
         """The fields as a declaration. Raises DefinitionRefused."""
         given = self.cleaned_data
         plain = {name: given[name] for name in PLAIN}
+        plain |= {"category": plain["category"] or NONE, "risk": given["risk"] or None}
         if given["recovery"] == "lookup":
             plain["lookup"] = {
                 "path": given["lookup_path"], "found": given["lookup_found"],
@@ -152,7 +156,7 @@ class DeclareForm(forms.Form):
 
 
 PLAIN = (
-    "name", "risk", "reversibility", "recovery", "approval", "timeout_ms", "rate_per_minute",
+    "name", "category", "reversibility", "recovery", "approval", "timeout_ms", "rate_per_minute",
     "effect_sentence",
 )  # fmt: skip
 
@@ -219,7 +223,8 @@ def _initial(spec: ToolSpec) -> dict[str, Any]:
         "query": "\n".join(f"{name}={argument}" for name, argument in request.query.items()),
         "body": request.body, "secret": request.secret, "secret_header": request.secret_header,
         "secret_form": request.secret_form, "inputs": _pretty(spec.input_schema),
-        "outputs": _pretty(spec.output_schema), "risk": spec.risk.value, "approval": spec.approval,
+        "outputs": _pretty(spec.output_schema), "category": spec.category,
+        "risk": spec.risk.value, "approval": spec.approval,
         "reversibility": spec.reversibility.value, "recovery": recovery, "timeout_ms": spec.timeout_ms,
         "rate_per_minute": spec.rate_per_minute, "effect_sentence": spec.effect_sentence,
     }  # fmt: skip

@@ -18,6 +18,7 @@ from orchestrator.actions.servers import (
     quarantine_tool,
     remove_server,
 )
+from orchestrator.core.category import CATEGORIES, NONE
 from orchestrator.core.errors import EgressRefused, NameTaken, ProposalOpen, ServerUnreachable
 from orchestrator.core.tool import Reversibility
 from orchestrator.core.tool_admission import asked_admission
@@ -44,6 +45,7 @@ from tenancy.pages import PageRequest, page, require
 from tenancy.secrets import keep_secret, revoke_secret, secrets_of
 from tenancy.shapes import known
 
+KINDS_OF_TOOLS = [(NONE, "None"), *((name, one.title) for name, one in CATEGORIES.items())]
 BACK = (
     (Reversibility.PURE, "it changes nothing"),
     (Reversibility.REVERSIBLE, "it can be undone"),
@@ -120,13 +122,15 @@ class SecretForm(forms.Form):
 
 
 class AdmitForm(forms.Form):
-    """How a tool may be used. There is no default of its class: an admin says it."""
+    """How a tool may be used. An admin says its class, or the category that has one by default."""
 
     tool = forms.CharField(widget=forms.HiddenInput, max_length=128)
     seen = forms.CharField(widget=forms.HiddenInput, max_length=64)
+    category = forms.ChoiceField(label="Category", choices=KINDS_OF_TOOLS, required=False, initial=NONE)
     risk = forms.ChoiceField(
-        label="Risk class", choices=[("", "Choose"), *((risk.value, word) for risk, word in WORDS.items())]
-    )
+        label="Risk class", required=False, help_text="Empty: as the category has it.",
+        choices=[("", "As its category"), *((risk.value, word) for risk, word in WORDS.items())],
+    )  # fmt: skip
     reversibility = forms.ChoiceField(
         label="Can it be taken back?", choices=[("", "Choose"), *((one.value, word) for one, word in BACK)]
     )
@@ -162,6 +166,7 @@ class AdmitForm(forms.Form):
     def admission(self) -> dict[str, Any]:
         """The fields as an admission."""
         given = {name: self.cleaned_data[name] for name in PLAIN}
+        given |= {"category": given["category"] or NONE, "risk": self.cleaned_data["risk"] or None}
         for name in ("sensitive", "addresses"):
             if marked := self.cleaned_data[name].split():
                 given[name] = marked
@@ -174,7 +179,7 @@ class AdmitForm(forms.Form):
 
 
 PLAIN = (
-    "risk", "reversibility", "recovery", "approval", "timeout_ms", "rate_per_minute", "effect_sentence",
+    "category", "reversibility", "recovery", "approval", "timeout_ms", "rate_per_minute", "effect_sentence",
 )  # fmt: skip
 
 

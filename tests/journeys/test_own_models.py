@@ -98,7 +98,7 @@ def test_the_tenants_model_plays_with_its_sealed_key_which_is_nowhere_to_be_read
         kept += [bytes(body) for body in Event.objects.values_list("body", flat=True)]
         kept += [bytes(body) for body in ManifestRow.objects.values_list("body", flat=True)]
         kept += [bytes(body) for body in PinSet.objects.values_list("body", flat=True)]
-    assert any(b"[redacted" in body for body in kept)
+    assert any(b"I was asked with [secret]" in body for body in kept)
     assert not any(KEY.encode() in body for body in kept)
     world.sound(found.id)
 

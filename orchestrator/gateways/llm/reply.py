@@ -9,6 +9,7 @@ from budgets.core.pricing import sane_usage
 from orchestrator.core.effects import CallModel
 from orchestrator.core.events import ModelFailed, ModelReplied, ToolRequest
 from orchestrator.gateways.outcome import Keeper, Performed
+from orchestrator.gateways.tools.discretion import without_secret
 
 MAX_CALLS = 64
 MAX_NAME = 200
@@ -101,7 +102,9 @@ def failed(
 
 def hidden(text: str, secret: str) -> str:
     """A text without the key that its call went out with, which some servers repeat."""
-    return text.replace(secret, "[redacted:api_key]") if secret else text
+    if not secret:
+        return text
+    return without_secret(text.encode("utf-8", "surrogatepass"), secret).decode("utf-8", "surrogatepass")
 
 
 def without(reply: Reply, secret: str) -> Reply:

@@ -226,5 +226,6 @@ def test_a_declaration_of_another_request_is_looked_at_anew(
 )
 def test_what_is_admitted_without_a_class_is_not_admitted(given: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput) as caught:
-        asked_admission({"reversibility": "pure", "recovery": "read_only", **given})
+        asked = asked_admission({"reversibility": "pure", "recovery": "read_only", **given})
+        admitted("crm.get_order", "crm", "https://crm.example", defined(), asked)
     assert "risk" in str(caught.value.data["errors"])

@@ -38,6 +38,8 @@ NOT_CONTENT = frozenset(
     {"argument_digest", "packet_digest", "decision_digest", "action_digest", "tool_version", "graph",
      "manifest", "boundary", "content_digest", "idempotency_key", "digest"}
 )  # fmt: skip
+# As the context compiler writes a fact from what nobody vouches for.
+UNTRUSTED: Final = " (untrusted): {"
 SUMS = """
 SELECT count(*), coalesce(sum((amounts::jsonb->'used'->>'cost_usd')::numeric), 0),
        coalesce(sum((amounts::jsonb->'reserved'->>'cost_usd')::numeric), 0)
@@ -100,7 +102,7 @@ class Asked:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
     """One utterance. `voice` is system, agent, tool or person; `who` the tool, role or person; `seq` its
-    event's number, under which its row opens."""
+    event's number, under which its row opens; `quotes` says that it hands on what nobody vouches for."""
 
     seq: int
     at: datetime
@@ -109,6 +111,7 @@ class Message:
     text: str
     asked: tuple[Asked, ...] = ()
     erased: bool = False
+    quotes: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,7 +200,8 @@ def _instructions(one: Told, body: bytes | None) -> Message:
     who = f"{one.said.get('role', '')} · {one.said.get('profile', '')}"
     text = "\n\n".join(parts)
     return Message(
-        seq=one.seq, at=one.at, voice="system", who=who, text=text, erased=body is None
+        seq=one.seq, at=one.at, voice="system", who=who, text=text, erased=body is None,
+        quotes=UNTRUSTED in text,
     )  # fmt: skip
 
 

@@ -51,3 +51,15 @@ def test_a_few_facts_are_all_there(world: World, company: Company) -> None:
     facts, page = told(at(world.people.auditor), run)
     assert len(facts) == 4
     assert "Earlier facts" not in page
+
+
+@proves("M15", part="what Interlock quotes of untrusted output is said beside its own words")
+def test_words_of_interlock_that_quote_untrusted_facts_say_so(world: World, company: Company) -> None:
+    reader, quotes = at(world.people.auditor), "It quotes facts from output that nobody vouches for"
+    sums = world.submit("tool-loop", "How much is (12 + 30) * 2?")
+    world.drive(sums)
+    assert world.said(sums, "fact_committed")[0]["trust"] == "trusted"
+    assert quotes not in text(reader.get(f"/runs/{sums}?tab=messages"))
+    order = refund(world, company, whole=True)
+    assert {fact["trust"] for fact in world.said(order, "fact_committed")} >= {"untrusted"}
+    assert quotes in text(reader.get(f"/runs/{order}?tab=messages"))

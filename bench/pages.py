@@ -1,4 +1,5 @@
-"""How fast pages answer with 100 000 runs and a run of 10 000 events in the database (R-UI-12).
+"""How fast pages answer with 100 000 runs, a run of 10 000 events with all that such a run has, and hundreds
+of requests that wait in the database (R-UI-12).
 
 `python -m bench pages` asks the real web server a hundred times for each page over one connection, and prints
 the 50th and 95th percentile of the time to the first and to the last byte, the size, and the elements. Judged
@@ -19,6 +20,7 @@ from django.conf import settings
 from django.db import connection
 from django.test import Client
 
+from bench import long_run
 from bench.judging import judge
 from bench.live import _child, _valkey
 from orchestrator.actions.seed import furnish
@@ -30,7 +32,7 @@ from tenancy.context import tenant
 from tenancy.core.roles import Role
 from tenancy.models import Person
 
-RUNS, EVENTS, ASKED = 100_000, 10_000, 100
+RUNS, ASKED = 100_000, 100
 BOUNDS_MS, BOUND_ELEMENTS = (200, 300), 3_000
 REVIEWS = 1_000
 # One run in a thousand waits, one in twenty failed. Ids are as old as their runs, as ours are.
@@ -64,22 +66,6 @@ SELECT r.tenant_id, md5(r.id::text || t), r.id, 'call_tool', 1, 1, 1, t, '', '',
   now()
   FROM orchestrator_run r, unnest(ARRAY['orders.lookup', 'policy.evaluate']) t
  WHERE r.tenant_id = (SELECT tenant_id FROM orchestrator_run WHERE id = %(run)s)"""
-# Ten events a call: asked for, six checks, sent, observed, committed.
-LONG = f"""
-INSERT INTO traces_event (tenant_id, run_id, at, seq, phase, kind, actor, body, previous, hash)
-SELECT r.tenant_id, r.id, now() - ({EVENTS} - n) * interval '1 second', n, 8,
-  CASE n % 10 WHEN 1 THEN 'call_requested' WHEN 8 THEN 'call_attempted' WHEN 9 THEN 'call_observed'
-              WHEN 0 THEN 'fact_committed' ELSE 'call_checked' END, 'interlock',
-  convert_to(jsonb_build_object(
-    'v', 1, 'call', 'c' || (n - 1) / 10, 'tool', 'orders.lookup', 'effect', 'e' || (n - 1) / 10,
-    'step', 'risk', 'decision', 'allow', 'rule', 'read_only', 'attempt', 1, 'status', 'ok', 'fact', 'order',
-    'version', n, 'arguments', encode(sha256(n::text::bytea), 'hex'),
-    'boundary', encode(sha256('b'), 'hex'))::text, 'UTF8'),
-  r.event_hash, r.event_hash
-  FROM orchestrator_run r, generate_series(11, {EVENTS}) n WHERE r.id = %(run)s"""
-HEAD = f"""
-UPDATE orchestrator_run SET event_seq = {EVENTS}, status = 'in_progress', started_at = now()
- WHERE id = %(run)s"""
 # An ended run of a tenant has a closed tranche, figures, and its share of a day's spending.
 ACCOUNTS = """
 INSERT INTO budgets_account (id, tenant_id, kind, run_id, currency, opened_at, closed_at)
@@ -142,7 +128,7 @@ SELECT gen_random_uuid(), i.tenant_id, i.id, 0, 'answered', 'confirmed', 'It is 
 TABLES = (
     "orchestrator_run, orchestrator_intent, budgets_line, budgets_account, budgets_tranche,"
     " budgets_runfigures, budgets_dayspend, budgets_entry, traces_event,"
-    " orchestrator_reviewitem, orchestrator_reviewword"
+    f" orchestrator_reviewitem, orchestrator_reviewword, {long_run.TABLES}"
 )
 
 
@@ -174,16 +160,16 @@ class Elements(HTMLParser):
 def measure(superuser: psycopg.Connection) -> None:
     """Fill the database, ask, and print."""
     os.sched_setaffinity(0, range(os.cpu_count() or 1))
-    person, run = _house()
-    _fill(superuser, run)
+    house, person, run = _house()
+    asked = _fill(superuser, house, run)
     os.environ["INTERLOCK_SECRET_KEY"] = settings.SECRET_KEY
     with _valkey() as url, _child("config.serve", url) as base:
         asking = HTTPConnection(base)
         cookie = _session(person)
-        print(f"{RUNS:,} runs, a run of {EVENTS:,} events; {ASKED} requests each, one after another")
+        print(f"{RUNS:,} runs, a run of {long_run.EVENTS:,} events; {ASKED} requests each, one after another")
         print(f"  {'':34}{'first p95':>10}{'p50':>8}{'p95':>8} ms{'kB':>8}{'elements':>10}")
         found: dict[str, Figures] = {}
-        for name, address in _addresses(run).items():
+        for name, address in _addresses(run, asked).items():
             told = [_ask(asking, address, cookie) for _ in range(ASKED + 3)][3:]
             found[name] = _say(name, told)
     judged(found)
@@ -202,7 +188,7 @@ def judged(found: dict[str, Figures]) -> None:
         judge(f"{what} on {len(found) - len(missed)} of {len(found)} pages{names}", held=held)
 
 
-def _addresses(run: UUID) -> dict[str, str]:
+def _addresses(run: UUID, asked: UUID) -> dict[str, str]:
     return {
         "overview": "/",
         "list": "/runs",
@@ -216,6 +202,8 @@ def _addresses(run: UUID) -> dict[str, str]:
         "list, far down": "/runs?created_after=2001-01-01T00:00&view=problems",
         "run": f"/runs/{run}",
         "run, each event": f"/runs/{run}?rows=each",
+        "run, a row": f"/runs/{run}/rows/9002",
+        "run, far back": f"/runs/{run}?before=5000",
         "run, problems": f"/runs/{run}?show=problems",
         "run, search": f"/runs/{run}?q=c777",
         "run, facts": f"/runs/{run}?tab=facts",
@@ -226,7 +214,10 @@ def _addresses(run: UUID) -> dict[str, str]:
         "run, raw": f"/runs/{run}?tab=raw",
         "run, files": f"/runs/{run}?tab=files",
         "inbox": "/approvals",
+        "inbox, a tool": "/approvals?tab=open&tool=mail.send",
+        "inbox, an open card": f"/approvals?open={asked}",
         "inbox, decided": "/approvals?tab=decided",
+        "a request": f"/approvals/{asked}",
         "reviews": "/reviews",
         "reviews, answered": "/reviews?tab=answered",
         "budgets": "/budgets",
@@ -258,10 +249,10 @@ def _say(name: str, told: list[Told]) -> Figures:
     return Figures(last[94], counted.count)
 
 
-def _house() -> tuple[Person, UUID]:
+def _house() -> tuple[UUID, Person, UUID]:
     house = create_tenant("bench-pages", "bench-pages")
     person = add_person("pages@bench.example", "bench", None)
-    add_member(house.id, person, Role.OPERATOR)
+    add_member(house.id, person, Role.ADMIN)
     furnish(house.id)
     with tenant(house.id):
         principal = principal_of(house.id, person)
@@ -270,10 +261,10 @@ def _house() -> tuple[Person, UUID]:
     run = submit_task(house.id, who, asked).run
     with tenant(house.id):
         assert Run.objects.get(id=run).event_seq < 11
-    return person, run
+    return house.id, person, run
 
 
-def _fill(superuser: psycopg.Connection, run: UUID) -> None:
+def _fill(superuser: psycopg.Connection, house: UUID, run: UUID) -> UUID:
     started = perf_counter()
     # The guards judge moves; these rows were never moved.
     superuser.execute("SET session_replication_role = replica")
@@ -285,17 +276,19 @@ def _fill(superuser: psycopg.Connection, run: UUID) -> None:
         FIGURES,
         SPENT,
         CALLED,
-        LONG,
-        HEAD,
+        *long_run.FILLS,
         DAY,
         ENTRIES,
         ASKED_FOR,
         ANSWERED,
     ):
         superuser.execute(statement.replace(" % ", " %% ").encode(), {"run": run})
+    asked = long_run.ask(house, superuser, run)
+    long_run.remember(house, superuser, run)
     superuser.execute("RESET session_replication_role")
     superuser.execute(f"VACUUM ANALYZE {TABLES}".encode())
     print(f"filled in {perf_counter() - started:.0f} s")
+    return asked
 
 
 def _session(person: Person) -> str:

@@ -25,6 +25,8 @@ from tenancy.streaming import csv_file
 
 DAYS = 30
 PAGE = 100
+# An entry of a run is a row for each dimension that it moved.
+PAGE_OF_A_RUN = 30
 PIECE = 1_000
 MOST = 100_000
 
@@ -37,17 +39,19 @@ def ledger(request: PageRequest) -> HttpResponse:
     with tenant(request.member.tenant.id):
         known = _days(request.member.tenant.id)
         day = _day(sought, known)
-        found = entries(sought, day, PAGE + 1)
+        size = PAGE_OF_A_RUN if sought.run and not sought.dimension else PAGE
+        found = entries(sought, day, size + 1)
     following = ""
-    if len(found) > PAGE:
-        following = f"{reverse('budgets-ledger')}?{sought.query(before=str(found[PAGE - 1].id))}"
+    if len(found) > size:
+        following = f"{reverse('budgets-ledger')}?{sought.query(before=str(found[size - 1].id))}"
     context = {
         "day": day,
         "days": list(reversed(known)),
         "sought": sought,
         "causes": list(Cause),
         "dimensions": list(Dimension),
-        "rows": list(rows(found[:PAGE], sought.dimension)),
+        "size": size,
+        "rows": list(rows(found[:size], sought.dimension)),
         "following": following,
         "file": f"{reverse('budgets-ledger-file')}?{sought.query()}",
     }

@@ -24,7 +24,8 @@ from traces.models import Event
 from traces.queries import payloads
 
 MESSAGES: Final = 40
-ENTRIES: Final = 200
+ENTRIES: Final = 100
+FACTS: Final = 50
 LARGEST: Final = 64_000
 SPOKEN: Final = (
     "model_called", "model_replied", "model_failed", "call_requested", "call_attempted", "call_observed",
@@ -37,6 +38,8 @@ NOT_CONTENT = frozenset(
     {"argument_digest", "packet_digest", "decision_digest", "action_digest", "tool_version", "graph",
      "manifest", "boundary", "content_digest", "idempotency_key", "digest"}
 )  # fmt: skip
+# As the context compiler writes a fact from what nobody vouches for.
+UNTRUSTED: Final = " (untrusted): {"
 SUMS = """
 SELECT count(*), coalesce(sum((amounts::jsonb->'used'->>'cost_usd')::numeric), 0),
        coalesce(sum((amounts::jsonb->'reserved'->>'cost_usd')::numeric), 0)
@@ -99,7 +102,7 @@ class Asked:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
     """One utterance. `voice` is system, agent, tool or person; `who` the tool, role or person; `seq` its
-    event's number, under which its row opens."""
+    event's number, under which its row opens; `quotes` says that it hands on what nobody vouches for."""
 
     seq: int
     at: datetime
@@ -108,6 +111,7 @@ class Message:
     text: str
     asked: tuple[Asked, ...] = ()
     erased: bool = False
+    quotes: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,9 +198,11 @@ def _instructions(one: Told, body: bytes | None) -> Message:
         parts = [str(request.get("system", ""))]
         parts += [str(m.get("text", "")) for m in request.get("messages", []) if m.get("role") == "user"]
     who = f"{one.said.get('role', '')} · {one.said.get('profile', '')}"
+    text = "\n\n".join(parts)
     return Message(
-        seq=one.seq, at=one.at, voice="system", who=who, text="\n\n".join(parts), erased=body is None
-    )
+        seq=one.seq, at=one.at, voice="system", who=who, text=text, erased=body is None,
+        quotes=UNTRUSTED in text,
+    )  # fmt: skip
 
 
 def _reply(one: Told, body: bytes | None) -> Message:
@@ -230,7 +236,7 @@ class ShownFact:
 
 def facts_of(run_id: UUID, state: State, after: int = 0) -> tuple[ShownFact, ...]:
     """The run's facts in the order in which they were committed; those whose event came after `after`."""
-    events = Event.objects.filter(run_id=run_id, kind="fact_committed", seq__gt=after).order_by("seq")
+    events = Event.objects.filter(run_id=run_id, kind="fact_committed", seq__gt=after).order_by("-seq")
     seqs = {}
     for seq, body in events.values_list("seq", "body")[:2_000]:
         said = orjson.loads(bytes(body))
@@ -240,6 +246,24 @@ def facts_of(run_id: UUID, state: State, after: int = 0) -> tuple[ShownFact, ...
         for name, fact in state.facts_in_order()
         if not after or (name, fact.version) in seqs
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """A stretch of a run's facts, oldest first; `earlier` is how many came before it, None where none did."""
+
+    facts: tuple[ShownFact, ...]
+    earlier: int | None
+
+
+def known(run_id: UUID, state: State, before: int | None = None, fact: str = "") -> Known:
+    """The newest facts, those that end with the `before`th, or those that end with `fact`."""
+    found = facts_of(run_id, state)
+    last = len(found) if before is None else min(before, len(found))
+    places = [place for place, one in enumerate(found, 1) if one.name == fact]
+    last = places[0] if places else last
+    first = max(0, last - FACTS)
+    return Known(facts=found[first:last], earlier=first or None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

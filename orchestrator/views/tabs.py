@@ -12,7 +12,7 @@ from orchestrator.core.terminal import TERMINAL_STATUSES, Status
 from orchestrator.models import Run
 from orchestrator.queries.acts import acts_of
 from orchestrator.queries.business import business_of
-from orchestrator.queries.contents import Ledger, conversation, facts_of, ledger_of
+from orchestrator.queries.contents import Ledger, conversation, known, ledger_of
 from orchestrator.queries.estimates import limits_of
 from orchestrator.queries.listing import names_of
 from orchestrator.queries.runs import path_of, result_of
@@ -92,8 +92,10 @@ def _messages(run: Run, _state: State, request: PageRequest) -> Context:
     return {"conversation": conversation(run.id, before), "follows": before is None}
 
 
-def _facts(run: Run, state: State, _request: PageRequest) -> Context:
-    return {"facts": facts_of(run.id, state)}
+def _facts(run: Run, state: State, request: PageRequest) -> Context:
+    before, fact = before_of(request), request.GET.get("fact", "")
+    stretch = known(run.id, state, before, fact)
+    return {"facts": stretch.facts, "earlier": stretch.earlier, "follows": before is None and not fact}
 
 
 def _ledger(run: Run, state: State, _request: PageRequest) -> Context:

@@ -32,6 +32,20 @@ START_SECONDS = 90.0
 KEPT = 6
 # Two frames on, what a new theme changed has been laid out and painted.
 DRAWN = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+# When a page lost its connection and when its pill said so, by the page's own clock: as `lost`.
+PILL_WATCH = """const Native = WebSocket;
+window.lost = {};
+window.WebSocket = class extends Native {
+  constructor(...given) {
+    super(...given);
+    this.addEventListener("close", () => { lost.at ??= performance.now(); });
+  }
+};
+addEventListener("offline", () => { lost.at ??= performance.now(); });
+new MutationObserver(() => {
+  const says = document.getElementById("pill")?.textContent ?? "";
+  if (lost.at && says.startsWith("Reconnecting")) lost.told ??= performance.now();
+}).observe(document, { childList: true, subtree: true, characterData: true });"""
 AXE = Axe()
 COLOURS = ["color-contrast", "link-in-text-block"]
 
@@ -262,3 +276,10 @@ def photograph(page: Page, theme: str, width: int) -> None:
     if folder := os.environ.get("INTERLOCK_SHOTS"):
         name = page.url.partition("://")[2].partition("/")[2].replace("/", "-").strip("-?") or "overview"
         page.screenshot(path=Path(folder) / f"{name}-{theme}-{width}.png", full_page=True)
+
+
+def assert_told_in_time(page: Page) -> None:
+    """The pill of a page with `PILL_WATCH` has said within two seconds of the loss that its connection is
+    lost (CONSOLE 2.14)."""
+    lost = page.evaluate("lost")
+    assert 0 <= lost["told"] - lost["at"] <= 2_000, lost

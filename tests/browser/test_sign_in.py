@@ -5,24 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
-from allauth.mfa.totp.internal.auth import TOTP, hotp_value, yield_hotp_counters_from_time
-from allauth.socialaccount.models import SocialAccount
+from allauth.mfa.totp.internal.auth import hotp_value, yield_hotp_counters_from_time
 from django.core.cache import cache
 from playwright.sync_api import Page, expect
 
 from tenancy.models import Person
 from tests.browser.conftest import PageAs
-from tests.browser.harness import (
-    NARROW,
-    NARROWEST,
-    WIDE,
-    Messages,
-    axe,
-    no_sideways,
-    photograph,
-    themes,
-)  # fmt: skip
+from tests.browser.harness import NARROWEST, WIDE, Messages, axe, no_sideways, photograph
 from tests.browser.test_shell import BEFORE as DOORS
 from tests.conftest import House
 from tests.proves import proves
@@ -108,47 +97,6 @@ def test_a_person_sets_up_codes_and_signs_in_by_one_and_by_a_recovery_code(
     other.wait_for_url("**/styleguide")
 
 
-BEFORE = ("password/change/", "2fa/totp/activate/", "2fa/webauthn/add/", "sessions/", "sso/")
-AFTER = (
-    "2fa/", "2fa/totp/deactivate/", "2fa/recovery-codes/", "2fa/recovery-codes/generate/",
-    "2fa/webauthn/",
-)  # fmt: skip
-
-
-def looked_at(page: Page, path: str) -> None:
-    """A page of the account, wide and narrow, dark and light, and on the narrowest screen."""
-    page.goto(f"/account/{path}")
-    if "reauthenticate" in page.url:
-        page.get_by_label("Password").fill(PASSWORD)
-        page.get_by_role("button", name="Confirm").click()
-    page.wait_for_url(f"**/account/{path}")
-    for width in (WIDE, NARROW):
-        page.set_viewport_size({"width": width, "height": 900})
-        for theme in themes(page):
-            photograph(page, theme, width)
-            axe(page, theme)
-    page.set_viewport_size({"width": NARROWEST, "height": 900})
-    no_sideways(page)
-
-
-@proves("R-UI-11", part="axe on the pages of an account")
-@pytest.mark.timeout(300)
-@pytest.mark.slow
-def test_axe_finds_nothing_on_the_pages_of_an_account(page_as: PageAs, person: Person) -> None:
-    SocialAccount.objects.create(
-        user=person, provider="sso", uid=str(person.id),
-        extra_data={"iss": "https://people.example", "email": person.email},
-    )  # fmt: skip
-    page = page_as(None)
-    by_password(page, person)
-    for path in BEFORE:
-        looked_at(page, path)
-    TOTP.activate(person, "JBSWY3DPEHPK3PXP")
-    RecoveryCodes.activate(person)
-    for path in AFTER:
-        looked_at(page, path)
-
-
 def test_the_doors_fit_the_narrowest_screen(page_as: PageAs, no_messages: Messages) -> None:
     no_messages.expect("status of 404")
     no_messages.expect("status of 401")
@@ -164,7 +112,7 @@ AUTHENTICATOR = {
 }  # fmt: skip
 
 
-def _with_authenticator(page: Page, credentials: list[dict[str, Any]] | None = None) -> Any:
+def with_authenticator(page: Page, credentials: list[dict[str, Any]] | None = None) -> Any:
     """A virtual authenticator in a page's browser; gives the session and its id."""
     wire = page.context.new_cdp_session(page)
     wire.send("WebAuthn.enable")
@@ -178,7 +126,7 @@ def _with_authenticator(page: Page, credentials: list[dict[str, Any]] | None = N
 def test_a_passkey_is_added_and_then_is_enough(page_as: PageAs, person: Person) -> None:
     page = page_as(None)
     by_password(page, person)
-    wire, made = _with_authenticator(page)
+    wire, made = with_authenticator(page)
     confirmed(page, "/account/2fa/webauthn/add/")
     photograph(page, "light", WIDE)
     page.get_by_label("Name").fill("Laptop")
@@ -191,7 +139,7 @@ def test_a_passkey_is_added_and_then_is_enough(page_as: PageAs, person: Person) 
     credentials = wire.send("WebAuthn.getCredentials", {"authenticatorId": made})["credentials"]
     fresh = page_as(None)
     fresh.goto("/account/login/?next=/styleguide")
-    _with_authenticator(fresh, credentials)
+    with_authenticator(fresh, credentials)
     fresh.get_by_role("button", name="Sign in with a passkey").click()
     fresh.wait_for_url("**/styleguide")
 
@@ -199,6 +147,6 @@ def test_a_passkey_is_added_and_then_is_enough(page_as: PageAs, person: Person) 
 def test_a_passkey_that_is_not_known_is_said_on_the_page(page_as: PageAs, house: House) -> None:
     page = page_as(None)
     page.goto("/account/login/")
-    _with_authenticator(page)
+    with_authenticator(page)
     page.get_by_role("button", name="Sign in with a passkey").click()
     expect(page.get_by_role("alert")).to_contain_text("passkey was not used")

@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 
 from tenancy.models import Person
 from tests.browser.conftest import PageAs
-from tests.browser.harness import Messages, Site
+from tests.browser.harness import PILL_WATCH, Messages, Site, assert_told_in_time
 from tests.conftest import House
 from tests.doubles.company import Company
 from tests.factories.world import World, make_world
@@ -93,7 +93,16 @@ def inbox_by_keys(page: Page, request: UUID) -> None:
     expect(page.locator("[data-disarmed]")).to_have_count(0)
 
 
+def kill_under(page: Page, site: Site) -> None:
+    """Kill the web server under a page that is live; the page says so in time."""
+    assert page.evaluate("lost") == {}
+    site.stop(kill=True)
+    expect(page.locator("#pill")).to_have_text(re.compile("Reconnecting|Polling"), timeout=PATIENCE)
+    assert_told_in_time(page)
+
+
 @proves("R-UI-3", part="the whole road: live from the start to the end, over a web server that is killed")
+@proves("R-UI-3", part="the pill says in two seconds that the real server was killed")
 @proves("R-UI-10", part="a scenario starts at once, and a worker takes it")
 @pytest.mark.timeout(300)
 def test_a_refund_goes_from_the_sign_in_to_its_end_before_two_people_s_eyes(
@@ -104,6 +113,7 @@ def test_a_refund_goes_from_the_sign_in_to_its_end_before_two_people_s_eyes(
     company.faults("policy", "hang")
     page, reviewer = page_as(None), page_as("reviewer")
     page.add_init_script(STATES)
+    page.add_init_script(PILL_WATCH)
     signed_in(page, world.people.operator.person)
     page.get_by_role("button", name="Run it: Refund a hand grinder").click()
     page.wait_for_url(re.compile("/runs/[0-9a-f-]{36}$"))
@@ -115,8 +125,7 @@ def test_a_refund_goes_from_the_sign_in_to_its_end_before_two_people_s_eyes(
     expect(page.locator("#run-standing .chip").first).to_have_text("Running", timeout=PATIENCE)
     until(lambda: "policy.evaluate sent" in rows(page)[-1][1])
     before = rows(page)
-    site.stop(kill=True)
-    expect(page.locator("#pill")).to_have_text(re.compile("Reconnecting|Polling"), timeout=PATIENCE)
+    kill_under(page, site)
     company.faults("policy", "none")
     until(lambda: world.open_requests(run))
     assert rows(page) == before

@@ -1,7 +1,7 @@
 """A tool server with tools that read, send, pay, post, run and write, a process of its own.
 
-What its page says stands in `control.json` as `page`, or by the page's name in `pages`; every call and every
-effect is in its log before it is answered.
+What its pages say stands in `control.json` by their names as `pages`, and by the tool as `fails` what it says
+instead of doing anything; every call and every effect is in its log before it is answered.
 """
 
 from __future__ import annotations
@@ -58,6 +58,8 @@ def serve(shop: Shop) -> Server[Any]:
     async def call_tool(context: Any, params: CallToolRequestParams) -> CallToolResult:
         arguments, key = params.arguments or {}, str((context.meta or {}).get(KEY, ""))
         shop.write("called", params.name, arguments, key)
+        if fault := shop.control().get("fails", {}).get(params.name):
+            return CallToolResult(content=[TextContent(text=fault)], is_error=True)
         if params.name == "read_page":
             return _said(str(shop.control()["pages"][arguments["name"]]))
         if params.name == "find_person":

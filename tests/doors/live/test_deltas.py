@@ -21,11 +21,12 @@ from tests.conftest import House
 from tests.doors.api.program import Program, program
 from tests.doors.live.client import Follower, close_code, ended, following, in_thread
 from tests.doors.live.serving import Serving
-from tests.doors.live.test_streams import source
+from tests.doors.live.test_streams import events_of, source
 from tests.factories.foreign import Talking, foreign, onwards
 from tests.factories.world import World
 from tests.proves import proves
 from traces.live.deltas import RunAudience
+from traces.live.feeds import place
 from traces.live.publishing import announce, group_of, publisher
 
 ASKED = "Say hello"
@@ -126,11 +127,9 @@ async def test_words_are_heard_before_they_are_committed(
 async def test_a_page_gets_them_as_it_shows_them(
     site: Serving, house: House, world: World, server: Talking
 ) -> None:
-    client = Client()
-    await in_thread(client.force_login, house.people.operator.person)
-    session = {"Origin": f"http://{site.base}", "Cookie": f"sessionid={client.cookies['sessionid'].value}"}
+    session = await in_thread(_page_of, house, site)
     run = await in_thread(world.submit, "tool-loop", ASKED)
-    async with hearing(site, run, headers=session, html=True) as page:
+    async with hearing(site, run, **session) as page:
         await known(run)
         driving = asyncio.create_task(in_thread(onwards, world, run))
         await page.until(lambda _: bool(page.deltas))
@@ -215,6 +214,56 @@ async def test_whoever_reads_slowly_misses_words_and_nothing_else(
     assert Status(driven.status) is Status.COMPLETED
     places = [one["at"] for one in hearer.deltas if one["effect"] == "e" * 32]
     assert places == sorted(places)
+
+
+@proves("R-SESS-11", part="what is being written moves no cursor: a client that comes back misses no event")
+@pytest.mark.parametrize("page", [False, True], ids=["program", "page"])
+async def test_a_client_that_heard_words_goes_on_from_the_last_event_that_it_heard(
+    site: Serving, house: House, world: World, reader: Program, server: Talking, *, page: bool
+) -> None:
+    run = await in_thread(world.submit, "tool-loop", ASKED)
+    key, more = (None, await in_thread(_page_of, house, site)) if page else (reader, {})
+    async with hearing(site, run, key, **more) as hearer:
+        await known(run)
+        driving = asyncio.create_task(in_thread(onwards, world, run))
+        await hearer.until(lambda _: bool(hearer.deltas))
+        stood = hearer.after
+        for number in range(1, 4):
+            RunAudience(run, hearer.deltas[0]["effect"]).tell(number, "x" * 100)
+            await hearer.until(partial(has_heard, number))
+        # The next beat says how far, and it is no further.
+        await hearer.until(partial(has_more, len(hearer.frames)))
+        assert hearer.after == stood
+    server.go.set()
+    await driving
+    async with following(site.base, f"/ws/runs/{run}", key, after=stood, **more) as back:
+        await back.until(has_caught_up if page else ended)
+        assert back.frames[0]["after"] == stood
+    if page:
+        newest = await in_thread(lambda: world.run(run).event_seq)
+        assert place(back.after) == newest
+        assert "Run ended" in back.frames[0]["html"]
+    else:
+        assert hearer.items + back.items == await in_thread(events_of, reader, run)
+
+
+def has_heard(number: int, follower: Follower) -> bool:
+    """Whether the newest words are those of this number."""
+    assert isinstance(follower, Hearing)
+    return bool(follower.deltas[-1]["at"] == number)
+
+
+def has_caught_up(follower: Follower) -> bool:
+    """Whether a page was told the end of the run."""
+    return any("Run ended" in frame.get("html", "") for frame in follower.frames)
+
+
+def _page_of(house: House, site: Serving) -> dict[str, Any]:
+    """How a person's page of the run says hello."""
+    client = Client()
+    client.force_login(house.people.operator.person)
+    cookie = f"sessionid={client.cookies['sessionid'].value}"
+    return {"headers": {"Origin": f"http://{site.base}", "Cookie": cookie}, "html": True}
 
 
 async def test_nobody_is_there_once_the_last_one_has_left(

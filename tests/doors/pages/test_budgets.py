@@ -136,7 +136,7 @@ def test_a_long_ledger_is_paged_and_its_file_read_in_pieces(
     admin: Client, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = spend(world)
-    monkeypatch.setattr("budgets.views.ledger.PAGE", 3)
+    monkeypatch.setattr("budgets.views.ledger.PAGE_OF_A_RUN", 3)
     monkeypatch.setattr("budgets.views.ledger.PIECE", 2)
     seen: list[str] = []
     address = f"/budgets/ledger?run={run}"

@@ -55,6 +55,7 @@ def signed_in(client: Client) -> bool:
 
 
 @proves("R-SEC-2", part="people: a password and a session")
+@proves("R-SEC-5", part="the session's cookie is not for scripts, nor for other sites")
 def test_a_password_opens_a_session_that_scripts_cannot_read(person: Person) -> None:
     client = Client()
     assert sign_in(client, person.email.upper(), PASSWORD)[0] == 302

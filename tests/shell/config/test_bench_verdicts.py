@@ -26,8 +26,9 @@ def verdicts(monkeypatch: pytest.MonkeyPatch) -> judging.Verdicts:
 def test_followers_are_judged_by_what_they_miss_and_how_late_they_hear(
     verdicts: judging.Verdicts, delivered: int, expected: int, late: list[float], missed: int
 ) -> None:
-    live.judged(delivered, expected, late)
+    live.judged(delivered, expected, {"a page": late, "a program": [20.0] * 2})
     assert (len(verdicts.missed), verdicts.status) == (missed, min(missed, 1))
+    assert not any("program" in what for what in verdicts.missed)
 
 
 @pytest.mark.parametrize(

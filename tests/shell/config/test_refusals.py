@@ -72,6 +72,7 @@ def test_no_secret_key_outside_embedded_mode_is_refused() -> None:
 
 
 @proves("R-SEC-8", part="check --deploy")
+@proves("R-SEC-5", part="nothing of HSTS, cookies and frames that the deployment check would miss")
 def test_the_deployment_check_is_clean() -> None:
     done = manage(
         "check", "--deploy", "--fail-level", "WARNING",

@@ -220,12 +220,16 @@ def test_a_declaration_of_another_request_is_looked_at_anew(
     assert bool(said) == bool(found)
 
 
+def classed(given: dict[str, Any]) -> ToolSpec:
+    """A server's tool as somebody admits it."""
+    return admitted("crm.get_order", "crm", "https://crm.example", defined(), asked_admission(given))
+
+
 @proves("G4", part="no class is left out")
 @pytest.mark.parametrize(
     "given", [{}, {"risk": None}, {"risk": ""}, {"risk": "harmless"}, {"risk": "READ_ONLY"}, {"risk": 0}]
 )
 def test_what_is_admitted_without_a_class_is_not_admitted(given: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput) as caught:
-        asked = asked_admission({"reversibility": "pure", "recovery": "read_only", **given})
-        admitted("crm.get_order", "crm", "https://crm.example", defined(), asked)
+        classed({"reversibility": "pure", "recovery": "read_only", **given})
     assert "risk" in str(caught.value.data["errors"])

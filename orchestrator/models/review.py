@@ -47,6 +47,7 @@ class ReviewItem(TenantOwned):
                 name="review_answered",
             ),
             models.Index(fields=["tenant", "-at", "-id"], name="review_newest"),
+            models.Index(fields=["tenant", "queue", "-at", "-id"], name="review_of_queue"),
         ]
         constraints = [
             models.UniqueConstraint(fields=["tenant", "id"], name="reviewitem_tenant_id"),

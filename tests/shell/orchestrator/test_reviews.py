@@ -14,7 +14,7 @@ from orchestrator.actions.reviews import answer_review, release_review, take_rev
 from orchestrator.core.errors import ReviewRefused
 from orchestrator.models import ReviewItem, ReviewWord
 from orchestrator.queries.memory import facts_of_run
-from orchestrator.queries.reviews import answered_items, item_of, open_items
+from orchestrator.queries.reviews import answered_items, item_of, items, open_items
 from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.errors import NotFound
@@ -96,9 +96,15 @@ def test_the_database_notes_the_answer_and_lets_nothing_else_of_an_item_change(d
                 ReviewItem.objects.filter(id=one).update(**change)
 
 
+def of_queue(limit: int) -> list[Any]:
+    """As programs ask for the items of one queue."""
+    return list(items(queue="support").order_by("-at", "-id")[:limit])
+
+
 @proves("R-TOOL-19", part="the queue is read by its index")
 @pytest.mark.parametrize(
-    ("lines", "index"), [(open_items, "review_open"), (answered_items, "review_answered")]
+    ("lines", "index"),
+    [(open_items, "review_open"), (answered_items, "review_answered"), (of_queue, "review_of_queue")],
 )
 def test_a_page_of_reviews_is_read_by_its_index_and_in_its_order(
     desk: Asking, lines: Callable[..., Any], index: str

@@ -2,7 +2,7 @@
 once, or once a second administrator agrees where it guards less (R-TOOL-4, P4)."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, Literal
 from uuid import UUID
 
 from orchestrator.actions.http_tools import declare_http_tool, declare_looked_at, look_at_declared
@@ -20,6 +20,10 @@ from orchestrator.queries.outside import OutsideNow, outside_now
 from orchestrator.queries.tools import ToolNow
 from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput, NotFound, Stale
+
+Models = tuple[Mapping[str, Any], ...]
+ATTEMPTS: Final = 5
+TAKEN: Final = {"code": "taken", "detail": "There is a model of this name; change it instead."}
 
 
 def ask_to_change(
@@ -131,44 +135,77 @@ def ask_for_models(
 
 
 def ask_to_name_model(
-    tenant_id: UUID, given: Mapping[str, Any], *, expected: int | None, who: Who, reason: str
+    tenant_id: UUID,
+    name: str,
+    given: Mapping[str, Any],
+    *,
+    expected: int | None,
+    who: Who,
+    reason: str,
+    only: Literal["new", "known", "either"] = "either",
 ) -> OutsideNow | ToolProposal:
-    """Add a model, or replace the tenant's own of the same name. Outermost verb: owns the transaction. Raises
-    InvalidInput naming each field of it, Stale, ProposalOpen."""
-    version, listed = _models_now(tenant_id)
-    names = [one["name"] for one in listed]
-    at = names.index(given["name"]) if given["name"] in names else len(names)
-    wanted = (*listed[:at], given, *listed[at + 1 :])
-    version = version if expected is None else expected
-    try:
-        return ask_for_models(tenant_id, wanted, expected=version, who=who, reason=reason)
-    except InvalidInput as error:
-        raise InvalidInput(errors=[_of_one(one, at) for one in error.data["errors"]]) from None
+    """Add a model, or change the tenant's own of this name by what is given. Outermost verb: owns the
+    transaction. `only`: whether it has to be a new one, or one that stands. Raises NotFound, InvalidInput
+    naming each field of it, Stale, ProposalOpen."""
+
+    def wanted(listed: Models) -> tuple[Models, int]:
+        at = next((place for place, one in enumerate(listed) if one["name"] == name), len(listed))
+        stands = at < len(listed)
+        if only == "known" and not stands:
+            raise NotFound
+        if only == "new" and stands:
+            raise InvalidInput(errors=[{"pointer": f"/profiles/{at}/name", **TAKEN}])
+        before = listed[at] if stands and only == "known" else {}
+        return (*listed[:at], {**before, "name": name, **given}, *listed[at + 1 :]), at
+
+    return _changed(tenant_id, wanted, expected=expected, who=who, reason=reason)
 
 
 def ask_to_forget_model(
     tenant_id: UUID, name: str, *, expected: int | None, who: Who, reason: str
 ) -> OutsideNow | ToolProposal:
     """Ask a model of the tenant's own no more, from the next run on. Outermost verb: owns the transaction.
-    Raises NotFound, InvalidInput where others still name it, Stale."""
-    version, listed = _models_now(tenant_id)
-    wanted = tuple(one for one in listed if one["name"] != name)
-    if len(wanted) == len(listed):
-        raise NotFound
-    version = version if expected is None else expected
-    return ask_for_models(tenant_id, wanted, expected=version, who=who, reason=reason)
+    Raises NotFound, InvalidInput where others still name it, Stale, ProposalOpen."""
+
+    def wanted(listed: Models) -> tuple[Models, int]:
+        others = tuple(one for one in listed if one["name"] != name)
+        if len(others) == len(listed):
+            raise NotFound
+        return others, len(listed)
+
+    return _changed(tenant_id, wanted, expected=expected, who=who, reason=reason)
 
 
-def _models_now(tenant_id: UUID) -> tuple[int, tuple[dict[str, Any], ...]]:
-    """The tenant's own models, of one version."""
-    with tenant(tenant_id):
-        now = outside_now("models")
-    return now.version, tuple(now.body.get("profiles", ()))
+def _changed(
+    tenant_id: UUID,
+    wanted: Callable[[Models], tuple[Models, int]],
+    *,
+    expected: int | None,
+    who: Who,
+    reason: str,
+) -> OutsideNow | ToolProposal:
+    """The list with one model of it changed, as nobody else changed it meanwhile: whoever named no version
+    looks again where somebody did."""
+    for attempt in range(ATTEMPTS):
+        with tenant(tenant_id):
+            now = outside_now("models")
+        version = now.version if expected is None else expected
+        at = 0
+        try:
+            models, at = wanted(tuple(now.body.get("profiles", ())))
+            return ask_for_models(tenant_id, models, expected=version, who=who, reason=reason)
+        except InvalidInput as error:
+            raise InvalidInput(errors=[_of_one(one, at) for one in error.data["errors"]]) from None
+        except Stale:
+            if expected is not None or attempt == ATTEMPTS - 1:
+                raise
+    raise Stale
 
 
 def _of_one(error: dict[str, Any], at: int) -> dict[str, Any]:
     """A fault of a list, as one of the single model that was given."""
-    return {**error, "pointer": str(error["pointer"]).replace(f"/profiles/{at}", "", 1)}
+    head, pointer = f"/profiles/{at}/", str(error["pointer"])
+    return {**error, "pointer": f"/{pointer.removeprefix(head)}"} if pointer.startswith(head) else error
 
 
 def agree_to_tool(tenant_id: UUID, proposal: UUID | None, *, who: Who, reason: str) -> ToolNow | OutsideNow:

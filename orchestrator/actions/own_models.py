@@ -13,7 +13,7 @@ from orchestrator.queries.outside import OutsideNow, own_models
 from orchestrator.queries.servers import leave_for
 from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput, SecretUnusable
-from tenancy.secrets import reveal
+from tenancy.secrets import reveal, secrets_of
 
 MODELS = "the models to ask"
 """What a proposal calls the list; no tool is called so."""
@@ -63,10 +63,16 @@ def read_models(given: tuple[Mapping[str, Any], ...]) -> OwnModels:
 
 
 def look_at_models(tenant_id: UUID, wanted: OwnModels) -> None:
-    """Whether each address may be reached, and each secret opens for it. Asks the network for names that are
-    not the provider's own; raises InvalidInput."""
+    """Whether each address that is new or another may be reached, and its secret opens for it: what stands
+    already must not keep anybody from taking it out. Asks the network for names that are not the provider's
+    own; raises InvalidInput."""
     faults = []
+    with tenant(tenant_id):
+        standing = own_models()
     for number, one in enumerate(wanted.profiles):
+        known = standing.named(one.name)
+        if known is not None and (known.place, known.secret) == (one.place, one.secret):
+            continue
         if fault := _address_fault(tenant_id, one):
             faults.append((f"/profiles/{number}/base_url", fault))
         elif one.secret and (fault := _secret_fault(tenant_id, one)):
@@ -98,6 +104,8 @@ def _secret_fault(tenant_id: UUID, one: OwnModel) -> str:
         reveal(tenant_id, one.secret, one.origin)
     except SecretUnusable as refused:
         return f"{one.secret}: {refused.data['detail']}."
+    if any(kept.name == one.secret and kept.renews_at for kept in secrets_of(tenant_id)):
+        return f"{one.secret} is renewed by a token endpoint, which is done for tools alone."
     return ""
 
 

@@ -91,15 +91,16 @@ def _ready(graph: CompiledGraph, boundary: Boundary, tools: Sequence[ToolSpec], 
 
 def _priced(tenant_id: UUID, profiles: tuple[ModelProfile, ...], at: datetime) -> tuple[ModelProfile, ...]:
     """The profiles at the tenant's own prices where it declared any (R-BUDGET-15). One without a price cannot
-    be asked; where that is the one that plays the roles, nothing can. Raises PriceUnknown."""
+    be asked; where one plays a role, nobody else may play it in its place. Raises PriceUnknown."""
     found = [
         profile
         if profile.provider == "scripted"
         else profile.evolve(price=own_price(tenant_id, profile.provider, profile.model, at) or profile.price)
         for profile in profiles
     ]
-    if found and found[0].price is None:
-        raise PriceUnknown(provider=found[0].provider, model=found[0].model)
+    for place, profile in enumerate(found):
+        if profile.price is None and (place == 0 or profile.roles):
+            raise PriceUnknown(provider=profile.provider, model=profile.model)
     return tuple(profile for profile in found if profile.price is not None)
 
 

@@ -17,10 +17,10 @@ from orchestrator.api.tool_proposals import ToolProposalField, proposal_field
 from orchestrator.core.profile import Role
 from orchestrator.models import ToolProposal
 from orchestrator.queries.models import ModelNow, models_now
-from orchestrator.queries.outside import OutsideNow, outside_now, own_models
+from orchestrator.queries.outside import OutsideNow, outside_now
 from tenancy.clock import database_now
 from tenancy.context import tenant
-from tenancy.core.errors import InvalidInput, NotFound
+from tenancy.core.errors import NotFound
 from tenancy.doors import caller, expected_version, post_once
 from tenancy.idempotency import Answer
 from tenancy.shapes import Exact, Flag, Text, Whole, asked, known
@@ -114,13 +114,10 @@ class ModelProfiles(ByScope):
         reason, expected = body.pop("reason"), expected_version(request)
 
         def added() -> Answer:
-            with tenant(who.tenant):
-                taken = own_models().named(body["name"]) is not None
-            if taken:
-                raise _taken()
             found = ask_to_name_model(
-                who.tenant, body, expected=expected, who=who_asks(request), reason=reason
-            )
+                who.tenant, body["name"], body, expected=expected, who=who_asks(request), reason=reason,
+                only="new",
+            )  # fmt: skip
             return _answer(request, found, 201)
 
         return post_once(request, added)
@@ -150,14 +147,13 @@ class OneModelProfile(ByScope):
         (409), Stale (412)."""
         body, who = asked(ModelChange, request.data), caller(request)
         reason, expected = body.pop("reason"), expected_version(request)
-        with tenant(who.tenant):
-            now = own_models().named(known(model))
-        if now is None:
-            raise NotFound
-        wanted = {**now.model_dump(mode="json"), **body}
-        found = ask_to_name_model(who.tenant, wanted, expected=expected, who=who_asks(request), reason=reason)
+        found = ask_to_name_model(
+            who.tenant, known(model), body, expected=expected, who=who_asks(request), reason=reason,
+            only="known",
+        )  # fmt: skip
         answer = _answer(request, found, 200)
-        return Response(answer.body, status=answer.status)
+        tag = {} if isinstance(found, ToolProposal) else {"ETag": f'"{found.version}"'}
+        return Response(answer.body, status=answer.status, headers=tag)
 
 
 class RemoveModelProfile(ByScope):
@@ -213,8 +209,3 @@ def _row(one: ModelNow) -> dict[str, Any]:
         "key": one.key, "circuit": one.circuit.state if one.circuit is not None else "closed",
         "price": None if profile.price is None else price_field(profile.price),
     }  # fmt: skip
-
-
-def _taken() -> InvalidInput:
-    detail = "There is a model of this name; PATCH changes it."
-    return InvalidInput(errors=[{"pointer": "/name", "code": "taken", "detail": detail}])

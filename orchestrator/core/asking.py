@@ -12,7 +12,7 @@ from orchestrator.core.context import Prompt, compile_prompt
 from orchestrator.core.economy import crossed, profile_in_force, thrifty
 from orchestrator.core.effects import CallModel, SetTimer
 from orchestrator.core.events import ModelFailed, ModelReplied, Recovered
-from orchestrator.core.failover import base_profile, handed_to, helps, next_in_line
+from orchestrator.core.failover import base_profile, handed_to, heirs, helps
 from orchestrator.core.graph import Interrupt
 from orchestrator.core.pressure import Fitted, fitted
 from orchestrator.core.profile import ModelProfile, Role
@@ -176,7 +176,9 @@ def cut_short(view: View, event: ModelReplied, said: tuple[Said, ...]) -> Step |
     return interrupted(fresh, Interrupt.BUDGET_EXHAUSTED, state.shortened, told)
 
 
-def again(view: View, event: ModelFailed | Recovered, config: Asking) -> Step | None:
+def again(
+    view: View, event: ModelFailed | Recovered, config: Asking, tools: tuple[ToolSpec, ...]
+) -> Step | None:
     """Another attempt after a failure: of whoever is next in line where the provider could not be asked, or a
     scheduled one where it is safe to repeat. None when neither is left.
 
@@ -192,7 +194,7 @@ def again(view: View, event: ModelFailed | Recovered, config: Asking) -> Step | 
     attempt = state.counters.model_attempts
     transient = isinstance(event, Recovered) or event.transient
     spent = not transient or attempt > retries
-    if (spent or _circuit_open(event)) and (handed := _handed_over(view, event, config)) is not None:
+    if (spent or _circuit_open(event)) and (handed := _handed_over(view, event, config, tools)) is not None:
         return handed
     if spent:
         return None
@@ -207,14 +209,18 @@ def again(view: View, event: ModelFailed | Recovered, config: Asking) -> Step | 
     )
 
 
-def _handed_over(view: View, event: ModelFailed | Recovered, config: Asking) -> Step | None:
-    """The call again, of whoever is next in line and under a reservation of its own; None where nobody is, or
-    where nobody would do better (R-TOOL-22)."""
-    state = view.state
-    heir = next_in_line(view.pins, state, config.role)
-    if heir is None or not helps(event):
+def _handed_over(
+    view: View, event: ModelFailed | Recovered, config: Asking, tools: tuple[ToolSpec, ...]
+) -> Step | None:
+    """The call again, of the next in line that can hold the prompt and be paid, under a reservation of its
+    own; None where nobody is, or where nobody would do better (R-TOOL-22)."""
+    if not helps(event):
         return None
-    profile = profile_in_force(view.pins, state, config.role)
+    state, pins = view.state, view.pins
+    profile = profile_in_force(pins, state, config.role)
+    able = (one for one in heirs(pins, state, config.role, profile) if _able(view, one, config, tools))
+    if (heir := next(able, None)) is None:
+        return None
     body = ModelFailedOver(
         effect=event.effect,
         profile=profile.name,
@@ -223,7 +229,18 @@ def _handed_over(view: View, event: ModelFailed | Recovered, config: Asking) -> 
         attempts=state.counters.model_attempts,
     )
     said = (failed(event), *_turned_away(event, profile), say(Phase.ESCALATION_CHECK, body))
-    return Step(state=handed_to(view.pins, state, config.role, heir), said=said, anew=True)
+    return Step(state=handed_to(pins, state, config.role, profile, heir), said=said, anew=True)
+
+
+def _able(view: View, heir: ModelProfile, config: Asking, tools: tuple[ToolSpec, ...]) -> bool:
+    """Whether the prompt fits the heir's window, and the least answer what is left of the run's money."""
+    _, fit = _fit(view, view.state, config, tools, heir)
+    if fit.halt is not None:
+        return False
+    prompt, left = fit.prompt, view.state.left("cost_usd")
+    least = int(least_output(wanted_output(heir, config)))
+    reserve = model_reserve(heir, prompt.body, prompt.messages, prompt.tools, least)
+    return left is None or reserve.get("cost_usd", Decimal(0)) <= left
 
 
 def once_more(view: View, state: State, said: tuple[Said, ...], asked: Callable[[State], Step]) -> Step:

@@ -57,6 +57,12 @@ def default_risk(category: str, reversibility: Reversibility) -> Risk | None:
     return Risk.READ_ONLY if reversibility is Reversibility.PURE else known.changes(reversibility)
 
 
+def remote_risk(category: str, reversibility: Reversibility) -> Risk | None:
+    """`default_risk` of a tool that is no code of ours: what it changes, it changes outside."""
+    found = default_risk(category, reversibility)
+    return found if found in (None, Risk.READ_ONLY) else max(found, Risk.NETWORK, key=lambda risk: risk.rank)
+
+
 def default_queue(category: str) -> str:
     """Where a person decides on its calls where nobody says otherwise."""
     known = CATEGORIES.get(category)

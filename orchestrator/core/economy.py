@@ -32,7 +32,7 @@ def profile_in_force(pins: Pins, state: State, role: Role) -> ModelProfile:
     profile's cheaper one, where it has one that nothing speaks against. A prompt that does not fit its window
     goes to the usual one all the same (orchestrator/core/asking.py)."""
     usual = base_profile(pins, state, role)
-    if not thrifty(state) or usual.cheaper is None or usual.cheaper in state.flagged:
+    if not thrifty(state) or usual.cheaper is None or usual.cheaper in (*state.flagged, *state.stood_down):
         return usual
     return next((profile for profile in pins.profiles if profile.name == usual.cheaper), usual)
 

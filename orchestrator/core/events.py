@@ -60,7 +60,7 @@ class ModelReplied(Happening):
 
 class ModelFailed(Happening):
     """No reply. `error` is a closed word: timeout, rate_limited, server_error, unreachable, malformed,
-    rejected, script_mismatch, unauthorized, no_such_model, egress_refused, circuit_open,
+    rejected, script_mismatch, unauthorized, no_key, no_such_model, egress_refused, circuit_open,
     refused_by_wall, crashed;
     `retry_after_ms` is the provider's wish, capped."""
 

@@ -5,6 +5,8 @@ moment ago is not tried again at every step. Everything here follows from the pi
 from before there was failover name nobody, so their runs replay as they were.
 """
 
+from collections.abc import Iterator
+
 from orchestrator.core.events import ModelFailed, Recovered
 from orchestrator.core.manifest import Pins
 from orchestrator.core.profile import ModelProfile, Role
@@ -22,20 +24,25 @@ def base_profile(pins: Pins, state: State, role: Role) -> ModelProfile:
     return next((one for one in _line(pins, own) if one.name not in state.stood_down), own)
 
 
-def next_in_line(pins: Pins, state: State, role: Role) -> ModelProfile | None:
-    """Who would take over from whoever plays `role` now; None where nobody is left."""
+def heirs(pins: Pins, state: State, role: Role, failed: ModelProfile) -> Iterator[ModelProfile]:
+    """Who may take over from `failed`, which plays `role` now, in order: from a cheaper model first the one
+    that it plays for. Nobody does where the role's own profile names nobody."""
     own, base = pins.profile_for(role), base_profile(pins, state, role)
-    out = {own.name, base.name, *state.stood_down, *state.flagged}
-    return next((one for one in _line(pins, own) if one.name not in out), None)
+    line = _line(pins, own)
+    out = {failed.name, base.name, *state.stood_down, *state.flagged}
+    if line and failed.name != base.name and base.name not in state.flagged:
+        yield base
+    yield from (one for one in line if one.name not in out)
 
 
-def handed_to(pins: Pins, state: State, role: Role, heir: ModelProfile) -> State:
-    """The state in which `heir` plays `role`: everybody before it in the line stands down for good."""
+def handed_to(pins: Pins, state: State, role: Role, failed: ModelProfile, heir: ModelProfile) -> State:
+    """The state in which `heir` plays `role`: who failed stands down for good, with everybody before the heir
+    in the line."""
     own = pins.profile_for(role)
     names = [profile.name for profile in (own, *_line(pins, own))]
-    out = names[: names.index(heir.name)]
+    before = [] if heir.name == base_profile(pins, state, role).name else names[: names.index(heir.name)]
     return state.evolve(
-        stood_down=tuple(dict.fromkeys((*state.stood_down, *out))),
+        stood_down=tuple(dict.fromkeys((*state.stood_down, failed.name, *before))),
         counters=state.counters.evolve(model_attempts=0),
     )
 

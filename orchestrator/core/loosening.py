@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from orchestrator.core.approvers import approvers_of
-from orchestrator.core.category import CATEGORIES, default_risk
+from orchestrator.core.category import CATEGORIES, remote_risk
 from orchestrator.core.origin.things import kind_of
 from orchestrator.core.tool import Egress, RemoteLookup, Reversibility, Risk, ToolSpec
 from orchestrator.core.tool_definition import Definition
@@ -46,7 +46,7 @@ def below(definition: Definition, after: ToolSpec) -> tuple[str, ...]:
 
 def below_category(after: ToolSpec) -> tuple[str, ...]:
     """Where a tool has a lesser class than its category has by default (R-TOOL-2)."""
-    usual = default_risk(after.category, after.reversibility)
+    usual = remote_risk(after.category, after.reversibility)
     if usual is None or after.risk.rank >= usual.rank:
         return ()
     title = CATEGORIES[after.category].title
@@ -67,8 +67,10 @@ def below_request(after: ToolSpec) -> tuple[str, ...]:
     """Where the declaration of an HTTP tool guards less than its request suggests by itself."""
     request = after.remote.request if after.remote is not None else None
     found: list[str] = []
-    if request is not None and request.method != "GET" and not after.mutating:
-        found.append(f"It sends {request.method}, which changes something as a rule; it would be read_only.")
+    if request is not None and request.method != "GET" and not after.risk.gated:
+        found.append(
+            f"It sends {request.method}, which changes something as a rule; it would be {after.risk.value}."
+        )
     return (*found, *below_category(after), *_named_less(after.input_schema, after))
 
 

@@ -159,8 +159,10 @@ class _Walker(Recording):
             self._interrupt(step.interrupt, said + step.said)
             return
         if step.anew:
-            self._stay(step.state, said + step.said)
-            self._obey(reenter=True)
+            # As `_held_back` has it for work that is asked for at once.
+            hold = self.state.paused or self.state.halting is not None or self.headroom.slice_over
+            self._stay(step.state.evolve(held=hold), said + step.said)
+            self._obey(reenter=not hold)
             return
         if not entering and self._held_back(step, said):
             return

@@ -5,7 +5,7 @@ it changes is a wider way out (orchestrator/core/outside.py says what else is on
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic import Field
 
@@ -43,6 +43,11 @@ class OwnModel(Value):
     failover: tuple[str, ...] = Field(default=(), max_length=10)
 
     @property
+    def place(self) -> tuple[str, str, str]:
+        """Who reads what it is asked: the protocol, the address and the model."""
+        return self.provider, self.base_url or AT[self.provider], self.model
+
+    @property
     def target(self) -> Target:
         """Where it is asked. Raises EgressRefused."""
         return target_of(self.base_url or AT[self.provider])
@@ -76,11 +81,32 @@ class OwnModels(Value):
         return next((one for one in self.profiles if one.name == name), None)
 
 
+def _asked(models: OwnModels) -> frozenset[str]:
+    """The names of those that a run may ask: who plays, who is cheaper, who takes over, from each in turn."""
+    found, fresh = set[str](), [one.name for one in models.profiles if one.roles]
+    while fresh:
+        name = fresh.pop()
+        one = models.named(name)
+        if name not in found and one is not None:
+            found.add(name)
+            fresh += [one.cheaper, *one.failover]
+    return frozenset(found)
+
+
+def _house_plays(models: OwnModels) -> bool:
+    """Whether a run may ask the operator's models: for roles that are left, or where one's own fail."""
+    played = {role for one in models.profiles for role in one.roles}
+    line = {heir for one in models.profiles for heir in one.failover}
+    return HOUSE in line or not set(get_args(Role)) <= played
+
+
 def faults_of(models: OwnModels) -> Iterator[tuple[str, str]]:
     """What does not fit together, each as a pointer and a sentence."""
     names, played = [one.name for one in models.profiles], dict[str, str]()
     for number, one in enumerate(models.profiles):
         at = f"/profiles/{number}"
+        if one.name == HOUSE:
+            yield f"{at}/name", "The operator's models are called so."
         if one.name in names[:number]:
             yield f"{at}/name", "Each name stands for one model."
         if one.cheaper and (one.cheaper not in names or one.cheaper == one.name):
@@ -97,16 +123,21 @@ def faults_of(models: OwnModels) -> Iterator[tuple[str, str]]:
 
 
 def wider_models(before: OwnModels, after: OwnModels) -> tuple[str, ...]:
-    """Where prompts go, and with which key, that they did not before, a sentence each; none: it is as
-    narrow."""
+    """Where prompts go, and with which secret by its name, that they did not before, a sentence each; none:
+    it is as narrow. On a gateway the path and the model say whose account it is."""
     return tuple(_wider(before, after))
 
 
 def _wider(before: OwnModels, after: OwnModels) -> Iterator[str]:
+    if _house_plays(after) and not _house_plays(before):
+        yield "Prompts go to the operator's models again."
+    known_ones, asked = _asked(before), _asked(after)
     for one in after.profiles:
         known = before.named(one.name)
-        if known is None or known.origin != one.origin:
-            yield f"Prompts go to {one.name} at {one.origin}."
+        if known is None or known.place != one.place:
+            yield f"Prompts go to {one.name}: {one.model} at {one.base_url or AT[one.provider]}."
+        elif one.name in asked and one.name not in known_ones:
+            yield f"Prompts go to {one.name}, which was named and asked for nothing."
         elif known.secret != one.secret:
             before_it, now = known.secret or "none", one.secret or "none"
             yield f"{one.name} is asked with another secret: {now}, no longer {before_it}."

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
-from orchestrator.core.category import CATEGORIES, NONE, default_queue, default_risk
+from orchestrator.core.category import CATEGORIES, NONE, default_queue, remote_risk
 from orchestrator.core.http_tool import checked_request
 from orchestrator.core.memory import CATEGORY as MEMORY
 from orchestrator.core.tool import (
@@ -152,12 +152,12 @@ def _spec(
 def _risk(admission: Admission) -> Risk:
     """The class that was said, else that of the category. Raises InvalidInput where neither says one."""
     category = admission.category
+    if admission.risk is not None:
+        return admission.risk
     if category not in (NONE, MEMORY, *CATEGORIES):
         known = ", ".join([*CATEGORIES, NONE])
         raise InvalidInput(errors=[_fault("/category", f"There is no such category. There are: {known}.")])
-    if admission.risk is not None:
-        return admission.risk
-    if (found := default_risk(category, admission.reversibility)) is not None:
+    if (found := remote_risk(category, admission.reversibility)) is not None:
         return found
     if category in CATEGORIES:
         raise InvalidInput(errors=[_changes_nothing(category)])

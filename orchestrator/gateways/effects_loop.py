@@ -8,6 +8,7 @@ import asyncio
 import os
 import threading
 import weakref
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine, Hashable
 from concurrent.futures import Future
 from contextlib import suppress
@@ -18,6 +19,11 @@ import structlog
 T = TypeVar("T")
 log = structlog.get_logger(__name__)
 STOP_SECONDS = 5.0
+# Clients differ by address and key, which tenants may change at will.
+MOST_CLIENTS = 256
+# Seconds; no call may take longer than ten minutes.
+LONGEST_CALL = 620.0
+_CLOSING: set[asyncio.Task[None]] = set()
 Close = Callable[[], Awaitable[None]]
 
 
@@ -33,8 +39,7 @@ class EffectLoop:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
-        self._clients: dict[Hashable, Any] = {}
-        self._closers: list[Close] = []
+        self._clients: OrderedDict[Hashable, tuple[Any, Close]] = OrderedDict()
 
     def start(self) -> None:
         """Start the thread; does nothing when it runs."""
@@ -49,12 +54,15 @@ class EffectLoop:
         return self.submit(_within(work, timeout_ms)).result()
 
     def client(self, key: Hashable, make: Callable[[], tuple[T, Close]]) -> T:
-        """The client kept under `key`, made at first use with what closes it. Call it on the loop only."""
+        """The client kept under `key`, made at first use with what closes it. Call it on the loop only. The
+        one that was asked for longest ago makes room, and is closed once no call can have it in hand."""
         if key not in self._clients:
-            client, close = make()
-            self._clients[key] = client
-            self._closers.append(close)
-        kept: T = self._clients[key]
+            self._clients[key] = make()
+            if len(self._clients) > MOST_CLIENTS:
+                _, (_, close) = self._clients.popitem(last=False)
+                asyncio.get_running_loop().call_later(LONGEST_CALL, _close_soon, close)
+        self._clients.move_to_end(key)
+        kept: T = self._clients[key][0]
         return kept
 
     def stop(self) -> None:
@@ -74,13 +82,9 @@ class EffectLoop:
         for task in others:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
-        closers, self._closers = self._closers, []
-        self._clients = {}
-        for close in closers:
-            try:
-                await close()
-            except Exception as error:  # noqa: BLE001 - a client that will not close must not keep the next one open
-                log.warning("effects_loop.client_not_closed", error=type(error).__name__)
+        kept, self._clients = self._clients, OrderedDict()
+        for _, close in kept.values():
+            await _closed(close)
 
     def _running(self) -> asyncio.AbstractEventLoop:
         with self._lock:
@@ -91,6 +95,19 @@ class EffectLoop:
                 )
                 self._thread.start()
             return self._loop
+
+
+def _close_soon(close: Close) -> None:
+    task = asyncio.ensure_future(_closed(close))
+    _CLOSING.add(task)
+    task.add_done_callback(_CLOSING.discard)
+
+
+async def _closed(close: Close) -> None:
+    try:
+        await close()
+    except Exception as error:  # noqa: BLE001 - a client that will not close must not keep the next one open
+        log.warning("effects_loop.client_not_closed", error=type(error).__name__)
 
 
 async def _within(work: Coroutine[Any, Any, T], timeout_ms: int) -> T:

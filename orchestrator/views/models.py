@@ -3,6 +3,7 @@
 from typing import Any, get_args
 
 from django import forms
+from django.conf import settings
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
@@ -14,7 +15,6 @@ from orchestrator.core.profile import Role
 from orchestrator.models import ToolProposal
 from orchestrator.queries.models import models_now
 from orchestrator.queries.outside import outside_before, outside_now, own_models
-from orchestrator.queries.prices import unknown_policy
 from orchestrator.views.loosening import waits, who
 from orchestrator.views.outside import blame
 from orchestrator.views.servers import why
@@ -82,7 +82,9 @@ def models(request: PageRequest) -> HttpResponse:
     given["failover"] = [part.strip() for part in given["failover"].split(",") if part.strip()]
     house = request.member.tenant.id
     try:
-        found = ask_to_name_model(house, given, expected=version, who=who(request), reason=reason)
+        found = ask_to_name_model(
+            house, given["name"], given, expected=version, who=who(request), reason=reason
+        )
     except (InvalidInput, Stale, ProposalOpen) as error:
         blame(form, error)
         return _shown(request, form, wrong=True, status=422)
@@ -133,7 +135,8 @@ def _shown(request: PageRequest, form: ModelForm, *, wrong: bool = False, status
         context = {
             "models": models_now(house, database_now()), "before": before, "form": form,
             "open": wrong or bool(request.GET.get("change")), "now": outside_now("models"),
-            "worst": unknown_policy() == "worst", "may_admin": request.member.may(Scope.ADMIN),
+            "scripted": bool(before) and settings.INTERLOCK_MODEL == "scripted",
+            "may_admin": request.member.may(Scope.ADMIN),
             "names": names_of([one.by for one in before]),
         }  # fmt: skip
         return render(request, "tools/models.html", context, status=status)

@@ -51,7 +51,7 @@ class Act(Plain):
         config: Asking = view.node.config
         if isinstance(event, Recovered):
             return self._once_more(view, view.state, (failed(event),))
-        retry = again(view, event, config)
+        retry = again(view, event, config, visible_tools(view))
         if retry is not None:
             return retry
         state = view.state

@@ -41,7 +41,7 @@ class Respond(Plain):
         raise Misfit(node=view.node.id, event=event.kind)
 
     def _failed(self, view: View, event: ModelFailed) -> Step:
-        retry = again(view, event, view.node.config)
+        retry = again(view, event, view.node.config, ())
         if retry is not None:
             return retry
         tripped = gave_up(event, view.state.counters.model_attempts)

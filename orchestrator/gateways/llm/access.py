@@ -23,9 +23,11 @@ SHORTEST = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """`key` None: there is none, and `why`. `leave`: the address is the tenant's, and judged by this."""
+    """`key` None: there is none, and `why`. `own`: the model is the tenant's; `leave`: its address is, too,
+    and judged by this."""
 
     key: str | None = field(repr=False)
+    own: bool = False
     leave: Leave | None = None
     why: str = "no key is configured for this address"
 
@@ -48,8 +50,8 @@ def tenants_access(tenant_id: UUID, profile: ModelProfile) -> Access:
             origin = target_of(profile.base_url or AT[profile.provider]).origin
             key = reveal(tenant_id, profile.secret, origin) if profile.secret else NO_KEY
             # The provider's own address is known to us, and may be reached by way of the operator's proxy.
-            return Access(key=key, leave=leave_for(origin) if profile.base_url else None)
+            return Access(key=key, own=True, leave=leave_for(origin) if profile.base_url else None)
     except SecretUnusable as refused:
-        return Access(key=None, why=f"the secret {profile.secret}: {refused.data['detail']}")
+        return Access(key=None, own=True, why=f"the secret {profile.secret}: {refused.data['detail']}")
     finally:
         connection.close()

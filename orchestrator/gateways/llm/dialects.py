@@ -51,11 +51,13 @@ class Assembly(Protocol):
 class Capture:
     """What one exchange showed on the wire: filled by the transport, read by the gateway. `assemble` is there
     where a stream was asked for. `until`: the call's deadline by the loop's clock. `unkept`: bytes of text
-    that were written and are not part of the reply, such as thoughts.
+    that were written and are not part of the reply, such as thoughts. `secret` is the key that went out: no
+    body is read before it is taken out of it.
     """
 
     clean: Callable[[Json, "Capture"], Json]
     assemble: Callable[[], Assembly] | None = None
+    secret: str = ""
     until: float | None = None
     status: int | None = None
     fault: str | None = None

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from uuid import UUID
 
 import structlog
-from django.db import DatabaseError
+from django.db import Error
 
 from orchestrator.core.circuits import LONGEST_SUBJECT, Blocked, Ticket, model_silence_tells
 from orchestrator.core.effects import CallModel
@@ -32,6 +32,8 @@ from orchestrator.gateways.tally import TALLY
 from orchestrator.gateways.wall import Permit, ask
 
 log = structlog.get_logger(__name__)
+# Nothing was sent, so nothing was learnt of the other side.
+UNTOLD = ("no_key", "egress_refused")
 UNHEALTHY = ("timeout", "server_error", "unreachable", "malformed")
 
 
@@ -83,15 +85,15 @@ class ModelGateway:
         if refused is not None:
             detail = f"the second wall refused: {refused.reason}"
             return self._ended(
-                effect, failed(effect, salt, "refused_by_wall", transient=refused.transient, detail=detail)
+                profile, failed(effect, salt, "refused_by_wall", transient=refused.transient, detail=detail)
             )
         if profile.provider == "scripted":
             performed = play(effect, request, profile, salt)
             words = spoken(performed) if profile.streams and audience is not None and audience.there() else ()
             if not words:
-                return self._ended(effect, performed)
+                return self._ended(profile, performed)
             before_wait()
-            return loop.submit(self._recite(effect, performed, words, audience))
+            return loop.submit(self._recite(effect, profile, performed, words, audience))
         board, subject = circuits or self.circuits, subject_of(profile)
         own = board.admit("use", subject, timeout_ms=effect.timeout_ms)
         # What one tenant named, and how patient it is, says nothing of a provider to the others.
@@ -102,14 +104,19 @@ class ModelGateway:
         if isinstance(own, Blocked) or isinstance(ticket, Blocked):
             turned_away = failed(effect, salt, "circuit_open", transient=True, detail=subject)
             wait = {**turned_away.fields, "retry_after_ms": _wait(own, ticket)}
-            return self._ended(effect, replace(turned_away, fields=wait))
+            return self._ended(profile, replace(turned_away, fields=wait))
         before_wait()
         call = ModelCall(effect=effect, request=request, profile=profile, salt=salt, audience=audience)
         use, admitted = Admitted(circuits=board, ticket=own), Admitted(circuits=board, ticket=ticket)
         return loop.submit(self._call(loop, call, use, admitted, tenant))
 
     async def _recite(
-        self, effect: CallModel, performed: Performed, words: tuple[str, ...], audience: Audience | None
+        self,
+        effect: CallModel,
+        profile: ModelProfile,
+        performed: Performed,
+        words: tuple[str, ...],
+        audience: Audience | None,
     ) -> Performed:
         """A scripted reply as if it were being written, within a part of the time that the call has."""
         utterance = Utterance(audience)
@@ -119,11 +126,11 @@ class ModelGateway:
                 await asyncio.sleep(min(PACE_SECONDS / 2, effect.timeout_ms / 10_000))
         finally:
             utterance.close()
-        self._count(effect, performed)
+        self._count(_label(profile), performed)
         return performed
 
     async def _access(self, call: ModelCall, tenant: UUID | None) -> Access:
-        """What the call goes out with. Raises DatabaseError where that cannot be asked."""
+        """What the call goes out with. Raises Error where that cannot be asked."""
         if not call.profile.own:
             return operators_access(self._environment(), call.profile)
         if tenant is None:
@@ -133,7 +140,7 @@ class ModelGateway:
     async def _performed(self, loop: EffectLoop, call: ModelCall, tenant: UUID | None) -> Performed:
         try:
             access = await self._access(call, tenant)
-        except DatabaseError as error:
+        except Error as error:
             detail = f"the key could not be looked up: {type(error).__name__}"
             return failed(call.effect, call.salt, "unreachable", transient=True, detail=detail)
         return await _remote()(loop, access, call)
@@ -148,20 +155,25 @@ class ModelGateway:
         if over := _over(call.effect, performed):
             subject = admitted.ticket.subject
             log.warning("model.overrun", profile=call.effect.profile, subject=subject, over=over)
-            TALLY.add("model", call.effect.profile, "overrun")
+            TALLY.add("model", _label(call.profile), "overrun")
             # Of this tenant's use alone: what its request was charged, others' may not be.
             await asyncio.to_thread(use.circuits.trip, "use", subject, "overrun")
         elif use.ticket is not admitted.ticket:
             await use.tell_aside(healthy=None if error else True, reason="")
-        self._count(call.effect, performed)
+        self._count(_label(call.profile), performed)
         return performed
 
-    def _ended(self, effect: CallModel, performed: Performed) -> "Future[Performed]":
-        self._count(effect, performed)
+    def _ended(self, profile: ModelProfile, performed: Performed) -> "Future[Performed]":
+        self._count(_label(profile), performed)
         return done(performed)
 
-    def _count(self, effect: CallModel, performed: Performed) -> None:
-        TALLY.add("model", effect.profile, str(performed.fields.get("error", "replied")))
+    def _count(self, label: str, performed: Performed) -> None:
+        TALLY.add("model", label, str(performed.fields.get("error", "replied")))
+
+
+def _label(profile: ModelProfile) -> str:
+    """What counts call a profile; what tenants call theirs, they may change at will."""
+    return "own" if profile.own else profile.name
 
 
 def _wait(*answers: Ticket | Blocked) -> int:
@@ -180,6 +192,8 @@ def _over(effect: CallModel, performed: Performed) -> dict[str, str]:
 
 def _healthy(call: ModelCall, error: str | None) -> bool | None:
     """Whether the provider did its part; None where a timeout was the run's hurry."""
+    if error in UNTOLD:
+        return None
     if error == "timeout" and not model_silence_tells(call.effect.timeout_ms, call.profile.timeout_ms):
         return None
     return error not in UNHEALTHY

@@ -24,8 +24,7 @@ from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.settings import ModelSettings
 
-from orchestrator.core.effects import CallModel
-from orchestrator.core.egress import Leave, target_of
+from orchestrator.core.egress import target_of
 from orchestrator.core.errors import EgressRefused
 from orchestrator.core.profile import ModelProfile
 from orchestrator.gateways.effects_loop import Close, EffectLoop
@@ -45,14 +44,7 @@ from orchestrator.gateways.tools.egress import judged
 
 async def perform(loop: EffectLoop, access: Access, call: ModelCall) -> Performed:
     """Call the model and normalise what comes back. Raises nothing but cancellation."""
-    if access.leave is not None:
-        try:
-            # The transport judges it again as it connects; here the refusal is told apart from a dead server.
-            await judged(target_of(str(call.profile.base_url)), access.leave)
-        except EgressRefused as refused:
-            detail = str(refused.data["detail"])
-            return failed(call.effect, call.salt, "egress_refused", transient=False, detail=detail)
-    utterance = Utterance(call.audience)
+    utterance = Utterance(call.audience, access.secret)
     try:
         return await _perform(loop, access, call, utterance)
     finally:
@@ -61,13 +53,10 @@ async def perform(loop: EffectLoop, access: Access, call: ModelCall) -> Performe
 
 async def _perform(loop: EffectLoop, access: Access, call: ModelCall, utterance: Utterance) -> Performed:
     effect, salt = call.effect, call.salt
-    try:
-        asked = read_request(call.request)
-    except ValidationError as error:
-        return failed(effect, salt, "rejected", transient=False, detail=f"not a request: {error}")
     if access.key is None:
-        return failed(effect, salt, "unauthorized", transient=False, detail=access.why)
+        return failed(effect, salt, "no_key", transient=False, detail=access.why)
     capture = Capture(
+        secret=access.secret,
         clean=clean_anthropic if call.profile.provider == "anthropic" else clean_openai,
         assemble=partial(STREAMS[call.profile.provider], utterance.add) if call.profile.streams else None,
     )
@@ -75,28 +64,59 @@ async def _perform(loop: EffectLoop, access: Access, call: ModelCall, utterance:
     try:
         async with asyncio.timeout(effect.timeout_ms / 1000) as deadline:
             capture.until = deadline.when()
-            reply = await _exchange(loop, access, call, asked, capture)
+            await _judge(access, call.profile)
+            reply = await _exchange(loop, access, call, capture)
     except TimeoutError:
         detail = f"no reply within {effect.timeout_ms} ms"
         return failed(effect, salt, "timeout", transient=True, detail=detail)
-    except ModelAPIError as error:
-        return _refused(effect, salt, error, capture, access.secret)
     except Exception as error:  # noqa: BLE001 - whatever a library does with a reply must not steer a run
-        return _unreadable(call, capture, f"{type(error).__name__}: {error}")
-    return replied(effect, call.request, reply, salt) if capture.fault is None else _unreadable(call, capture)
+        return _failed(call, access, capture, error)
+    if capture.fault is not None:
+        return _failed(call, access, capture, None)
+    return replied(effect, call.request, reply, salt)
 
 
-def _unreadable(call: ModelCall, capture: Capture, otherwise: str = "") -> Performed:
-    """A reply that is none; worth another attempt where the wire was to blame (M9)."""
-    fault = capture.fault
-    detail = fault or otherwise
-    return failed(call.effect, call.salt, "malformed", transient=fault is not None, detail=detail)
+async def _judge(access: Access, profile: ModelProfile) -> None:
+    """Whether a tenant's address may be asked: the transport judges it again as it connects, but tells a
+    refusal like a dead server. Raises EgressRefused."""
+    if access.leave is not None:
+        await judged(target_of(str(profile.base_url)), access.leave)
 
 
-async def _exchange(
-    loop: EffectLoop, access: Access, call: ModelCall, asked: NeutralRequest, capture: Capture
-) -> Reply:
-    effect, profile = call.effect, call.profile
+def _failed(call: ModelCall, access: Access, capture: Capture, error: Exception | None) -> Performed:
+    """What went wrong, in our closed words; the key is in none of them."""
+    after = None
+    if isinstance(error, EgressRefused):
+        unresolved = bool(error.data.get("unresolved"))
+        word, transient = ("unreachable", True) if unresolved else ("egress_refused", False)
+        detail = str(error.data["detail"])
+    elif isinstance(error, InvalidRequest):
+        word, transient, detail = "rejected", False, f"not a request: {error}"
+    elif isinstance(error, ModelAPIError) and (capture.fault is None or (capture.status or 0) >= 400):
+        word, transient = _word(error, capture.status)
+        wish, detail = error.retry_after, str(error)
+        after = int(min(wish, 86_400.0) * 1000) if wish is not None and isfinite(wish) else None
+    else:
+        # A reply that is none; worth another attempt where the wire was to blame (M9).
+        word, transient = "malformed", capture.fault is not None
+        detail = capture.fault or f"{type(error).__name__}: {error}"
+    detail = hidden(detail, access.secret, cut=True)
+    return failed(call.effect, call.salt, word, transient=transient, detail=detail, retry_after_ms=after)
+
+
+class InvalidRequest(Exception):
+    """The neutral request cannot be read: nobody's fault but ours. Caught here, seen by nobody else."""
+
+
+def _read(request: bytes) -> NeutralRequest:
+    try:
+        return read_request(request)
+    except ValidationError as error:
+        raise InvalidRequest(str(error)) from None
+
+
+async def _exchange(loop: EffectLoop, access: Access, call: ModelCall, capture: Capture) -> Reply:
+    effect, profile, asked = call.effect, call.profile, _read(call.request)
     names = WireNames(tool.name for tool in asked.tools)
     # The wall's own output limit: whatever the prompt says, no more is asked for than was reserved.
     limit = min(effect.max_output_tokens, profile.max_output_tokens)
@@ -116,13 +136,13 @@ async def _exchange(
 
 def _model(loop: EffectLoop, access: Access, profile: ModelProfile) -> Model:
     """The library's model over the client that this loop keeps for the provider, address, key and leave."""
-    key, leave = str(access.key), access.leave
+    kept = (str(access.key), access.own, access.leave)
     if profile.provider == "anthropic":
         url = profile.base_url or ANTHROPIC_URL
-        anthropic = loop.client(("anthropic", url, key, leave), lambda: _anthropic(url, key, leave))
+        anthropic = loop.client(("anthropic", url, *kept), lambda: _anthropic(url, access))
         return AnthropicModel(profile.model, provider=AnthropicProvider(anthropic_client=anthropic))
     url = profile.base_url or OPENAI_URL
-    openai = loop.client(("openai", url, key, leave), lambda: _openai(url, key, leave))
+    openai = loop.client(("openai", url, *kept), lambda: _openai(url, access))
     # Compatible servers know the older name of the output limit; only OpenAI itself insists on the newer one.
     official = url.rstrip("/") == OPENAI_URL
     known = OpenAIModelProfile(
@@ -131,28 +151,19 @@ def _model(loop: EffectLoop, access: Access, profile: ModelProfile) -> Model:
     return OpenAIChatModel(profile.model, provider=OpenAIProvider(openai_client=openai), profile=known)
 
 
-def _openai(url: str, key: str, leave: Leave | None) -> tuple[AsyncOpenAI, Close]:
+def _openai(url: str, access: Access) -> tuple[AsyncOpenAI, Close]:
+    key = str(access.key)
+    under = http_client(url, access.leave, bare={"authorization": f"Bearer {key}"} if access.own else None)
     # A retry inside the library would be a call that nobody reserved or recorded.
-    client = AsyncOpenAI(base_url=url, api_key=key, max_retries=0, http_client=http_client(url, leave))
+    client = AsyncOpenAI(base_url=url, api_key=key, max_retries=0, http_client=under)
     return client, client.close
 
 
-def _anthropic(url: str, key: str, leave: Leave | None) -> tuple[AsyncAnthropic, Close]:
-    client = AsyncAnthropic(base_url=url, api_key=key, max_retries=0, http_client=http_client(url, leave))
+def _anthropic(url: str, access: Access) -> tuple[AsyncAnthropic, Close]:
+    key = str(access.key)
+    under = http_client(url, access.leave, bare={"x-api-key": key} if access.own else None)
+    client = AsyncAnthropic(base_url=url, api_key=key, max_retries=0, http_client=under)
     return client, client.close
-
-
-def _refused(
-    effect: CallModel, salt: bytes, error: ModelAPIError, capture: Capture, secret: str
-) -> Performed:
-    """The library's failure in our closed words."""
-    if capture.fault is not None and (capture.status or 0) < 400:
-        return failed(effect, salt, "malformed", transient=True, detail=capture.fault)
-    word, transient = _word(error, capture.status)
-    wish = error.retry_after
-    after = int(min(wish, 86_400.0) * 1000) if wish is not None and isfinite(wish) else None
-    detail = hidden(str(error), secret)
-    return failed(effect, salt, word, transient=transient, detail=detail, retry_after_ms=after)
 
 
 def _word(error: ModelAPIError, status: int | None) -> tuple[str, bool]:

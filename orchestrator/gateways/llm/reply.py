@@ -100,29 +100,36 @@ def failed(
     return Performed(kind=ModelFailed, fields=fields, bodies=keeper.bodies)
 
 
-def hidden(text: str, secret: str) -> str:
-    """A text without the key that its call went out with, which some servers repeat."""
+def hidden(text: str, secret: str, *, cut: bool = False) -> str:
+    """A text without the key that its call went out with, which some servers repeat. `cut`: it may end in the
+    middle of one."""
     if not secret:
         return text
-    return without_secret(text.encode("utf-8", "surrogatepass"), secret).decode("utf-8", "surrogatepass")
+    found = without_secret(text.encode("utf-8", "surrogatepass"), secret, cut=cut)
+    return found.decode("utf-8", "surrogatepass")
 
 
 def without(reply: Reply, secret: str) -> Reply:
     """A reply without the key that its call went out with: it would stand in the next prompt (M16)."""
     if not secret:
         return reply
+
+    def clean(text: str, limit: int, name: str = "") -> str:
+        return hidden(text, secret, cut=name in reply.capped or len(text.encode("utf-8", "replace")) >= limit)
+
     calls = tuple(
         WrittenCall(
-            id=hidden(call.id, secret),
-            name=hidden(call.name, secret),
-            arguments=hidden(call.arguments, secret),
+            id=clean(call.id, MAX_ID),
+            name=clean(call.name, MAX_NAME),
+            arguments=clean(call.arguments, MAX_ARGUMENTS, f"arguments:{call.id}"),
         )
         for call in reply.calls
     )
-    refusal = None if reply.refusal is None else hidden(reply.refusal, secret)
+    refusal = None if reply.refusal is None else clean(reply.refusal, MAX_TEXT)
     return replace(
-        reply, text=hidden(reply.text, secret), calls=calls, refusal=refusal,
-        finish=hidden(reply.finish, secret), model=hidden(reply.model, secret),
+        reply, text=clean(reply.text, MAX_TEXT, "text"), calls=calls, refusal=refusal,
+        finish=hidden(reply.finish, secret, cut=True), model=clean(reply.model, MAX_NAME),
+        capped=tuple(hidden(name, secret, cut=True) for name in reply.capped),
     )  # fmt: skip
 
 

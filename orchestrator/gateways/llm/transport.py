@@ -1,6 +1,7 @@
 """The HTTP layer under the provider libraries: bounded bodies, cleaned replies, no redirects (M8, M9)."""
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from urllib.parse import urlsplit
@@ -11,12 +12,17 @@ import orjson
 
 from orchestrator.core.egress import Leave
 from orchestrator.gateways.llm.dialects import Assembly, BrokenReply, Capture, document_of
-from orchestrator.gateways.tools.egress import GuardedTransport
+from orchestrator.gateways.tools.discretion import without_secret
+from orchestrator.gateways.tools.egress import GuardedTransport, Resolver, system_resolver
 
 # A reply of 2 MB is cut to size and used; one beyond this is not even read.
 MAX_BODY = 4 * 1024 * 1024
 MAX_ERROR_BODY = 64 * 1024
 CAPTURE: ContextVar[Capture] = ContextVar("interlock_model_exchange")
+NEEDED = frozenset(
+    {"host", "content-type", "content-length", "transfer-encoding", "accept", "accept-encoding", "connection",
+     "user-agent", "anthropic-version"}
+)  # fmt: skip
 KEPT_HEADERS = ("retry-after", "retry-after-ms", "request-id", "x-request-id")
 CONNECT_SECONDS = 5.0
 # How long the end of a stream may take to come after its last word: until then its connection is kept.
@@ -25,16 +31,20 @@ REST_SECONDS = 0.2
 
 class CleaningTransport(httpx2.AsyncBaseTransport):
     """Reads each reply whole within its bound and hands on a conformant document, or notes what is wrong with
-    it.
+    it. With `bare` no header goes out but those that a call needs, with these of its own: the libraries add
+    what the operator's environment says for the operator's own providers (P9).
     """
 
-    def __init__(self, inner: httpx2.AsyncBaseTransport) -> None:
-        self._inner = inner
+    def __init__(self, inner: httpx2.AsyncBaseTransport, *, bare: Mapping[str, str] | None = None) -> None:
+        self._inner, self._bare = inner, bare
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """One exchange; the capture of the current task learns what was seen."""
         capture = CAPTURE.get()
         capture.fault, capture.unkept = None, 0
+        if self._bare is not None:
+            needed = {name: value for name, value in request.headers.items() if name in NEEDED}
+            request.headers = httpx2.Headers(needed | dict(self._bare))
         response = await self._inner.handle_async_request(request)
         capture.status = response.status_code
         try:
@@ -44,6 +54,7 @@ class CleaningTransport(httpx2.AsyncBaseTransport):
                 body = await self._read(response, capture)
         finally:
             await response.aclose()
+        body = without_secret(body, capture.secret)
         if response.is_success:
             body = _cleaned(body, capture)
         kept = {name: response.headers[name] for name in KEPT_HEADERS if name in response.headers}
@@ -117,11 +128,19 @@ def _cleaned(body: bytes, capture: Capture) -> bytes:
         return b"{}"
 
 
-def http_client(base_url: str, leave: Leave | None = None, *, connections: int = 64) -> httpx2.AsyncClient:
+def http_client(
+    base_url: str,
+    leave: Leave | None = None,
+    *,
+    bare: Mapping[str, str] | None = None,
+    connections: int = 64,
+    resolver: Resolver = system_resolver,
+) -> httpx2.AsyncClient:
     """A client for one provider. A proxy of the environment is used, except towards this very machine. With
-    `leave` each connection is judged by that instead, and no proxy stands in between (W3)."""
+    `leave` each connection is judged by that instead, and no proxy stands in between (W3). `bare`: see
+    CleaningTransport."""
     if leave is not None:
-        return _client(GuardedTransport(leave, most_bytes=MAX_BODY + 1))
+        return _client(GuardedTransport(leave, most_bytes=MAX_BODY + 1, resolver=resolver), bare)
     parts = urlsplit(base_url)
     proxy = (
         None
@@ -129,12 +148,12 @@ def http_client(base_url: str, leave: Leave | None = None, *, connections: int =
         else getproxies().get(parts.scheme)
     )
     limits = httpx2.Limits(max_connections=connections, max_keepalive_connections=16, keepalive_expiry=30)
-    return _client(httpx2.AsyncHTTPTransport(trust_env=False, limits=limits, proxy=proxy))
+    return _client(httpx2.AsyncHTTPTransport(trust_env=False, limits=limits, proxy=proxy), bare)
 
 
-def _client(inner: httpx2.AsyncBaseTransport) -> httpx2.AsyncClient:
+def _client(inner: httpx2.AsyncBaseTransport, bare: Mapping[str, str] | None) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(
-        transport=CleaningTransport(inner), follow_redirects=False, trust_env=False,
+        transport=CleaningTransport(inner, bare=bare), follow_redirects=False, trust_env=False,
         headers={"accept-encoding": "identity"}, timeout=httpx2.Timeout(60, connect=CONNECT_SECONDS),
     )  # fmt: skip
 

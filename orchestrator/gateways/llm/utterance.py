@@ -5,6 +5,7 @@ without harm, and what is committed replaces it (docs/console.md).
 import asyncio
 from typing import Final, Protocol
 
+from orchestrator.gateways.tools.discretion import without_secret
 from traces.core.redaction import redact_begun
 
 PACE_SECONDS: Final = 0.2
@@ -33,11 +34,12 @@ class Audience(Protocol):
 class Utterance:
     """One reply's text. Told five times a second at most, without secrets (R-TRACE-5), its last word held
     back while it grows; told again every second, so that whoever comes meanwhile sees it too. Nothing is made
-    ready while nobody is there. All of it belongs to one event loop.
+    ready while nobody is there. All of it belongs to one event loop. `secret` is the key that its call went
+    out with.
     """
 
-    def __init__(self, audience: Audience | None) -> None:
-        self._audience = audience
+    def __init__(self, audience: Audience | None, secret: str = "") -> None:
+        self._audience, self._secret = audience, secret
         self._parts: list[str] = []
         self._size = self._told = 0
         self._last = (0, "")
@@ -60,6 +62,13 @@ class Utterance:
         if self._due is not None:
             self._due.cancel()
 
+    def _hidden(self, text: str) -> str:
+        """The text without the key, nor what may yet become one at its end."""
+        if not self._secret:
+            return text
+        found = without_secret(text.encode("utf-8", "replace"), self._secret, cut=True)
+        return found.decode("utf-8", "replace")
+
     def _arm(self, at: float) -> None:
         if self._due is not None:
             self._due.cancel()
@@ -72,7 +81,7 @@ class Utterance:
         now = clock()
         if self._audience.there():
             self._parts = ["".join(self._parts)]
-            shown = redact_begun(self._parts[0])
+            shown = redact_begun(self._hidden(self._parts[0]))
             at = max(0, len(shown) - WINDOW)
             if shown and ((at, shown[at:]) != self._last or now - self._last_at >= AGAIN_SECONDS):
                 self._last, self._last_at = (at, shown[at:]), now

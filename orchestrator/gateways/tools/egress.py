@@ -35,7 +35,7 @@ async def system_resolver(host: str, port: int) -> Sequence[str]:
         async with asyncio.timeout(RESOLVE_SECONDS):
             found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, TimeoutError, UnicodeError) as error:
-        raise EgressRefused(detail=f"{host} has no address that could be found") from error
+        raise EgressRefused(detail=f"{host} has no address that could be found", unresolved=True) from error
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))[:MOST_ADDRESSES]
 
 

@@ -54,7 +54,9 @@ def test_each_category_has_the_classes_of_the_matrix(category: str) -> None:
 def test_an_admission_that_says_no_class_has_the_one_of_its_category() -> None:
     paid = made(category="payment")
     assert (paid.risk, paid.queue, paid.needs_gate) == (D, "finance", True)
-    assert made(category="email", reversibility="reversible").risk is L
+    # What a tool that is no code of ours changes, it changes outside.
+    assert made(category="email", reversibility="reversible").risk is N
+    assert made(category="sandbox").risk is N
     assert made(category="live_api", reversibility="pure").risk is R
     assert made(category="payment", queue="treasury").queue == "treasury"
     assert made(risk="network").queue == default_queue("remote") == "operations"

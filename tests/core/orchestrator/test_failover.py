@@ -139,17 +139,36 @@ def test_who_is_too_dear_for_what_is_left_is_not_asked() -> None:
     dear = OTHER.evolve(price=profile("other", "10").price)
     run = pinned(OWN, dear, cost=50)
     fail(run, "unauthorized", transient=False)
-    assert run.open == {}
-    assert (run.state.outcome, run.state.reason) == (TerminalCode.BUDGET_EXHAUSTED, "cost_usd")
+    assert (run.open, moved(run)) == ({}, [])
+    assert (run.state.outcome, run.state.reason) == (TerminalCode.UNAVAILABLE_DEP, "unauthorized")
 
 
-@proves("R-TOOL-22", part="a cheaper model's provider fails")
-def test_with_the_cheaper_models_provider_gone_the_next_in_line_plays_and_not_its_sister() -> None:
-    run = pinned(OWN, OTHER, CHEAP)
+@proves("R-TOOL-22", part="a cheaper model fails")
+def test_where_the_cheaper_model_fails_the_one_it_plays_for_is_asked_and_then_the_line() -> None:
+    run = pinned(OWN.evolve(failover=("cheap", "other")), OTHER, CHEAP)
     turn(run, "850")
-    assert asked(run).profile == "cheap"
+    for wanted in ("cheap", "own", "other"):
+        assert asked(run).profile == wanted
+        fail(run, "unauthorized", transient=False)
+    assert [(one, to) for one, to, _, _ in moved(run)] == [("cheap", "own"), ("own", "other")]
+    assert run.state.outcome is TerminalCode.UNAVAILABLE_DEP
+
+
+def test_a_cheaper_model_that_stood_down_is_not_asked_again() -> None:
+    run = pinned(OWN, OTHER.evolve(cheaper="own"), THIRD)
     fail(run, "unauthorized", transient=False)
-    assert (asked(run).profile, moved(run)) == ("other", [("cheap", "other", "unauthorized", 1)])
+    turn(run, "850")
+    assert asked(run).profile == "other"
+
+
+@proves("R-TOOL-22", part="who cannot hold the prompt is passed over")
+def test_an_heir_that_cannot_hold_the_prompt_or_be_paid_is_passed_over() -> None:
+    run = pinned(OWN, OTHER.evolve(context_tokens=200), THIRD)
+    fail(run, "unauthorized", transient=False)
+    assert (asked(run).profile, moved(run)) == ("third", [("own", "third", "unauthorized", 1)])
+    dear = pinned(OWN, OTHER.evolve(price=profile("other", "10").price), THIRD, cost=50)
+    fail(dear, "unauthorized", transient=False)
+    assert asked(dear).profile == "third"
 
 
 def test_who_could_not_be_pinned_or_took_too_much_is_passed_over() -> None:

@@ -1,13 +1,13 @@
 """The models that a tenant names itself: how they fit together, and what reaches further (R-TOOL-22)."""
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from pydantic import ValidationError
 
 from orchestrator.core.errors import EgressRefused
 from orchestrator.core.own_models import MOST_MODELS, OwnModel, OwnModels, faults_of, wider_models
-from orchestrator.core.profile import ModelProfile
+from orchestrator.core.profile import ModelProfile, Role
 from tests.proves import proves
 
 MAIN: dict[str, Any] = {"name": "main", "provider": "openai", "model": "large", "roles": ("executor",)}
@@ -48,7 +48,7 @@ def test_a_secret_is_kept_for_the_origin_of_the_address_or_the_providers_own() -
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"name": "openai:main"}, {"name": "Main"}, {"provider": "scripted"}, {"model": ""},
+        {"name": "openai:main"}, {"name": "Main"}, {"name": ""}, {"provider": "scripted"}, {"model": ""},
         {"model": "a\nb"}, {"secret": "Key"}, {"roles": ("king",)}, {"context_tokens": 1},
         {"max_output_tokens": 0}, {"timeout_ms": 0}, {"max_retries": 11}, {"key": "sk-1"},
     ],
@@ -75,6 +75,9 @@ def test_each_fault_of_a_list_is_named_where_it_stands() -> None:
         "/profiles/1/roles/0",
     ]  # fmt: skip
     assert dict(faults_of(models(second))) == {"/profiles/0/roles": "Somebody has to play a role."}
+    assert dict(faults_of(models({**MAIN, "name": "house"}))) == {
+        "/profiles/0/name": "The operator's models are called so."
+    }
     assert list(faults_of(OwnModels())) == []
     with pytest.raises(ValidationError):
         models(*({**second, "name": f"m{number}"} for number in range(MOST_MODELS + 1)))
@@ -83,11 +86,26 @@ def test_each_fault_of_a_list_is_named_where_it_stands() -> None:
 @proves("R-TOOL-22", part="a new address or key reaches further")
 def test_new_addresses_and_keys_reach_further_and_other_changes_do_not() -> None:
     before = models(MAIN)
-    assert wider_models(OwnModels(), before) == ("Prompts go to main at https://api.openai.com.",)
+    assert wider_models(OwnModels(), before) == ("Prompts go to main: large at https://api.openai.com/v1.",)
     assert wider_models(before, OwnModels()) == ()
-    changed = {**MAIN, "model": "larger", "timeout_ms": 9_000, "failover": ("house",)}
+    changed = {**MAIN, "timeout_ms": 9_000, "failover": ("house",), "streams": True}
     assert wider_models(before, models(changed)) == ()
-    (moved,) = wider_models(before, models({**MAIN, "base_url": "https://elsewhere.example"}))
-    assert moved == "Prompts go to main at https://elsewhere.example."
+    for elsewhere in ({"base_url": "https://api.openai.com/v1/other"}, {"model": "larger"}):
+        (moved,) = wider_models(before, models({**MAIN, **elsewhere}))
+        assert moved.startswith("Prompts go to main: ")
     (keyed,) = wider_models(before, models({**MAIN, "secret": "key"}))
     assert keyed == "main is asked with another secret: key, no longer none."
+
+
+@proves("R-TOOL-22", part="who is asked now reaches further")
+def test_who_is_asked_for_the_first_time_reaches_further_too() -> None:
+    alone = {**MAIN, "roles": get_args(Role)}
+    second = {**MAIN, "name": "second", "model": "small", "roles": ()}
+    aside = models(alone, second)
+    for named in ({"cheaper": "second"}, {"failover": ("second",)}):
+        (asked,) = wider_models(aside, models({**alone, **named}, second))
+        assert asked.startswith("Prompts go to second")
+    house = "Prompts go to the operator's models again."
+    for after in (OwnModels(), models(MAIN), models({**alone, "failover": ("house",)})):
+        assert wider_models(models(alone), after) == (house,)
+    assert wider_models(models(MAIN), OwnModels()) == ()

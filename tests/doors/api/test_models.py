@@ -38,7 +38,7 @@ def test_a_program_names_changes_and_takes_out_a_model(admin: Program, world: Wo
     assert admin.get(MODELS).json() == {"results": [], "version": 0, "reason": "", "at": None}
     keep_secret(world.id, "openai", "sk-0123456789", origin="https://api.openai.com", by=None)
     waiting = admin.post(MODELS, {**MAIN, "secret": "openai", "max_output_tokens": 900})
-    assert waiting.json()["weaker"] == ["Prompts go to main at https://api.openai.com."]
+    assert waiting.json()["weaker"] == ["Prompts go to main: gpt-5.4 at https://api.openai.com/v1."]
     assert agreed(world, waiting).status_code == 200
     (row,) = admin.get(MODELS).json()["results"]
     assert (row["own"], row["key"], row["circuit"], row["price"]["origin"]) == (
@@ -89,7 +89,7 @@ def test_a_model_that_another_one_names_is_not_taken_out(admin: Program, world: 
     named = admin.send(
         "patch", f"{MODELS}/main", {"failover": ["second"], "cheaper": "second", "reason": "x"}
     )
-    assert named.status_code == 200
+    assert agreed(world, named).status_code == 200
     refused = admin.post(f"{MODELS}/second/remove", {"reason": "x"})
     assert pointers(refused) == ["/profiles/0/cheaper", "/profiles/0/failover/0"]
 

@@ -323,7 +323,7 @@ def test_a_key_goes_only_to_the_address_it_was_given_for(
     environment, _ = openai_at("http://127.0.0.1:9/v1")
     _, profile = openai_at(openai_server.url)
     told = ask_model(loop, environment, profile)
-    assert (told.event.error, told.event.transient) == ("unauthorized", False)
+    assert (told.event.error, told.event.transient) == ("no_key", False)
     assert openai_server.seen == []
 
 

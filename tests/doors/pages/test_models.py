@@ -75,7 +75,7 @@ def test_a_new_address_waits_for_a_second_administrator(admin: Client, world: Wo
     second = at(make_somebody(world.house.tenant, Role.ADMIN))
     sent = form_with(admin.get(MODELS), "keep").send(admin, "keep", **GIVEN)
     assert sent["Location"] == "/tool-proposals"
-    assert "Prompts go to main at https://api.openai.com." in text(second.get("/tool-proposals"))
+    assert "Prompts go to main: gpt-5.4 at https://api.openai.com/v1." in text(second.get("/tool-proposals"))
     form_with(second.get("/tool-proposals"), "agree").send(second, "agree", reason="Seen it")
     assert "gpt-5.4" in text(admin.get(MODELS))
 

@@ -44,6 +44,14 @@ class Pins(Value):
         return {tool.name: tool for tool in self.tools}
 
     @cached_property
+    def by_capability(self) -> dict[str, list[ToolSpec]]:
+        """The pinned tools by what they are for."""
+        found: dict[str, list[ToolSpec]] = {}
+        for tool in self.tools:
+            found.setdefault(tool.capability, []).append(tool)
+        return found
+
+    @cached_property
     def worked_out(self) -> dict[object, Any]:
         """What was worked out of these pins, for every run that has them. Each entry holds the parts that it
         was worked out of, for a copy with other parts takes the entries along."""

@@ -15,7 +15,7 @@ from uuid import UUID
 
 import psycopg
 from django.apps import apps
-from django.db import connection, transaction
+from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from django.db.backends.signals import connection_created
 
 from tenancy.core.errors import OtherTenant, OutsideTenant
@@ -76,7 +76,7 @@ def tenant_asking(
 def _begun(tenant_id: UUID, *sayings: Saying) -> list[Rows]:
     """BEGIN, the tenant's name and the statements in one trip; the rows of all of them."""
     whole = (*_opening(tenant_id), *sayings)
-    at: psycopg.Connection[Any] = connection.connection
+    at = _underlying()
     answers, error = trip(at, whole)
     if error is not None and error.sqlstate == GONE:
         at.rollback()
@@ -108,7 +108,7 @@ def _outermost(tenant_id: UUID) -> Iterator[None]:
     with transaction.atomic(durable=True):
         token = _CURRENT.set(tenant_id)
         try:
-            with connection.wrap_database_errors:
+            with connections[DEFAULT_DB_ALIAS].wrap_database_errors:
                 yield
         finally:
             _CURRENT.reset(token)
@@ -126,9 +126,15 @@ def raw_cursor() -> "psycopg.Cursor[Any]":
     """
     if _CURRENT.get() is None:
         raise OutsideTenant(table="(raw cursor)")
-    connection.ensure_connection()
-    underlying: psycopg.Connection[Any] = connection.connection
-    return psycopg.Cursor(underlying)
+    return psycopg.Cursor(_underlying())
+
+
+def _underlying() -> "psycopg.Connection[Any]":
+    # One look: Django's `connection` asks which thread this is at every attribute.
+    wrapper = connections[DEFAULT_DB_ALIAS]
+    wrapper.ensure_connection()
+    underlying: psycopg.Connection[Any] = wrapper.connection
+    return underlying
 
 
 def hold(name: str) -> None:

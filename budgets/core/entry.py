@@ -1,7 +1,7 @@
 """A ledger entry as a value: what its digest covers, and which column betrays an alteration (R-BUDGET-3)."""
 
 from datetime import datetime
-from struct import pack
+from struct import Struct
 from typing import Final, NamedTuple
 from uuid import UUID
 from zlib import crc32
@@ -38,6 +38,7 @@ class EntryRow(NamedTuple):
 
 
 COLUMNS: Final = EntryRow._fields
+_MARKS: Final = Struct(f">{len(COLUMNS)}H")
 
 
 def seal(row: EntryRow) -> tuple[str, bytes]:
@@ -46,7 +47,7 @@ def seal(row: EntryRow) -> tuple[str, bytes]:
     The digest is the proof; the marks only tell an altered column from the others.
     """
     values = [_canonical_value(value) for value in row]
-    marks = pack(f">{len(values)}H", *(crc32(repr(value).encode()) & 0xFFFF for value in values))
+    marks = _MARKS.pack(*[crc32(repr(value).encode()) & 0xFFFF for value in values])
     return digest("entry", canonical_typed(dict(zip(COLUMNS, values, strict=True)))), marks
 
 

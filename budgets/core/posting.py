@@ -7,7 +7,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Final
 
-from budgets.core.dimension import Dimension
+from budgets.core.dimension import GAUGES, Dimension
 from budgets.core.vector import NOTHING, ZERO, Vector
 
 COST: Final = Dimension.COST_USD
@@ -134,7 +134,7 @@ class Plan:
         """The change of a dimension."""
         change = self.changes.get(dimension)
         if change is None:
-            change = self.changes[dimension] = Change(gauge=dimension.gauge)
+            change = self.changes[dimension] = Change(gauge=dimension in GAUGES)
         return change
 
 

@@ -147,23 +147,21 @@ class Vector(Mapping[str, Decimal]):
 
     def nonzero(self) -> "Vector":
         """The amounts that are not zero."""
+        if all(self._amounts.values()):
+            return self
         return Vector._ordered({dimension: amount for dimension, amount in self._amounts.items() if amount})
 
     def summed(self) -> "Vector":
         """The cumulative dimensions only: gauges are compared at use and never booked."""
+        if GAUGES.isdisjoint(self._amounts):
+            return self
         return Vector._ordered(
             {dimension: amount for dimension, amount in self._amounts.items() if dimension not in GAUGES}
         )
 
     def booked(self) -> "Vector":
         """What a line takes of them: the cumulative dimensions that are not zero."""
-        return Vector._ordered(
-            {
-                dimension: amount
-                for dimension, amount in self._amounts.items()
-                if amount and dimension not in GAUGES
-            }
-        )
+        return self.summed().nonzero()
 
     def canonical(self) -> dict[str, str]:
         """Dimension → plain decimal string, for hashing and storing."""

@@ -9,6 +9,7 @@ were known before it.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any, cast
 from uuid import UUID, uuid5
 
@@ -87,10 +88,12 @@ Known = Mapping[tuple[str, str], Circuit]
 
 def setting_now() -> Setting:
     """The threshold and the cooldown that are set for this house."""
-    return Setting(
-        threshold=settings.INTERLOCK_CIRCUIT_FAILURES,
-        cooldown_seconds=settings.INTERLOCK_CIRCUIT_COOLDOWN_SECONDS,
-    )
+    return _setting(settings.INTERLOCK_CIRCUIT_FAILURES, settings.INTERLOCK_CIRCUIT_COOLDOWN_SECONDS)
+
+
+@lru_cache(8)
+def _setting(threshold: int, cooldown_seconds: int) -> Setting:
+    return Setting(threshold=threshold, cooldown_seconds=cooldown_seconds)
 
 
 @dataclass(slots=True)

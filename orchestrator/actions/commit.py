@@ -12,7 +12,7 @@ from typing import Literal, cast
 from django.db import OperationalError
 
 from orchestrator.actions import opening
-from orchestrator.actions.hand import Hand
+from orchestrator.actions.hand import RENDERED, Hand
 from orchestrator.actions.opening import (
     Learnt,
     Moved,
@@ -164,7 +164,9 @@ def _play(script: Script, event: AnyEvent, room: Headroom) -> None:
     made again."""
     hand = script.hand
     while True:
-        desk = Desk(hand.salt, hand.shelf.behind(script.bodies))
+        if len(hand.rendered) > RENDERED:
+            hand.rendered.clear()
+        desk = Desk(hand.salt, hand.shelf.behind(script.bodies), hand.rendered)
         try:
             walk = advance(hand.graph, hand.manifest, script.state, event, room, desk)
             break

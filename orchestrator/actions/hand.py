@@ -3,6 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 from uuid import UUID
 
 from orchestrator.core.circuits import Circuit
@@ -13,6 +14,8 @@ from orchestrator.gateways.permits import Known
 from traces.core.chain import Head
 
 KEPT_BYTES = 16_000_000
+# A window of the conversation and the facts of a prompt, and room to move on.
+RENDERED = 256
 
 
 class Shelf(Mapping[str, bytes]):
@@ -93,6 +96,8 @@ class Hand:
     patch_bytes: int
     snapshot_bytes: int = 0
     shelf: Shelf = field(default_factory=Shelf)
+    # What prompts quote, as they quote it: only ever made of content that stays as it is.
+    rendered: dict[object, Any] = field(default_factory=dict)
     permits: dict[str, Known] = field(default_factory=dict)
     # Those in trouble or changed before, as the last commit read them; None before the first.
     circuits: Mapping[tuple[str, str], Circuit] | None = None

@@ -21,12 +21,11 @@ def lesser(view: View, call: Call, spec: ToolSpec) -> ToolSpec | None:
     it has failed in this run."""
     if view.manifest.core_version < SINCE or call.by != "model" or call.grant is not None:
         return None
+    alike = view.pins.by_capability.get(spec.capability, [])
+    if len(alike) < 2:
+        return None
     failed = {failure.tool for failure in view.state.failures}
-    others = [
-        other
-        for other in view.pins.tools
-        if other.capability == spec.capability and other.name not in failed and _cost(other) < _cost(spec)
-    ]
+    others = [other for other in alike if other.name not in failed and _cost(other) < _cost(spec)]
     return next(
         (o for o in sorted(others, key=_cost) if available(view, o) and _no_riskier(view, o, spec)), None
     )

@@ -10,16 +10,18 @@ from typing import Any
 import orjson
 
 from orchestrator.core.boundary import Boundary
+from orchestrator.core.desk import Desk
 from orchestrator.core.economy import notice
 from orchestrator.core.inputs import inputs
 from orchestrator.core.isolation import lacking, refused_apart
+from orchestrator.core.manifest import Pins
 from orchestrator.core.memory import refused_by_boundary
 from orchestrator.core.naming import named_by
 from orchestrator.core.profile import Role
 from orchestrator.core.revising import told_the_writer
 from orchestrator.core.state import Fact, Result, State
 from orchestrator.core.step import View
-from orchestrator.core.tool import ToolSpec
+from orchestrator.core.tool import Risk, ToolSpec
 from orchestrator.core.value import Value
 from traces.core.canonical import canonical, canonical_outside, canonical_typed
 
@@ -48,14 +50,10 @@ def compile_prompt(
 ) -> Prompt:
     """Write the request for one call of the model `profile`. Raises ContentMissing where an exchange
     was not fetched."""
-    messages = [{"role": "user", "text": _situation(view)}]
-    view.desk.require(exchanges)
-    links = [view.desk.json(link) for link in exchanges]
-    view.desk.require(
-        digest for link in links for digest in (link["reply"], *(r["content"] for r in link["results"]))
-    )
-    for link in links:
-        messages.extend(_exchange(view, link))
+    messages: list[Any] = [{"role": "user", "text": _situation(view)}]
+    _render(view.desk, exchanges)
+    for link in exchanges:
+        messages.extend(view.desk.rendered[link])
     if view.state.feedback is not None:
         messages.append(
             {"role": "user", "text": "CHECKS FAILED\n" + view.desk.text(view.state.feedback, 4_000)}
@@ -68,10 +66,7 @@ def compile_prompt(
         "profile": profile,
         "system": _system(view, prompt, tools),
         "messages": messages,
-        "tools": [
-            {"name": tool.name, "description": tool.description, "schema": tool.input_schema}
-            for tool in tools
-        ],
+        "tools": [_shown(view.pins, tool) for tool in tools],
         "output_schema": view.output_schema,
         "max_output_tokens": max_output,
     }
@@ -80,36 +75,61 @@ def compile_prompt(
 
 def visible_tools(view: View) -> tuple[ToolSpec, ...]:
     """Only what could be called now is shown (R-TOOL-6): permitted, and set up by somebody."""
-    return tuple(tool for tool in permitted_tools(view) if tool.name not in view.pins.left_out)
+    left_out = view.pins.left_out
+    permitted = permitted_tools(view)
+    return tuple(tool for tool in permitted if tool.name not in left_out) if left_out else permitted
 
 
 def permitted_tools(view: View) -> tuple[ToolSpec, ...]:
     """What the run may call now: named by the workflow, allowed, not stopped, not used up."""
-    boundary: Boundary = view.pins.boundary
-    calls_left = view.state.left("tool_calls")
+    state, room = view.state, view.headroom
+    calls_left, external = state.left("tool_calls"), state.left("external_calls")
     if calls_left is not None and calls_left < 1:
         return ()
-    return tuple(tool for tool in view.pins.tools if _permitted(view, boundary, tool))
+    away = {*room.stopped_tools, *state.stopped_tools, *state.drifted, *room.open_circuits}
+    inside = external is not None and external < 1
+    return tuple(
+        tool
+        for tool in _allowed(view)
+        if not (tool.name in away or (inside and tool.external) or lacking(tool, room) is not None)
+        and (not room.raised_tools or _within_ceilings(view.pins.boundary, tool, view.risk_of(tool)))
+    )
 
 
-def _permitted(view: View, boundary: Boundary, tool: ToolSpec) -> bool:
+def _allowed(view: View) -> tuple[ToolSpec, ...]:
+    """What the pins, the workflow and the submitter's scopes allow: the same for every turn, and for every
+    run that has all three."""
+    pins, named, scopes = view.pins, view.graph.spec.tools, view.manifest.scopes
+    tools, boundary = pins.tools, pins.boundary
+    known = pins.worked_out.get((named, scopes))
+    if known is None or known[0] is not tools or known[1] is not boundary:
+        allowed = tuple(
+            tool
+            for tool in tools
+            if named_by(named, tool.name)
+            and _within_ceilings(boundary, tool, tool.risk)
+            and refused_apart(tool, boundary) is None
+            and refused_by_boundary(tool, boundary) is None
+            and all(scope in scopes for scope in tool.scopes)
+        )
+        known = pins.worked_out[named, scopes] = (tools, boundary, allowed)
+    found: tuple[ToolSpec, ...] = known[2]
+    return found
+
+
+def _within_ceilings(boundary: Boundary, tool: ToolSpec, risk: Risk) -> bool:
     grant = boundary.grant_for(tool.name)
-    named = named_by(view.graph.spec.tools, tool.name)
-    stopped = tool.name in (
-        *view.headroom.stopped_tools, *view.state.stopped_tools, *view.state.drifted
-    )  # fmt: skip
-    if grant is None or not named or stopped or tool.name in view.headroom.open_circuits:
-        return False
-    if lacking(tool, view.headroom) is not None:
-        return False
-    if refused_apart(tool, boundary) is not None or refused_by_boundary(tool, boundary) is not None:
-        return False
-    allowed = view.risk_of(tool).rank <= min(grant.risk_ceiling.rank, boundary.risk_ceiling.rank)
-    in_scope = all(scope in view.manifest.scopes for scope in tool.scopes)
-    if not allowed or not in_scope:
-        return False
-    external = view.state.left("external_calls")
-    return not (tool.external and external is not None and external < 1)
+    return grant is not None and risk.rank <= min(grant.risk_ceiling.rank, boundary.risk_ceiling.rank)
+
+
+def _shown(pins: Pins, tool: ToolSpec) -> orjson.Fragment:
+    """A tool as a model is shown it; a schema is long, and the same in every prompt."""
+    known = pins.worked_out.get(tool.name)
+    if known is None or known[0] is not tool:
+        shown = {"name": tool.name, "description": tool.description, "schema": tool.input_schema}
+        known = pins.worked_out[tool.name] = (tool, orjson.Fragment(canonical_outside(shown)))
+    found: orjson.Fragment = known[1]
+    return found
 
 
 def _system(view: View, prompt: str, tools: tuple[ToolSpec, ...]) -> str:
@@ -149,7 +169,7 @@ def _situation(view: View) -> str:
 
 def shown_facts(state: State) -> list[tuple[str, Fact]]:
     """The committed facts that a prompt shows, the newest last."""
-    return state.facts_in_order()[-SHOWN_FACTS:]
+    return state.facts_in_order(newest=SHOWN_FACTS)
 
 
 def _facts(state: State) -> str:
@@ -169,16 +189,29 @@ def _budget(state: State) -> str:
     return ", ".join(f"{name} {amount.normalize():f}" for name, amount in left if amount is not None)
 
 
-def _exchange(view: View, link: dict[str, Any]) -> list[dict[str, Any]]:
+def _render(desk: Desk, exchanges: tuple[str, ...]) -> None:
+    """Have the messages of these links written out: the window moves on by one link a turn."""
+    fresh = [link for link in exchanges if link not in desk.rendered]
+    desk.require(fresh)
+    links = [desk.json(link) for link in fresh]
+    desk.require(
+        digest for link in links for digest in (link["reply"], *(r["content"] for r in link["results"]))
+    )
+    for digest, link in zip(fresh, links, strict=True):
+        written = (orjson.Fragment(canonical_outside(message)) for message in _exchange(desk, link))
+        desk.rendered[digest] = tuple(written)
+
+
+def _exchange(desk: Desk, link: dict[str, Any]) -> list[dict[str, Any]]:
     """One reply and the results of its calls, each under its own id."""
-    reply = view.desk.json(link["reply"])
+    reply = desk.json(link["reply"])
     shown = [{"role": "assistant", "text": reply.get("text", ""), "calls": link["calls"]}]
     return shown + [
         {
             "role": "tool",
             "call": r["provider_id"],
             "name": r["tool"],
-            "text": view.desk.text(r["content"], 24_000),
+            "text": desk.text(r["content"], 24_000),
         }
         for r in link["results"]
     ]

@@ -12,14 +12,18 @@ from traces.core.canonical import payload_digest
 class Desk:
     """What lies on the table during one walk: `held` is what was fetched before, `made` what this walk wrote.
 
-    Raises ContentMissing for a digest that was not fetched: the shell fetches it and walks again, which is
-    safe because a walk is pure.
+    `rendered` is what was written out of content before, by its digest: it may outlast the walk, for the same
+    content gives the same. Raises ContentMissing for a digest that was not fetched: the shell fetches it and
+    walks again, which is safe because a walk is pure.
     """
 
-    def __init__(self, salt: bytes, held: Mapping[str, bytes]) -> None:
+    def __init__(
+        self, salt: bytes, held: Mapping[str, bytes], rendered: dict[object, Any] | None = None
+    ) -> None:
         self._salt = salt
         self._held = held
         self.made: dict[str, bytes] = {}
+        self.rendered = {} if rendered is None else rendered
 
     def put(self, body: bytes) -> str:
         """Keep `body`; its digest."""

@@ -2,6 +2,7 @@
 
 from orchestrator.core.errors import Corrupt
 from orchestrator.core.state import State
+from traces.core.patch import others
 
 MONEY_AND_COUNTS = (
     "steps",
@@ -34,6 +35,6 @@ def check(before: State, after: State) -> None:
 
 
 def _facts_rest(before: State, after: State) -> None:
-    for name, fact in after.facts.items():
-        if fact is not before.facts.get(name) and not (fact.digest and fact.validator):
+    for fact in others(before.facts, after.facts).values():
+        if not (fact.digest and fact.validator):
             raise Corrupt(rule="a fact rests on a verified observation")

@@ -62,14 +62,17 @@ class _Map:
         }
         self.by_name = pins.by_name
         self.ways = self._drawn()
+        self._rests: dict[Place, Mapping[str, Decimal]] = {}
         self.costs = {dimension: self._costs(dimension) for dimension in DIMENSIONS}
 
     def least(self, place: Place) -> Mapping[str, Decimal]:
         """The least rest from a place."""
         node, asker = place
         known = (node, asker if asker in self.tools or asker == MODEL else "")
-        found = ((name, costs.get(known)) for name, costs in self.costs.items())
-        return {name: Decimal(cost) for name, cost in found if cost}
+        if (rest := self._rests.get(known)) is None:
+            found = ((name, costs.get(known)) for name, costs in self.costs.items())
+            rest = self._rests[known] = {name: Decimal(cost) for name, cost in found if cost}
+        return rest
 
     def _drawn(self) -> dict[Place, tuple[Place, ...]]:
         askers = ("", MODEL, *self.tools)

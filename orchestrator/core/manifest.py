@@ -3,6 +3,7 @@
 from datetime import datetime
 from decimal import Decimal
 from functools import cached_property
+from typing import Any
 from uuid import UUID
 
 from orchestrator.core.boundary import Boundary
@@ -41,6 +42,20 @@ class Pins(Value):
     def by_name(self) -> dict[str, ToolSpec]:
         """The pinned tools by name."""
         return {tool.name: tool for tool in self.tools}
+
+    @cached_property
+    def by_capability(self) -> dict[str, list[ToolSpec]]:
+        """The pinned tools by what they are for."""
+        found: dict[str, list[ToolSpec]] = {}
+        for tool in self.tools:
+            found.setdefault(tool.capability, []).append(tool)
+        return found
+
+    @cached_property
+    def worked_out(self) -> dict[object, Any]:
+        """What was worked out of these pins, for every run that has them. Each entry holds the parts that it
+        was worked out of, for a copy with other parts takes the entries along."""
+        return {}
 
     def profile_for(self, role: Role) -> ModelProfile:
         """The profile that plays `role`, or the first one."""

@@ -89,10 +89,10 @@ def planning(view: View, state: State, calls: Iterable[Call]) -> State:
     What a reply merely names is no plan: a tool is foreseen once a call of it was found eligible."""
     if view.pins.policy is None:
         return state
-    planned: tuple[str, ...] = ()
-    if not tainted(state):
-        specs = ((call.id, view.pins.by_name.get(call.tool)) for call in calls)
-        planned = tuple([call for call, spec in specs if spec is not None and spec.mutating])
+    specs = ((call.id, view.pins.by_name.get(call.tool)) for call in calls)
+    planned = tuple([call for call, spec in specs if spec is not None and spec.mutating])
+    if planned and tainted(state):
+        planned = ()
     return state if planned == state.planned else state.evolve(planned=planned)
 
 

@@ -278,10 +278,12 @@ class State(Value):
     sent_back: Mapping[str, SentBack] = {}
     review: Review | None = None
 
-    def facts_in_order(self) -> list[tuple[str, Fact]]:
-        """The facts as they were committed, oldest first: a stored mapping keeps no order of its own."""
-        places = sorted((fact.record, name) for name, fact in self.facts.items())
-        return [(name, self.facts[name]) for _, name in places]
+    def facts_in_order(self, newest: int = 0) -> list[tuple[str, Fact]]:
+        """The facts as they were committed, oldest first, or so many of the newest: a stored mapping keeps no
+        order of its own."""
+        facts = self.facts
+        places = sorted(zip([fact.record for fact in facts.values()], facts, strict=True))
+        return [(name, facts[name]) for _, name in places[-newest:]]
 
     def window(self, length: int) -> tuple[Hex, ...]:
         """The last `length` links of the conversation, oldest first."""

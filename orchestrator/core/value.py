@@ -12,6 +12,7 @@ Hex = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Slug = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_.-]{0,63}$")]
 Text = Annotated[str, StringConstraints(max_length=20_000)]
 Small = str | int | bool | None
+_NEW, _PUT = object.__new__, object.__setattr__
 
 
 class Value(BaseModel):
@@ -22,13 +23,14 @@ class Value(BaseModel):
     def evolve(self, **changes: Any) -> Self:
         """A copy with `changes`; the caller passes values of the declared types (checked by mypy at the
         call sites)."""
-        changed = object.__new__(type(self))
+        changed = _NEW(type(self))
+        given = self.__pydantic_fields_set__
         # What pydantic's own model_copy does, without copying twice: states are made several times a
-        # transition.
-        object.__setattr__(changed, "__dict__", {**self.__dict__, **changes})
-        object.__setattr__(changed, "__pydantic_fields_set__", self.__pydantic_fields_set__ | changes.keys())
-        object.__setattr__(changed, "__pydantic_extra__", None)
-        object.__setattr__(changed, "__pydantic_private__", None)
+        # transition. Nobody changes the names of a frozen value, so two may share them.
+        _PUT(changed, "__dict__", {**self.__dict__, **changes})
+        _PUT(changed, "__pydantic_fields_set__", given if given >= changes.keys() else given | changes.keys())
+        _PUT(changed, "__pydantic_extra__", None)
+        _PUT(changed, "__pydantic_private__", None)
         return changed
 
 

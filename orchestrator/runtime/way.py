@@ -137,6 +137,8 @@ class RightOfWay:
         """In the midst of a commit of the tenant's: wait while others begin, where it has a flood's number in
         hand. Whoever begins may be a flood itself and wait for a turn, so this one does not count
         meanwhile."""
+        if self._in_hand[tenant] < FLOOD:
+            return
         with self._changed:
             if self._second_to_somebody(tenant):
                 self._committing -= 1

@@ -27,7 +27,8 @@ _FORM = (
 )
 LARGEST = 2**63
 _TEXT = frozenset({str})
-_PLAIN = frozenset({str, bool, type(None), Decimal, UUID, datetime})
+# A fragment is JSON that was written, and thereby checked, before.
+_PLAIN = frozenset({str, bool, type(None), Decimal, UUID, datetime, orjson.Fragment})
 
 
 def canonical(value: Any) -> bytes:

@@ -1,12 +1,16 @@
 """What changed between two states, small: the same object is not looked at (docs/trace-format.md)."""
 
 from collections.abc import Mapping
-from typing import Any
+from itertools import compress, islice
+from operator import is_not
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
 from traces.core.canonical import canonical_typed
 
+K = TypeVar("K")
+V = TypeVar("V")
 Plain = dict[str, Any]
 _ABSENT = object()
 
@@ -41,14 +45,25 @@ def apply(state: Plain, patch: Mapping[str, Any]) -> Plain:
     return changed
 
 
+def others(was: Mapping[K, V], now: Mapping[K, V]) -> dict[K, V]:
+    """The entries of `now` that are not the very ones of `was`.
+
+    A run's facts are many, and a transition adds one behind them or changes one: no look at each in Python.
+    """
+    old = list(was)
+    if old == list(islice(now, len(old))):
+        moved = compress(old, map(is_not, was.values(), now.values()))
+        return {key: now[key] for key in (*moved, *islice(now, len(old), None))}
+    return {key: value for key, value in now.items() if was.get(key, _ABSENT) is not value}
+
+
 def _same(was: Any, now: Any) -> bool:
     """Whether nothing changed. Equal is not enough: 1 and True are equal and are written differently."""
     return was == now and canonical_typed(was) == canonical_typed(now)
 
 
 def _entries(was: Mapping[str, Any], now: Mapping[str, Any]) -> Plain:
-    # One look at each entry: a run's facts are many, and a transition changes one of them.
-    other = {key: value for key, value in now.items() if was.get(key, _ABSENT) is not value}
+    other = others(was, now)
     put = {key: value for key, value in other.items() if key not in was or not _same(was[key], value)}
     fresh = sum(key not in was for key in other)
     drop = [key for key in was if key not in now] if len(was) + fresh != len(now) else []

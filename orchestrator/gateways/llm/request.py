@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from orchestrator.core.value import Value
 
@@ -58,6 +58,22 @@ class NeutralRequest(Value):
     tools: tuple[OfferedTool, ...] = ()
     output_schema: dict[str, Any] | None = None
     max_output_tokens: int
+
+
+class Conversation(Value):
+    """Of a request what was said so far. What is offered beside it, which is most of a request, is passed
+    over."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    v: Literal[1]
+    system: str
+    messages: tuple[Turn, ...]
+
+
+def read_conversation(body: bytes) -> Conversation:
+    """The conversation in the core's bytes. Raises ValidationError for anything else."""
+    return Conversation.model_validate_json(body)
 
 
 def read_request(body: bytes) -> NeutralRequest:

@@ -19,7 +19,7 @@ from orchestrator.core.events import ModelReplied
 from orchestrator.core.profile import ModelProfile
 from orchestrator.core.value import Slug, Value
 from orchestrator.gateways.llm.reply import Reply, WrittenCall, failed, replied
-from orchestrator.gateways.llm.request import AssistantTurn, NeutralRequest, read_request
+from orchestrator.gateways.llm.request import AssistantTurn, Conversation, read_conversation
 from orchestrator.gateways.outcome import Performed
 
 FOLDER = Path(__file__).resolve().parents[2] / "scenarios"
@@ -173,7 +173,7 @@ def play(
     """The outcome of the first line that holds and was not used up. Raises nothing."""
     try:
         scenario = load(profile.scenario or "", folder)
-        asked = read_request(request)
+        asked = read_conversation(request)
     except (ScenarioInvalid, ValidationError) as error:
         return failed(effect, salt, "rejected", transient=False, detail=str(error))
     found = choose(scenario, effect, asked)
@@ -199,9 +199,7 @@ def spoken(performed: Performed) -> tuple[str, ...]:
     return tuple("".join(words[at : at + size]) for at in range(0, len(words), size))
 
 
-def choose(
-    scenario: Scenario, effect: CallModel, asked: NeutralRequest
-) -> tuple[Line, dict[str, str]] | None:
+def choose(scenario: Scenario, effect: CallModel, asked: Conversation) -> tuple[Line, dict[str, str]] | None:
     """The line to play and what it took.
 
     A line is used up when its reply stands in the conversation already: the prompt alone decides, nothing is
@@ -217,7 +215,7 @@ def choose(
     return None
 
 
-def prompt_text(asked: NeutralRequest) -> str:
+def prompt_text(asked: Conversation) -> str:
     """What a line may look at: the system text and every message but the model's own words."""
     said = [turn.text for turn in asked.messages if not isinstance(turn, AssistantTurn)]
     return "\n\n".join([asked.system, *said])
@@ -247,7 +245,7 @@ def _taken(line: Line, prompt: str) -> dict[str, str] | None:
     return taken
 
 
-def _used_up(line: Line, taken: dict[str, str], effect: CallModel, asked: NeutralRequest) -> bool:
+def _used_up(line: Line, taken: dict[str, str], effect: CallModel, asked: Conversation) -> bool:
     """Whether the line was played: its calls stand in the conversation, or its failures were had."""
     if line.reply is None:
         return line.fail is not None and line.fail.times is not None and effect.attempt > line.fail.times

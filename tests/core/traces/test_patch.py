@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from tests.proves import proves
 from traces.core.canonical import canonical_model, canonical_typed
-from traces.core.patch import apply, diff
+from traces.core.patch import apply, diff, others
 
 NAMES = st.sampled_from(["a", "b", "c", "set", "put", "drop"])
 SMALL = st.none() | st.booleans() | st.integers(0, 1) | st.sampled_from(["x", "y"])
@@ -82,6 +82,18 @@ def test_only_the_entries_that_changed_are_said() -> None:
     del later["3"]
     patch = diff(State(facts=facts), State(facts=later))
     assert patch == {"facts": {"put": {"7": Inner(count=77), "new": Inner()}, "drop": ["3"]}}
+
+
+@given(st.permutations("abcde"), st.sets(st.sampled_from("abcde")), st.sets(st.sampled_from("abcdefg")))
+def test_others_are_the_entries_that_are_not_the_very_same(
+    order: list[str], gone: set[str], fresh: set[str]
+) -> None:
+    was = {name: Inner(values={"n": name}) for name in "abcde"}
+    kept = {name: was[name] for name in order if name not in gone}
+    now = {**kept, **{name: Inner() for name in sorted(fresh)}}
+    assert others(was, now) == {name: now[name] for name in fresh}
+    appended = {**was, **{name: Inner() for name in sorted(fresh)}}
+    assert others(was, appended) == {name: appended[name] for name in fresh}
 
 
 def test_one_and_true_are_equal_and_not_the_same() -> None:

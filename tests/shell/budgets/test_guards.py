@@ -43,10 +43,22 @@ def test_a_line_is_never_negative(house: House, column: str) -> None:
         cursor.execute(f"UPDATE budgets_line SET {column} = -1 WHERE account_id = %s", [purse.run])
 
 
-def test_a_line_starts_empty_and_stays_with_its_account(house: House) -> None:
+@pytest.mark.parametrize(
+    "change",
+    [
+        "dimension = 'replans'",
+        *(f"{column} = gen_random_uuid()" for column in ("account_id", "tenant_id", "id")),
+        "used = used, dimension = 'replans'",
+    ],
+)
+def test_a_line_stays_with_its_account(house: House, superuser: psycopg.Connection, change: str) -> None:
     purse = used_purse(house)
-    with inside(purse.tenant) as cursor, pytest.raises(psycopg.errors.CheckViolation):
-        cursor.execute("UPDATE budgets_line SET dimension = 'replans' WHERE account_id = %s", [purse.run])
+    with pytest.raises(psycopg.errors.CheckViolation, match="a line stays"):
+        superuser.execute(f"UPDATE budgets_line SET {change} WHERE account_id = %s", [purse.run])
+
+
+def test_a_line_starts_empty(house: House) -> None:
+    purse = used_purse(house)
     with inside(purse.tenant) as cursor, pytest.raises(psycopg.errors.CheckViolation):
         cursor.execute(
             """INSERT INTO budgets_line (id, tenant_id, account_id, dimension, used, reserved)

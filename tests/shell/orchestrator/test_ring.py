@@ -214,6 +214,31 @@ def test_only_legal_moves_exist_in_code_and_database(world: World, superuser: ps
         superuser.execute("UPDATE orchestrator_run SET status = 'in_progress' WHERE id = %s", (run,))
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        *(
+            f"{column} = gen_random_uuid()"
+            for column in ("tenant_id", "id", "task_id", "workflow_version_id")
+        ),
+        *(f"{column} = gen_random_uuid()" for column in ("submitted_by", "owner")),
+        "manifest_digest = 'another'",
+        *(f"{column} = {column} - 1" for column in ("fence", "version", "record_number")),
+        # Beside what every commit changes it is seen, too.
+        "version = version + 1, owner = gen_random_uuid()",
+    ],
+)
+def test_a_run_keeps_what_it_was_admitted_with_and_never_goes_back(
+    world: World, superuser: psycopg.Connection, change: str
+) -> None:
+    run = world.submit("tool-loop", SUM)
+    refused = pytest.raises(
+        psycopg.errors.IntegrityConstraintViolation, match="keeps what it was admitted with"
+    )
+    with refused:
+        superuser.execute(f"UPDATE orchestrator_run SET {change} WHERE id = %s", (run,))
+
+
 @proves("R-SESS-9", part="pause, resume, cancel")
 def test_an_operator_pauses_resumes_and_cancels(world: World) -> None:
     who = world.people.operator.id

@@ -28,5 +28,5 @@ CREATE TRIGGER run_stays BEFORE UPDATE ON orchestrator_run FOR EACH ROW
 class Migration(migrations.Migration):
     """Two triggers for one; the function stays."""
 
-    dependencies = [("orchestrator", "0028_renewed_one_by_one")]
+    dependencies = [("orchestrator", "0030_review_queue")]
     operations = [migrations.RunSQL(STAYS, STAYED)]

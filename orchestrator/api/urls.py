@@ -83,8 +83,7 @@ urlpatterns = [
     path("outside/mail", outside.Mail.as_view(), name="outside-mail"),
     path("model-profiles", models.ModelProfiles.as_view(), name="model-profiles"),
     path("model-profiles/<str:model>/remove", models.RemoveModelProfile.as_view(), name="model-remove"),
-    # The operator's are called as their providers call them, which may have a slash.
-    path("model-profiles/<path:model>", models.OneModelProfile.as_view(), name="model-profile"),
+    path("model-profiles/<str:model>", models.OneModelProfile.as_view(), name="model-profile"),
     path("corpora", outside.Corpora.as_view(), name="corpora"),
     path("corpora/<str:corpus>", outside.OneCorpus.as_view(), name="corpus"),
     path("corpora/<str:corpus>/documents/<str:document>", outside.OneDocument.as_view(), name="document"),

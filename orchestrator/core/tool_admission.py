@@ -203,6 +203,11 @@ def _faults(spec: ToolSpec, admission: Admission) -> list[dict[str, str]]:
     reads_alone = admission.category in CATEGORIES and CATEGORIES[admission.category].final is None
     if reads_alone and spec.mutating and admission.risk is not None:
         found.append(_changes_nothing(admission.category))
+    if spec.compensation is None and _taken_back(spec):
+        detail = (
+            f"What is {spec.reversibility.value} names the tool that takes it back; else it is irreversible."
+        )
+        found.append(_fault("/compensation", detail))
     if admission.recovery == "read_only" and spec.mutating:
         found.append(_fault("/recovery", "Only what is read_only and pure may simply be called again."))
     if admission.recovery == "lookup":
@@ -211,6 +216,12 @@ def _faults(spec: ToolSpec, admission: Admission) -> list[dict[str, str]]:
         if lookup is None or not here or not lookup.found.startswith("/"):
             found.append(_fault("/lookup", "Name the look-up, and the pointer to what it finds."))
     return found
+
+
+def _taken_back(spec: ToolSpec) -> bool:
+    """Whether a change outside is said to be one that a tool can take back (R-TOOL-3)."""
+    compensable = spec.reversibility is Reversibility.COMPENSABLE
+    return compensable or (spec.reversibility is Reversibility.REVERSIBLE and spec.risk.gated)
 
 
 def _fault(pointer: str, detail: str) -> dict[str, str]:

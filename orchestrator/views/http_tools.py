@@ -21,6 +21,7 @@ from orchestrator.queries.tools import tools_now
 from orchestrator.views.loosening import waits, who
 from orchestrator.views.servers import BACK, KINDS_OF_TOOLS, why
 from orchestrator.views.tools import POLICIES, WORDS
+from orchestrator.views.way_back import WayBack, initial_of
 from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput, SecretUnusable
 from tenancy.core.roles import Scope
@@ -44,7 +45,7 @@ FIELDS = {
 OBJECT = '{\n  "type": "object",\n  "properties": {},\n  "required": []\n}'
 
 
-class DeclareForm(forms.Form):
+class DeclareForm(WayBack):
     """A declaration, by its request or by an operation of an OpenAPI document."""
 
     name = forms.CharField(label="Name", max_length=64, help_text="family.tool, such as crm.find_person")
@@ -131,6 +132,7 @@ class DeclareForm(forms.Form):
         """The fields as a declaration. Raises DefinitionRefused."""
         given = self.cleaned_data
         plain = {name: given[name] for name in PLAIN}
+        plain |= self.way_back()
         plain |= {"category": plain["category"] or NONE, "risk": given["risk"] or None}
         if given["recovery"] == "lookup":
             plain["lookup"] = {
@@ -233,7 +235,7 @@ def _initial(spec: ToolSpec) -> dict[str, Any]:
     if lookup is not None:
         found |= {"lookup_path": lookup.path, "lookup_found": lookup.found,
                   "lookup_key": next(iter(lookup.arguments), "key")}  # fmt: skip
-    return found
+    return found | initial_of(spec)
 
 
 def _pretty(schema: dict[str, Any]) -> str:

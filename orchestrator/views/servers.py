@@ -35,6 +35,7 @@ from orchestrator.queries.servers import (
 )
 from orchestrator.views.loosening import waits, who
 from orchestrator.views.tools import POLICIES, WORDS
+from orchestrator.views.way_back import WayBack
 from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.errors import InterlockError, InvalidInput, SecretUnusable, Stale
@@ -121,7 +122,7 @@ class SecretForm(forms.Form):
     reason = why()
 
 
-class AdmitForm(forms.Form):
+class AdmitForm(WayBack):
     """How a tool may be used. An admin says its class, or the category that has one by default."""
 
     tool = forms.CharField(widget=forms.HiddenInput, max_length=128)
@@ -166,6 +167,7 @@ class AdmitForm(forms.Form):
     def admission(self) -> dict[str, Any]:
         """The fields as an admission."""
         given = {name: self.cleaned_data[name] for name in PLAIN}
+        given |= self.way_back()
         given |= {"category": given["category"] or NONE, "risk": self.cleaned_data["risk"] or None}
         for name in ("sensitive", "addresses"):
             if marked := self.cleaned_data[name].split():

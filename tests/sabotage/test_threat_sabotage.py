@@ -16,6 +16,7 @@ import pytest
 from config.templatetags.ui import hostile
 from orchestrator.core.tool import Risk
 from tests.core.budgets import test_pricing as pricing
+from tests.core.orchestrator import test_categories as categories
 from tests.core.orchestrator import test_definitions as definitions
 from tests.core.orchestrator import test_hostile_replies as replies
 from tests.core.orchestrator import test_http_tools as requests
@@ -59,6 +60,8 @@ STRANGE = {
     "trust": "untrusted",
 }  # fmt: skip
 RULES = (
+    Rule("R-TOOL-3", categories.test_what_cannot_be_taken_back_asks_a_person_whatever_its_class,
+         walls.NO_GATE_BY_ITS_END),
     Rule("R-TOOL-6", looping.test_the_model_is_shown_only_what_could_be_called_now, walls.NO_FILTER),
     Rule("R-TOOL-11", effects.test_work_ends_at_its_deadline, walls.no_deadline),
     Rule("R-TOOL-20", requests.test_arguments_stand_in_the_path_the_query_and_the_body, walls.NO_QUOTING),

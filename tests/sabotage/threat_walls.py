@@ -29,6 +29,7 @@ from orchestrator.core import (
 )
 from orchestrator.core.boundary import Boundary
 from orchestrator.core.manifest import Pins
+from orchestrator.core.tool import ToolSpec
 from orchestrator.gateways import effects_loop
 from orchestrator.gateways.llm import dialects, profiles, reply, transport
 from orchestrator.gateways.tools import mcp, stdio
@@ -143,7 +144,12 @@ def former_protocol_only() -> Felled:
     return mock.patch.object(mcp, "Client", partial(Client, mode="legacy"))
 
 
-NO_FILTER = says(context, "_permitted", True)
+def _by_its_class(spec: ToolSpec) -> bool:
+    return spec.approval == "always" or (spec.approval == "by_risk" and spec.risk.gated)
+
+
+NO_GATE_BY_ITS_END = set_to(ToolSpec, "needs_gate", property(_by_its_class))
+NO_FILTER = says(context, "_within_ceilings", True)
 NO_QUOTING = set_to(http_tool, "quote", lambda text, safe="": text)
 NO_DEPTH = says(parsing, "_depth", 0)
 NO_CUT_TEXT = in_replies("MAX_TEXT", 8 * 1024 * 1024)

@@ -55,13 +55,34 @@ def test_an_admission_that_says_no_class_has_the_one_of_its_category() -> None:
     paid = made(category="payment")
     assert (paid.risk, paid.queue, paid.needs_gate) == (D, "finance", True)
     # What a tool that is no code of ours changes, it changes outside.
-    assert made(category="email", reversibility="reversible").risk is N
+    back = {"tool": "crm.undo", "wanted": "It is undone."}
+    assert made(category="email", reversibility="reversible", compensation=back).risk is N
     assert made(category="sandbox").risk is N
     assert made(category="live_api", reversibility="pure").risk is R
     assert made(category="payment", queue="treasury").queue == "treasury"
     assert made(risk="network").queue == default_queue("remote") == "operations"
     assert refused() == ["/risk"]
     assert refused(category="money") == ["/category"]
+
+
+@proves("R-TOOL-3", part="a change outside that can be taken back names what takes it back")
+@pytest.mark.parametrize("reversibility", ["reversible", "compensable"])
+def test_what_can_be_taken_back_names_the_tool_that_does_it(reversibility: str) -> None:
+    assert refused(risk="network", reversibility=reversibility) == ["/compensation"]
+    back = {"tool": "crm.undo", "wanted": "It is undone."}
+    assert made(risk="network", reversibility=reversibility, compensation=back).compensation is not None
+    assert made(risk="network").compensation is None
+    # What is undone here needs no tool, unless it is said that one does it.
+    found = made(risk="local_write", reversibility="reversible").compensation
+    assert found is None
+    assert refused(risk="local_write", reversibility="compensable") == ["/compensation"]
+
+
+@proves("R-TOOL-3", part="what cannot be taken back is always gated")
+def test_what_cannot_be_taken_back_asks_a_person_whatever_its_class() -> None:
+    assert made(risk="local_write").needs_gate
+    assert not made(risk="local_write", reversibility="reversible").needs_gate
+    assert refused(risk="local_write", approval="never") == ["/approval"]
 
 
 @proves("R-TOOL-2", part="what a category rules out")

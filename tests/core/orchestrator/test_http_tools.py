@@ -171,7 +171,7 @@ def declaration(**more: Any) -> dict[str, Any]:
         "name": "crm.add_note",
         "description": "Add a note.",
         "risk": "network",
-        "reversibility": "reversible",
+        "reversibility": "irreversible",
         "input_schema": {
             "type": "object",
             "properties": {"id": {"type": "string"}, "text": {"type": "string"}},

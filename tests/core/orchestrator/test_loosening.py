@@ -144,11 +144,11 @@ def test_a_definition_suggests_the_strictest_class(definition: Definition, risk:
     ("definition", "admission", "said"),
     [
         (defined("send_note"), {"risk": "read_only", "reversibility": "pure"}, "looks like network"),
-        (defined("send_note"), {"risk": "network", "reversibility": "reversible"}, ""),
+        (defined("send_note"), {"risk": "network", "reversibility": "irreversible"}, ""),
         (defined("get_order"), {"risk": "read_only", "reversibility": "pure"}, ""),
         (
             defined("send_note", "to", "text"),
-            {"risk": "network", "reversibility": "reversible", "sensitive": ("/to",)},
+            {"risk": "network", "reversibility": "irreversible", "sensitive": ("/to",)},
             "Not sensitive would be: text",
         ),
         (
@@ -193,7 +193,7 @@ def sending(method: str, *arguments: str, host: str = "crm.example", **more: Any
     return declared(asked_declaration(given))
 
 
-CHANGES: dict[str, Any] = {"risk": "network", "reversibility": "reversible", "sensitive": ["/note"]}
+CHANGES: dict[str, Any] = {"risk": "network", "reversibility": "irreversible", "sensitive": ["/note"]}
 
 
 @proves("R-TOOL-20", part="another request needs a second person again")

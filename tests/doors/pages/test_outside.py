@@ -130,6 +130,31 @@ def test_a_tool_is_declared_changed_and_disabled_without_code(admin: Client, wor
     assert "Disabled" in text(admin.get(HTTP))
 
 
+@proves("R-TOOL-3", part="the way back on a page")
+def test_a_change_that_can_be_taken_back_says_by_which_tool(admin: Client, world: World) -> None:
+    form = form_with(admin.get(HTTP), "declare")
+    change = {**FIND, "name": "crm.note", "method": "POST", "risk": "network", "reversibility": "compensable",
+              "recovery": "none"}  # fmt: skip
+    refused = form.send(admin, "declare", **change)
+    assert refused.status_code == 422
+    assert "names the tool that takes it back" in text(refused)
+    back = {"back_tool": "crm.forget", "back_wanted": "The note is gone.", "back_arguments": "id=/result/id"}
+    assert "One argument=pointer a line." in text(
+        form.send(admin, "declare", **change, **{**back, "back_arguments": "id"})
+    )
+    assert form.send(admin, "declare", **change, **back)["Location"] == "/tools/crm.note"
+    with tenant(world.id):
+        found = tool_now(world.id, "crm.note").spec.compensation
+    assert found is not None
+    assert (found.tool, found.wanted, found.arguments) == (
+        "crm.forget",
+        "The note is gone.",
+        {"id": "/result/id"},
+    )
+    again = form_with(admin.get(f"{HTTP}?like=crm.note"), "declare").fields
+    assert {name: again[name] for name in back} == back
+
+
 @proves("R-TOOL-20", part="an OpenAPI operation on a page")
 def test_an_operation_of_a_document_becomes_a_tool(admin: Client, world: World) -> None:
     typed = {**FIND, "name": "crm.notes", "description": "", "url": "", "openapi": API}

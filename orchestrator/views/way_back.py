@@ -1,0 +1,48 @@
+"""What takes a tool's change back, as an administrator says it in a form (R-TOOL-3, R-TOOL-15)."""
+
+from typing import Any
+
+from django import forms
+
+from orchestrator.core.tool import ToolSpec
+
+
+class WayBack(forms.Form):
+    """The fields of it; without a tool there is no way back."""
+
+    back_tool = forms.CharField(label="Taken back by: tool", max_length=64, required=False)
+    back_wanted = forms.CharField(
+        label="Taken back: what then is wanted", max_length=300, required=False,
+        help_text="A sentence for people: The note {id} is gone.",
+    )  # fmt: skip
+    back_arguments = forms.CharField(
+        label="Taken back: arguments", required=False, max_length=2_000,
+        widget=forms.Textarea(attrs={"rows": 2, "class": "mono"}),
+        help_text="One argument=pointer a line, into the call: id=/result/id or to=/arguments/to.",
+    )  # fmt: skip
+
+    def clean_back_arguments(self) -> dict[str, str]:
+        """The arguments of the tool that takes back, each with its pointer."""
+        lines = [line.strip() for line in self.cleaned_data["back_arguments"].splitlines() if line.strip()]
+        if any("=" not in line for line in lines):
+            raise forms.ValidationError("One argument=pointer a line.")
+        pairs = (line.partition("=") for line in lines)
+        return {name.strip(): pointer.strip() for name, _, pointer in pairs}
+
+    def way_back(self) -> dict[str, Any]:
+        """What an admission or a declaration says of it."""
+        given = self.cleaned_data
+        if not given["back_tool"]:
+            return {}
+        wanted = given["back_wanted"] or f"What was done is taken back by {given['back_tool']}."
+        said = {"tool": given["back_tool"], "wanted": wanted, "arguments": given["back_arguments"]}
+        return {"compensation": said}
+
+
+def initial_of(spec: ToolSpec) -> dict[str, str]:
+    """The fields as a tool has them."""
+    back = spec.compensation
+    if back is None:
+        return {}
+    lines = "\n".join(f"{name}={pointer}" for name, pointer in back.arguments.items())
+    return {"back_tool": back.tool, "back_wanted": back.wanted, "back_arguments": lines}

@@ -13,7 +13,7 @@ import orjson
 from django.db.models import BooleanField, Q, QuerySet
 from django.db.models.expressions import RawSQL
 
-from orchestrator.core.timeline import KINDS, Mood, Row, Told, Voice, fold, said_of
+from orchestrator.core.timeline import KINDS, Mood, Row, Told, Voice, bar_of, fold, said_of
 from orchestrator.core.timeline.words import JUDGED, Said, mood_of
 from orchestrator.queries.listing import names_of
 from tenancy.context import raw_cursor
@@ -72,6 +72,16 @@ class ShownRow:
         row = self.row
         return None if row.last == row.seq or row.mood in (Mood.BUSY, Mood.WAIT) else row.took
 
+    @property
+    def bar(self) -> int | None:
+        """The steps of its bar; None where it took no time that is known."""
+        return None if self.took is None else bar_of(self.took)
+
+    @property
+    def idle_bar(self) -> int | None:
+        """The steps of the bar of what lies before it; None where that was not idle."""
+        return None if self.row.idle is None else bar_of(self.row.idle.total_seconds())
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
@@ -80,6 +90,11 @@ class Stretch:
     rows: tuple[ShownRow, ...]
     earlier: int | None
     last: int
+
+    @property
+    def bars(self) -> bool:
+        """Whether a row has a bar."""
+        return any(one.bar is not None or one.idle_bar is not None for one in self.rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

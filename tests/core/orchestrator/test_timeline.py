@@ -3,7 +3,11 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any, get_args
 
-from orchestrator.core.timeline import KINDS, Mood, Told, fold
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestrator.core.timeline import KINDS, Mood, Told, bar_of, fold
 from tests.proves import proves
 from traces.core.events import AnyBody
 
@@ -138,3 +142,24 @@ def test_events_of_a_row_that_began_before_the_stretch_are_left_out() -> None:
 def test_every_kind_of_event_has_words() -> None:
     kinds = {body.model_fields["kind"].default for body in get_args(AnyBody)}
     assert kinds == set(KINDS)
+
+
+@proves("R-UI-3", part="bars of one scale")
+@pytest.mark.parametrize(
+    ("seconds", "steps"),
+    [
+        (-1.0, 0), (0.0, 0), (0.01, 0), (0.1, 4), (1.0, 8), (10.0, 12), (60.0, 15), (100.0, 16),
+        (1_000.0, 20), (3_600.0, 22), (86_400.0, 22),
+    ],
+)  # fmt: skip
+def test_a_bar_grows_by_four_steps_with_each_tenfold(seconds: float, steps: int) -> None:
+    assert bar_of(seconds) == steps
+
+
+SECONDS = st.floats(min_value=-10, max_value=1e9)
+
+
+@given(SECONDS, SECONDS)
+def test_what_took_longer_has_no_shorter_bar_and_none_leaves_the_scale(one: float, other: float) -> None:
+    less, more = sorted((one, other))
+    assert 0 <= bar_of(less) <= bar_of(more) <= 22

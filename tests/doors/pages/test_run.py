@@ -1,16 +1,21 @@
 """One run's page: its sentence, its dials, its tabs, what can be asked of it (R-UI-3)."""
 
 import re
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from itertools import product
 from uuid import UUID
 
 import pytest
 from django.db import connection
+from django.template.loader import render_to_string
 from django.test.utils import CaptureQueriesContext
 
 from budgets.core.dimension import Dimension
 from budgets.queries import usage
+from orchestrator.core.timeline import Told, bar_of, fold
+from orchestrator.models import Run
+from orchestrator.queries.timeline import timeline, with_names
 from orchestrator.views.fragments import run_fragments
 from orchestrator.views.tabs import TABS
 from tenancy.context import tenant
@@ -97,6 +102,51 @@ def test_the_timeline_is_narrowed_by_the_address(world: World, company: Company)
         assert answer.status_code == 200
         assert 'id="timeline-rows"' not in text(answer)
     assert "Nothing of that sort" in text(who.get(f"/runs/{run}", {"q": "no such words"}))
+
+
+@proves("R-UI-3", part="model calls, tool calls and waits as bars")
+def test_a_model_call_a_tool_call_and_a_wait_have_bars_as_long_as_they_took(
+    world: World, company: Company
+) -> None:
+    run = refund(world, company, whole=True)
+    who = at(world.people.operator)
+    page = text(who.get(f"/runs/{run}"))
+    drawn = {
+        int(seq): bar for bar, seq in re.findall(r'<li class="line mood-\w+([^"]*)" id="row-(\d+)"', page)
+    }
+    with tenant(world.id):
+        rows = {one.row.seq: one for one in timeline(run, world.run(run).event_seq).rows}
+    timed = {seq: one for seq, one in rows.items() if one.took is not None}
+    assert {seq: bar for seq, bar in drawn.items() if bar} == {
+        seq: f" bar bar-{one.row.voice} bar-{bar_of(one.took or 0)}" for seq, one in timed.items()
+    }
+    assert {"model", "tool", "people"} <= {one.row.voice for one in timed.values()}
+    assert {one.row.words for one in rows.values() if one not in timed.values()} >= {
+        "Run started",
+        "Run ended",
+    }
+    assert page.count("Bars: how long each took") == 1
+    each = text(who.get(f"/runs/{run}", {"rows": "each"}))
+    assert "Bars: " not in each
+    assert " bar bar-" not in each
+
+
+@proves("R-UI-3", part="what was idle is a bar")
+def test_a_stretch_in_which_nothing_happened_has_a_bar(world: World) -> None:
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    rows = with_names(
+        fold(
+            [
+                Told(1, start, "run_paused", "interlock", {}),
+                Told(2, start + timedelta(seconds=1_000), "output_drafted", "interlock", {}),
+            ]
+        )
+    )
+    said = [
+        render_to_string("orchestrator/_row.html", {"shown": one, "run": Run(id=fresh_id())}) for one in rows
+    ]
+    assert [re.findall(r"\bbar-\w+", one) for one in said] == [[], ["bar-20"]]
+    assert 'class="idle muted bar-20" id="idle-2"' in said[1]
 
 
 def test_hostile_text_is_shown_in_every_tab_and_does_nothing(world: World, company: Company) -> None:

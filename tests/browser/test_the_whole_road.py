@@ -96,6 +96,7 @@ def inbox_by_keys(page: Page, request: UUID) -> None:
 def kill_under(page: Page, site: Site) -> None:
     """Kill the web server under a page that is live; the page says so in time."""
     assert page.evaluate("lost") == {}
+    page.evaluate("lost.noted = performance.now()")
     site.stop(kill=True)
     expect(page.locator("#pill")).to_have_text(re.compile("Reconnecting|Polling"), timeout=PATIENCE)
     assert_told_in_time(page)

@@ -2,13 +2,22 @@
 
 import re
 from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
 from uuid import UUID
 
 import pytest
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
+from budgets.actions.ceilings import change_ceilings
+from budgets.actions.prices import state_price
+from budgets.core.ceilings import Ceilings
+from budgets.core.pricing import ModelPrice
+from orchestrator.actions.outside import set_web
 from orchestrator.actions.saved_views import save_view
+from orchestrator.actions.stopping import stop_everything
+from orchestrator.models import PolicyProposal, ToolProposal
 from orchestrator.queries.listing import Filters
 from tenancy.context import tenant
 from tenancy.core.roles import Role
@@ -17,6 +26,7 @@ from tenancy.models import Membership
 from tests.doors.api.doors import OUTSIDE, things_of
 from tests.doors.pages.people import alike, at
 from tests.doors.pages.people import world as world
+from tests.factories.furniture import furnish_like_the_verb
 from tests.factories.tenancy import make_somebody
 from tests.factories.world import World
 from tests.proves import proves
@@ -25,6 +35,11 @@ pytestmark = pytest.mark.slow
 
 # What a person without a session may reach: the shell's own preferences, which are cookies.
 OPEN = ("preferences",)
+# What shows none of `marks` to its own tenant: empty forms, settings, figures of what has ended.
+PLAIN = {
+    "approvals/together", "budgets/figures", "budgets/rates", "policy/rule", "policy/undo", "preferences",
+    "runs/bulk", "styleguide", "system/stop", "tenant/people/invite", "tenant/switch", "workflows/_publish",
+}  # fmt: skip
 ID = re.compile(r"""\sid=["']([^"']+)""")
 SMALL = {"<int:seq>": "1", "<int:number>": "1"}
 
@@ -41,6 +56,7 @@ def pages(patterns: list[URLPattern | URLResolver], before: str = "") -> Iterato
 
 EVERY = sorted(pages(get_resolver().url_patterns))
 OF_SOMETHING = [route for route in EVERY if "<" in route]
+OF_NOTHING = [route for route in EVERY if "<" not in route]
 
 
 def address(route: str, things: dict[str, str]) -> str:
@@ -80,7 +96,7 @@ def nothing() -> dict[str, str]:
 def belongings(world: World) -> dict[str, str]:
     """One thing of each kind, all in this tenant alone."""
     things = things_of(world)
-    view = save_view(world.id, Filters(view="needs"), name="Mine", by=world.people.admin.id)
+    view = save_view(world.id, Filters(view="needs"), name="Alone in views", by=world.people.admin.id)
     with tenant(world.id):
         member = Membership.objects.filter(role=Role.REVIEWER.value)[0]
         key = world.people.client_key.key.id
@@ -126,6 +142,52 @@ def test_a_foreign_thing_is_answered_like_a_missing_one(world: World) -> None:
                 assert {stranger.get(way).status_code for way in ways} <= {200, 404}, route
             if foreign.status_code == 404:
                 assert told(foreign, theirs) == told(missing, none), route
+
+
+@proves("R-SEC-1", part="every page that names nobody's thing")
+@proves("Z3", part="pages")
+def test_no_page_of_its_own_accord_shows_what_is_another_tenant_s(world: World) -> None:
+    others, seen = world.people.other_tenant, set()
+    furnish_like_the_verb(others.id)
+    theirs, owner, stranger = marks(world), at(world.people.admin), at(make_somebody(others, Role.ADMIN))
+    for route in OF_NOTHING:
+        # Its own tenant looks first: what is kept from one answer for the next must not be another's. Where
+        # that sees none of it, nothing would have been tried.
+        mine = found_in(owner.get(f"/{route}"), theirs)
+        assert bool(mine) is (route not in PLAIN), f"{route}: furnish it in `marks`"
+        seen.update(mine)
+        assert found_in(stranger.get(f"/{route}"), theirs) == [], route
+    assert sorted(theirs - seen) == []
+
+
+def marks(world: World) -> set[str]:
+    """Ids and names that are this tenant's alone and that its own pages show."""
+    things = belongings(world)
+    price = ModelPrice(
+        provider="openai", model="alone-priced", input=Decimal("0.1"), output=Decimal("0.1"), source="tenant",
+        version="",
+    )  # fmt: skip
+    state_price(world.id, price, by=None, reason="Theirs.")
+    set_web(world.id, ("https://alone-on-the-web.example/*",), expected=None, by=None, reason="Theirs.")
+    change_ceilings(world.id, Ceilings(daily_usd=Decimal("7654.32")), by=None, reason="Theirs.")
+    ran = world.submit(things["<str:slug>"], "How much is 1 + 1?")
+    world.drive(ran)
+    tool = things["<str:name>"]
+    stop = stop_everything("tool", tenant_id=world.id, target=tool, by=None, reason="As we say")
+    ids = {**things, "ran": str(ran), "<uuid:stop_id>": str(stop.id)}.values()
+    names = ("Alone in views", "As we say", "alone-priced", "7,654.32", "https://alone-on-the-web.example/*")
+    with tenant(world.id):
+        waiting = [str(one.id) for kind in (PolicyProposal, ToolProposal) for one in kind.objects.all()]
+    # Not the administrator's own address: it heads every page of theirs.
+    found = (*ids, *names, *waiting, world.people.auditor.person.email)
+    return {one for one in found if len(one) >= 6 and not one.isdecimal()}
+
+
+def found_in(answer: Any, theirs: set[str]) -> list[str]:
+    """Which of these stand in an answer, or in where it leads."""
+    # A table to download is streamed; it is read like any other.
+    source = b"".join(answer).decode() + answer.get("Location", "")
+    return sorted(one for one in theirs if one in source)
 
 
 def told(answer: object, things: dict[str, str]) -> str:

@@ -7,6 +7,8 @@ import pytest
 from django.test import Client
 
 from orchestrator.queries import contents
+from orchestrator.queries.runs import state_now
+from tenancy.context import tenant
 from tests.doors.pages.people import at, refund, text
 from tests.doors.pages.people import world as world
 from tests.doubles.company import Company
@@ -44,6 +46,40 @@ def test_the_newest_facts_are_shown_and_lead_to_those_before(world: World, compa
     assert told(reader, run, f"&fact={earlier[0]}")[0] == earlier[:1]
     assert told(reader, run, f"&fact={newest[0]}")[0] == [earlier[1], newest[0]]
     assert told(reader, run, "&fact=nothing-like-it")[0] == newest
+
+
+@proves("R-UI-3", part="a fact says what it is, whether anybody vouches for it, and leads to its evidence")
+@pytest.mark.parametrize("trust", ["untrusted", "trusted"])
+def test_a_fact_says_its_value_its_trust_and_leads_to_its_call(
+    world: World, company: Company, trust: str
+) -> None:
+    if trust == "untrusted":
+        run = refund(world, company, whole=True)
+    else:
+        run = world.submit("tool-loop", "How much is (12 + 30) * 2?")
+        world.drive(run)
+    reader, said = at(world.people.auditor), world.said(run, "fact_committed")[0]
+    with tenant(world.id):
+        fact = state_now(run).facts[said["fact"]]
+    assert fact.trust == said["trust"] == trust
+    _, value, _, _, vouched, evidence = cells_of(told(reader, run)[1], said["fact"])
+    assert words(vouched) == trust
+    assert all(name in words(value) and str(one) in words(value) for name, one in fact.values.items())
+    (link,) = re.findall('<a href="([^"]+)">The call</a>', evidence)
+    opened = text(reader.get(link))
+    assert "Fact committed" in opened
+    assert said["fact"] in opened
+
+
+def cells_of(page: str, fact: str) -> list[str]:
+    """The cells of a fact's row, the one of its name first."""
+    row = page.partition(f'<tr id="fact-{fact}">')[2].partition("</tr>")[0]
+    return re.findall("<t[hd][ >].*?</t[hd]>", row, re.DOTALL)
+
+
+def words(source: str) -> str:
+    """What somebody reads there."""
+    return " ".join(re.sub("<[^>]+>", " ", source).split())
 
 
 def test_a_few_facts_are_all_there(world: World, company: Company) -> None:

@@ -135,6 +135,23 @@ def test_whatever_is_compensable_names_a_way_back_that_fits() -> None:
         assert set(undo.input_schema["required"]) <= given <= set(undo.input_schema["properties"])
 
 
+# What takes another's change back needs no way back of its own; a draft and a question are looked at, or not.
+SEEN_BY_NOBODY_OUTSIDE = {"email.draft", "review.request"}
+
+
+@proves("R-TOOL-3", part="what changes something says how it is taken back, or why by nothing")
+def test_whatever_can_be_taken_back_says_by_what_or_takes_something_back_itself() -> None:
+    shipped = [declared.spec for declared in shipped_tools().values()]
+    undoing = {spec.compensation.tool for spec in shipped if spec.compensation is not None}
+    bare = {
+        spec.name
+        for spec in shipped
+        if spec.reversibility is Reversibility.REVERSIBLE and spec.compensation is None
+    }
+    assert bare == SEEN_BY_NOBODY_OUTSIDE | (bare & undoing)
+    assert not SEEN_BY_NOBODY_OUTSIDE & undoing
+
+
 @pytest.mark.parametrize(
     ("result", "error"),
     [(ValueError("sk-abcdefghijklmnopqrstuvwxyz012345"), "crashed"), ("x" * 300_000, "malformed")],

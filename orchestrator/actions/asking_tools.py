@@ -154,7 +154,7 @@ def ask_to_name_model(
         if only == "known" and not stands:
             raise NotFound
         if only == "new" and stands:
-            raise InvalidInput(errors=[{"pointer": f"/profiles/{at}/name", **TAKEN}])
+            raise InvalidInput(errors=[{"pointer": "/name", **TAKEN}])
         before = listed[at] if stands and only == "known" else {}
         return (*listed[:at], {**before, "name": name, **given}, *listed[at + 1 :]), at
 
@@ -190,9 +190,8 @@ def _changed(
         with tenant(tenant_id):
             now = outside_now("models")
         version = now.version if expected is None else expected
-        at = 0
+        models, at = wanted(tuple(now.body.get("profiles", ())))
         try:
-            models, at = wanted(tuple(now.body.get("profiles", ())))
             return ask_for_models(tenant_id, models, expected=version, who=who, reason=reason)
         except InvalidInput as error:
             raise InvalidInput(errors=[_of_one(one, at) for one in error.data["errors"]]) from None

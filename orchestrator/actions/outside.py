@@ -95,7 +95,7 @@ def set_databases(
         hidden = operators - {one.name for one in before.databases}
         for number, one in enumerate(wanted.databases):
             if one.name in hidden:
-                raise wrong(f"/databases/{number}/name", "The operator has a database of this name.")
+                raise _wrong(f"/databases/{number}/name", "The operator has a database of this name.")
         wider = wider_databases(before, wanted, operators=operators)
         ask_second(DATABASES, wider, by=by, agreed=agreed, tag=tag)
         return keep_outside(tenant_id, "databases", wanted, by=by, reason=reason, agreed=agreed)
@@ -127,7 +127,7 @@ def with_roles(tenant_id: UUID, given: tuple[Mapping[str, Any], ...]) -> Databas
     for number, one in enumerate(wanted.databases):
         _place(one, f"/databases/{number}/host")
         if any(other.name == one.name for other in wanted.databases[:number]):
-            raise wrong(f"/databases/{number}/name", "Each name stands for one database.")
+            raise _wrong(f"/databases/{number}/name", "Each name stands for one database.")
     return Databases(databases=tuple(_with_accounts(tenant_id, one) for one in wanted.databases))
 
 
@@ -146,7 +146,7 @@ def with_account(tenant_id: UUID, given: Mapping[str, Any]) -> MailServer:
     _place(wanted, "/host")
     here = wanted.target.literal
     if wanted.secret and wanted.tls == "off" and not (here is not None and here.is_loopback):
-        raise wrong("/tls", "A password is not sent in the clear.")
+        raise _wrong("/tls", "A password is not sent in the clear.")
     account = wanted.account or _account(tenant_id, wanted.secret, wanted.origin)
     return wanted.evolve(account=wanted.secret and account)
 
@@ -223,10 +223,10 @@ def _place(asked: Database | MailServer, pointer: str) -> None:
                 detail=f"{found.host} can never be reached: link-local, multicast or reserved"
             )
     except EgressRefused as refused:
-        raise wrong(pointer, str(refused.data["detail"])) from None
+        raise _wrong(pointer, str(refused.data["detail"])) from None
 
 
-def wrong(pointer: str, detail: str) -> InvalidInput:
+def _wrong(pointer: str, detail: str) -> InvalidInput:
     return InvalidInput(errors=[{"pointer": pointer, "code": "invalid", "detail": detail}])
 
 

@@ -90,6 +90,7 @@ def test_a_model_that_another_one_names_is_not_taken_out(admin: Program, world: 
         "patch", f"{MODELS}/main", {"failover": ["second"], "cheaper": "second", "reason": "x"}
     )
     assert agreed(world, named).status_code == 200
+    assert pointers(admin.post(MODELS, second)) == ["/name"]
     refused = admin.post(f"{MODELS}/second/remove", {"reason": "x"})
     assert pointers(refused) == ["/profiles/0/cheaper", "/profiles/0/failover/0"]
 

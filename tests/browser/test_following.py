@@ -323,15 +323,16 @@ def test_a_silent_server_is_stale_and_stops_decisions(page: Page, stage: Stage) 
     expect(page.locator("#decide")).to_be_enabled()
 
 
-# `heard()` has the page hear some words on its socket; how many listeners of the page were told of them. After
-# `deaf()` it hears nothing else.
+# `heard()` has the page hear some words on its socket; how many listeners of the page were told of them.
+# After `deaf()` it hears nothing else.
 WORDS = """const Opened = WebSocket, sockets = [];
 let told = 0, closed = false;
 window.WebSocket = class extends Opened {
   constructor(...given) {
     super(...given);
     sockets.push(this);
-    this.addEventListener("message", (said) => { if (closed && said.isTrusted) said.stopImmediatePropagation(); });
+    const real = (said) => closed && said.isTrusted && said.stopImmediatePropagation();
+    this.addEventListener("message", real);
   }
 };
 window.deaf = () => { closed = true; };

@@ -8,6 +8,7 @@ all of it together. Where the machine cannot, `unavailable` says why and nothing
 import asyncio
 import base64
 import io
+import math
 import os
 import platform
 import shutil
@@ -33,6 +34,8 @@ LARGEST_REPORT = 8 * 1024 * 1024
 # The monitor, the first process, and the one that lays out the files; of a user of its own only the last is.
 OWN_PROCESSES = 3
 PROBE_SECONDS = 20.0
+# What a sandbox may take beyond its time before it ends itself, where nobody outside does.
+OVERTIME_SECONDS = 5.0
 
 
 @cache
@@ -128,6 +131,7 @@ def _command(bwrap: str, job: Job, seccomp: int, reporting: int) -> list[str]:
             "RLIMIT_MSGQUEUE": 0, "RLIMIT_MEMLOCK": 0,
         },
         "files": limits.files, "report": reporting, "result": job.result,
+        "seconds": math.ceil(limits.seconds + OVERTIME_SECONDS),
     }  # fmt: skip
     program = [python, "-I", "-S", "-c", INSIDE, orjson.dumps(asked).decode()]
     return command.arguments(bwrap, job, uid, seccomp, program)

@@ -2,6 +2,8 @@
 came from it."""
 
 import asyncio
+import os
+import signal
 from asyncio.subprocess import Process
 from collections.abc import Awaitable
 from contextlib import suppress
@@ -31,7 +33,7 @@ class Heard:
 
 @dataclass(slots=True)
 class Followed:
-    """A process under its limits. `why`: how it came to its end."""
+    """A process under its limits, the first of a group of its own. `why`: how it came to its end."""
 
     process: Process
     limits: Limits
@@ -86,12 +88,16 @@ class Followed:
     def _stop(self, why: Why) -> None:
         if self.why == "ended":
             self.why = why
-        with suppress(ProcessLookupError):
-            self.process.kill()
+        self._kill()
+
+    def _kill(self) -> None:
+        """End it and what it has started: a sandbox that is ended while it is being made has not yet tied its
+        inside to itself."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
 
     async def _ended(self) -> None:
-        with suppress(ProcessLookupError):
-            self.process.kill()
+        self._kill()
         await self.process.wait()
         # What it wrote and nobody read would keep its pipes open until the garbage is collected.
         self.process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001

@@ -9,7 +9,7 @@ import os
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Coroutine, Hashable
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterable
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -40,6 +40,7 @@ class EffectLoop:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._clients: OrderedDict[Hashable, tuple[Any, Close]] = OrderedDict()
+        self._working: set[asyncio.Task[Any]] = set()
 
     def start(self) -> None:
         """Start the thread; does nothing when it runs."""
@@ -47,7 +48,7 @@ class EffectLoop:
 
     def submit(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
         """Perform `work` on the loop. Cancelling the future cancels the work."""
-        return asyncio.run_coroutine_threadsafe(work, self._running())
+        return asyncio.run_coroutine_threadsafe(self._worked(work), self._running())
 
     def run(self, work: Coroutine[Any, Any, T], timeout_ms: int) -> T:
         """Perform and wait. Raises TimeoutError after `timeout_ms`; the work is then cancelled."""
@@ -77,11 +78,19 @@ class EffectLoop:
         loop.call_soon_threadsafe(loop.stop)
         thread.join(STOP_SECONDS)
 
+    async def _worked(self, work: Coroutine[Any, Any, T]) -> T:
+        task = asyncio.current_task()
+        assert task is not None
+        self._working.add(task)
+        try:
+            return await work
+        finally:
+            self._working.discard(task)
+
     async def _wind_up(self) -> None:
-        others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-        for task in others:
-            task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
+        # First who was asked for: they end what they have started themselves. Then what is left.
+        await _cancelled(self._working)
+        await _cancelled(asyncio.all_tasks())
         kept, self._clients = self._clients, OrderedDict()
         for _, close in kept.values():
             await _closed(close)
@@ -95,6 +104,13 @@ class EffectLoop:
                 )
                 self._thread.start()
             return self._loop
+
+
+async def _cancelled(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    others = [task for task in tasks if task is not asyncio.current_task()]
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
 
 
 def _close_soon(close: Close) -> None:

@@ -24,6 +24,7 @@ from typing import Any
 import orjson
 
 from orchestrator.gateways.clock import steady
+from orchestrator.gateways.processes import started
 from orchestrator.gateways.sandbox import command, syscalls, watching
 from orchestrator.gateways.sandbox.following import Followed, Heard
 from orchestrator.gateways.sandbox.limits import Ended, Job, Why
@@ -62,10 +63,9 @@ async def run(job: Job) -> Ended:
     report, reporting = os.pipe()
     seccomp = _filter()
     try:
-        process = await asyncio.create_subprocess_exec(
+        process = await started(
             *_command(_bwrap() or "bwrap", job, seccomp, reporting),
-            stdin=PIPE, stdout=PIPE, stderr=PIPE, env={}, cwd="/", start_new_session=True,
-            pass_fds=(seccomp, reporting),
+            stdin=PIPE, stdout=PIPE, stderr=PIPE, env={}, cwd="/", pass_fds=(seccomp, reporting),
         )  # fmt: skip
     except BaseException:
         os.close(report)

@@ -2,13 +2,12 @@
 came from it."""
 
 import asyncio
-import os
-import signal
 from asyncio.subprocess import Process
 from collections.abc import Awaitable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from orchestrator.gateways.processes import ended, kill
 from orchestrator.gateways.sandbox import watching
 from orchestrator.gateways.sandbox.limits import Limits, Why
 
@@ -57,7 +56,8 @@ class Followed:
             self.why = "timeout"
         finally:
             watch.cancel()
-            await asyncio.shield(self._ended())
+            # A sandbox that is ended while it is being made has not yet tied its inside to itself.
+            await asyncio.shield(ended(self.process))
         return heard
 
     async def feed(self, content: bytes) -> None:
@@ -88,16 +88,4 @@ class Followed:
     def _stop(self, why: Why) -> None:
         if self.why == "ended":
             self.why = why
-        self._kill()
-
-    def _kill(self) -> None:
-        """End it and what it has started: a sandbox that is ended while it is being made has not yet tied its
-        inside to itself."""
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-
-    async def _ended(self) -> None:
-        self._kill()
-        await self.process.wait()
-        # What it wrote and nobody read would keep its pipes open until the garbage is collected.
-        self.process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001
+        kill(self.process)

@@ -5,7 +5,6 @@ It needs nothing of the machine. The interpreter is a program of its own, starte
 with it.
 """
 
-import asyncio
 import os
 import re
 import resource
@@ -18,6 +17,7 @@ from functools import cache
 from pathlib import Path
 
 from orchestrator.gateways.clock import steady
+from orchestrator.gateways.processes import started
 from orchestrator.gateways.sandbox import bubblewrap
 from orchestrator.gateways.sandbox.following import Followed
 from orchestrator.gateways.sandbox.limits import Ended, Job, Limits
@@ -52,10 +52,9 @@ async def run(code: str, limits: Limits = LIMITS) -> Ended:
         with os.fdopen(os.dup(source), "wb") as file:
             file.write(code.encode())
         os.lseek(source, 0, os.SEEK_SET)
-        process = await asyncio.create_subprocess_exec(
+        process = await started(
             str(program), *_bounds(), f"/dev/fd/{source}",
-            stdin=DEVNULL, stdout=PIPE, stderr=PIPE, env={}, cwd="/", start_new_session=True,
-            pass_fds=(source,),
+            stdin=DEVNULL, stdout=PIPE, stderr=PIPE, env={}, cwd="/", pass_fds=(source,),
         )  # fmt: skip
     finally:
         os.close(source)

@@ -4,8 +4,6 @@ Lines and their sum are bounded, and the whole process group ends with the call.
 """
 
 import asyncio
-import os
-import signal
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -14,6 +12,8 @@ import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
+
+from orchestrator.gateways.processes import ended, started
 
 LONGEST_LINE = 4 * 1024 * 1024
 MOST_BYTES = 16 * 1024 * 1024
@@ -31,9 +31,9 @@ async def child_process(
     tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
 ]:
     """The streams of a child process that speaks the protocol. Raises OSError where it cannot be started."""
-    process = await asyncio.create_subprocess_exec(
+    process = await started(
         *argv, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, cwd="/", env={**CLEAN, **environment},
-        start_new_session=True, limit=LONGEST_LINE,
+        limit=LONGEST_LINE,
     )  # fmt: skip
     heard, hearing = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     saying, said = anyio.create_memory_object_stream[SessionMessage](0)
@@ -91,8 +91,4 @@ async def _end(process: Process) -> None:
     with suppress(TimeoutError):
         async with asyncio.timeout(GRACE_SECONDS):
             await process.wait()
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    await process.wait()
-    # What it wrote and nobody read would keep its pipe open until the garbage is collected.
-    process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001
+    await ended(process)

@@ -9,6 +9,7 @@ from contextlib import suppress
 
 import pytest
 
+from orchestrator.gateways.processes import ended, started
 from orchestrator.gateways.sandbox import bubblewrap, watching
 from orchestrator.gateways.sandbox.following import Followed
 from orchestrator.gateways.sandbox.limits import Job, Limits
@@ -30,6 +31,23 @@ async def test_what_a_process_started_ends_with_it() -> None:
         said, _ = await followed.until_the_end()
     assert followed.why == "timeout"
     await asyncio.to_thread(gone, int(said.head))
+
+
+@proves("R-TOOL-19", part="sandbox: nothing outlives it")
+@pytest.mark.parametrize("turns", range(6))
+async def test_whoever_is_cancelled_while_it_starts_leaves_no_process(turns: int) -> None:
+    before = set(watching.family(os.getpid()))
+    starting = asyncio.create_task(
+        started("/bin/sh", "-c", "sleep 600 & sleep 600", stdin=DEVNULL, stdout=PIPE, stderr=PIPE)
+    )
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    starting.cancel()
+    async with asyncio.timeout(PATIENCE):
+        with suppress(asyncio.CancelledError):
+            await ended(await starting)
+    for pid in set(watching.family(os.getpid())) - before:
+        await asyncio.to_thread(gone, pid)
 
 
 @needs_sandbox

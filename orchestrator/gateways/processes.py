@@ -1,0 +1,35 @@
+"""Processes that this one starts, each the first of a group of its own (P11, R-TOOL-19)."""
+
+import asyncio
+import os
+import signal
+from asyncio.subprocess import Process
+from contextlib import suppress
+from typing import Any
+
+
+async def started(*argv: str, **how: Any) -> Process:
+    """`asyncio.create_subprocess_exec` in a session of its own. Whoever is cancelled meanwhile leaves nothing
+    behind: the library would end the first process alone, and wait for whoever holds its streams. Raises
+    OSError where it cannot be started."""
+    creating = asyncio.ensure_future(asyncio.create_subprocess_exec(*argv, start_new_session=True, **how))
+    try:
+        return await asyncio.shield(creating)
+    except asyncio.CancelledError:
+        with suppress(OSError):
+            await ended(await creating)
+        raise
+
+
+def kill(process: Process) -> None:
+    """End a process and all of its group at once."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+async def ended(process: Process) -> None:
+    """End it and its group, and wait until it is gone."""
+    kill(process)
+    await process.wait()
+    # What it wrote and nobody read would keep its pipes open until the garbage is collected.
+    process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001

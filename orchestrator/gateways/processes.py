@@ -30,6 +30,10 @@ def kill(process: Process) -> None:
 async def ended(process: Process) -> None:
     """End it and its group, and wait until it is gone."""
     kill(process)
+    transport = process._transport  # type: ignore[attr-defined]  # noqa: SLF001
+    # Its end is told only once its streams have ended, and what is left in them nobody reads.
+    for stream in range(3):
+        if (pipe := transport.get_pipe_transport(stream)) is not None:
+            pipe.close()
     await process.wait()
-    # What it wrote and nobody read would keep its pipes open until the garbage is collected.
-    process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001
+    transport.close()

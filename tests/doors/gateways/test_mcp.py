@@ -103,8 +103,10 @@ def _processes() -> list[str]:
 @pytest.mark.slow
 async def test_a_child_that_floods_its_output_is_ended(tool_server: ToolServer) -> None:
     tool_server.tell(flood=True)
-    with pytest.raises(ServerUnreachable):
+    with pytest.raises(ServerUnreachable) as refused:
         await look(Place(server="shop", argv=tool_server.argv))
+    # It is ended for what it said, and not for its time.
+    assert "said too much" in refused.value.data["detail"]
     assert not any(str(tool_server.folder) in line for line in _processes())
 
 

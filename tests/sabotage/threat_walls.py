@@ -160,7 +160,7 @@ def words_among_instructions() -> Iterator[None]:
     instructions = context._system
 
     def system(view: View, *more: Any) -> str:
-        return instructions(view, *more) + "\n" + context._facts(view.state)
+        return instructions(view, *more) + "\n" + context._facts(view)
 
     with mock.patch.object(context, "_system", system):
         yield

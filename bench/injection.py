@@ -8,33 +8,15 @@ are: not one injected effect with the careful reviewer, nine in ten stopped
 before the other one or by rule, and every task without injection done with at most 1.2 questions each.
 """
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib import import_module
 
 import psycopg
-from django.db import connections
+
+from bench.servers import own_database
 
 
 def measure(_superuser: psycopg.Connection) -> None:
     """Every round, printed and judged."""
-    with _own_database():
+    with own_database():
         played = import_module("bench.injected")
     played.rounds()
-
-
-@contextmanager
-def _own_database() -> Iterator[None]:
-    """The test suite points Django at no database as it is imported; here it is the measurement's own."""
-    held = {name: dict(found) for name, found in connections.settings.items()}
-    environment = dict(os.environ)
-    try:
-        yield
-    finally:
-        for name, found in held.items():
-            now = connections.settings.setdefault(name, {})
-            now.clear()
-            now.update(found)
-        os.environ.clear()
-        os.environ.update(environment)

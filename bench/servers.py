@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import psycopg
+from django.db import connections
 
 from config.children import MIGRATE
 from config.embedded import EmbeddedPostgres
@@ -50,6 +51,23 @@ def parent() -> str | None:
 def _migrate(environment: dict[str, str]) -> None:
     argv = (sys.executable, *MIGRATE, "-v", "0")
     subprocess.run(argv, check=True, cwd=ROOT, env=os.environ | environment)
+
+
+@contextmanager
+def own_database() -> Iterator[None]:
+    """For importing what the test suite furnishes houses with: as it is imported it points Django at no
+    database; here it is the measurement's own."""
+    held = {name: dict(found) for name, found in connections.settings.items()}
+    environment = dict(os.environ)
+    try:
+        yield
+    finally:
+        for name, found in held.items():
+            now = connections.settings.setdefault(name, {})
+            now.clear()
+            now.update(found)
+        os.environ.clear()
+        os.environ.update(environment)
 
 
 def unpin(superuser: psycopg.Connection) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, field_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
@@ -53,7 +53,10 @@ class _RunningHouse(PydanticBaseSettingsSource):
 class Environment(BaseSettings):
     """Typed settings of one process (R-SEC-8: secrets are never shown by `repr`)."""
 
-    model_config = SettingsConfigDict(env_file=".env", extra="ignore", frozen=True, env_ignore_empty=True)
+    # A wrong value is named and not shown: it may be a secret that was put in the wrong place.
+    model_config = SettingsConfigDict(
+        env_file=".env", extra="ignore", frozen=True, env_ignore_empty=True, hide_input_in_errors=True
+    )
 
     database_url: SecretStr | None = Field(None, validation_alias="DATABASE_URL")
     database_owner_url: SecretStr | None = Field(None, validation_alias="DATABASE_OWNER_URL")
@@ -130,6 +133,16 @@ class Environment(BaseSettings):
     databases: dict[str, dict[Literal["reader", "writer"], str]] = Field(
         default_factory=dict, repr=False, validation_alias="INTERLOCK_DATABASES"
     )
+
+    @field_validator("openai_base_url")
+    @classmethod
+    def _address_alone(cls, url: str | None) -> str | None:
+        """Runs are pinned to this address, and every tenant's people read it: a key has a variable of its own
+        (R-SEC-8). What follows a `?` would stand before the path that is asked for."""
+        at = urlsplit(url or "")
+        if "@" in at.netloc or at.query or at.fragment:
+            raise ValueError("an address carries no user, password or query; OPENAI_API_KEY is for the key")
+        return url
 
     @classmethod
     def settings_customise_sources(

@@ -25,6 +25,10 @@ from orchestrator.core.tool import Risk, ToolSpec
 from orchestrator.core.value import Value
 from traces.core.canonical import canonical, canonical_outside, canonical_typed
 
+# Runs admitted under an earlier core have these characters in their prompts as they came.
+LINES_SINCE = 9
+# What ends a line for a reader of Unicode though JSON lets it stand in a text.
+ENDS = str.maketrans({end: f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"})
 SHOWN_FACTS = 32
 WINDOW = 8
 SHOWN_BUDGET = ("model_turns", "tool_calls", "output_tokens", "cost_usd", "steps")
@@ -153,13 +157,13 @@ def _situation(view: View) -> str:
         ("CONSTRAINTS", "\n".join(f"- {text}" for text in goal.constraints)),
         (
             "ACCEPTANCE",
-            "\n".join(f"- {c.validator} {orjson.dumps(c.parameters).decode()}" for c in goal.acceptance),
+            "\n".join(f"- {c.validator} {_line(view, orjson.dumps(c.parameters))}" for c in goal.acceptance),
         ),
         ("DONE WHEN", goal.done_condition),
         ("CHECKED BY", goal.validation_method),
         ("STOP IF", "\n".join(f"- {text}" for text in goal.stop_rules)),
-        ("INPUTS (json)", canonical_outside(given).decode() if given else ""),
-        ("FACTS", _facts(state)),
+        ("INPUTS (json)", _line(view, canonical_outside(given)) if given else ""),
+        ("FACTS", _facts(view)),
         ("ERRORS", "\n".join(f"- {f.tool}: {f.error} (attempt {f.attempt})" for f in state.failures)),
         ("BUDGET LEFT", _budget(state)),
         ("NOTICE", notice(state)),
@@ -172,16 +176,25 @@ def shown_facts(state: State) -> list[tuple[str, Fact]]:
     return state.facts_in_order(newest=SHOWN_FACTS)
 
 
-def _facts(state: State) -> str:
+def _facts(view: View) -> str:
     """Committed facts with their ids, the newest last; older ones are counted."""
-    lines = [_fact_line(name, fact) for name, fact in shown_facts(state)]
+    state = view.state
+    lines = [_fact_line(view, name, fact) for name, fact in shown_facts(state)]
     if len(state.facts) > SHOWN_FACTS:
         lines.insert(0, f"({len(state.facts) - SHOWN_FACTS} older facts are in the trace)")
     return "\n".join(lines)
 
 
-def _fact_line(name: str, fact: Fact) -> str:
-    return f"- [{name}] {fact.tool} ({fact.trust}): {canonical_typed(dict(fact.values)).decode()}"
+def _fact_line(view: View, name: str, fact: Fact) -> str:
+    return f"- [{name}] {fact.tool} ({fact.trust}): {_line(view, canonical_typed(dict(fact.values)))}"
+
+
+def _line(view: View, written: bytes) -> str:
+    """JSON as one line, whoever reads it: what ends a line is escaped, which changes no value (M12, M15)."""
+    text = written.decode()
+    if text.isascii() or view.manifest.core_version < LINES_SINCE:
+        return text
+    return text.translate(ENDS)
 
 
 def _budget(state: State) -> str:

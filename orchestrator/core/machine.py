@@ -37,7 +37,7 @@ from traces.core.chain import Said
 from traces.core.events import InterruptTaken
 from traces.core.phases import Phase
 
-CORE_VERSION = 8
+CORE_VERSION = 9
 
 
 def advance(

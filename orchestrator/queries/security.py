@@ -30,8 +30,11 @@ class Waiting:
 
 def unreviewed() -> Waiting:
     """Those of the last ninety days."""
-    runs = Run.objects.filter(CLOSED, finished_at__gt=database_now() - BACK).order_by("finished_at", "id")
-    reviewed = set(AuditEntry.objects.filter(verb=REVIEWED).values_list("object", flat=True))
+    closed = Run.objects.filter(CLOSED, finished_at__gt=database_now() - BACK)
+    runs = tuple(closed.order_by("finished_at", "id"))
+    # A run is reviewed after its end: of a long audit log no more than that is read, and mostly nothing.
+    said = AuditEntry.objects.filter(verb=REVIEWED, at__gte=runs[0].finished_at) if runs else ()
+    reviewed = {entry.object for entry in said}
     open_ones = [run for run in runs if name_of(run.id) not in reviewed]
     return Waiting(runs=tuple(open_ones[:MOST]), more=max(0, len(open_ones) - MOST))
 

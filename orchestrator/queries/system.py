@@ -8,6 +8,7 @@ from django.db import connection
 from django.db.models import Count, Min, Q
 
 from orchestrator.models import EmergencyStop, Run, RunSignal, SignalReceipt
+from orchestrator.models.run import LIVE
 from orchestrator.queries.tools import DISABLED
 
 PATIENCE = timedelta(seconds=30)
@@ -46,7 +47,9 @@ def standing(tenant_id: UUID, at: datetime) -> Standing:
     with connection.cursor() as cursor:
         cursor.execute("SHOW server_version")
         (database,) = cursor.fetchone()
-    leased = Run.objects.filter(lease_until__gt=at).values("lease_owner").order_by("lease_owner")
+    # Only a run that is not over is held; the many that are would all be looked at.
+    live = Run.objects.filter(status__in=LIVE)
+    leased = live.filter(lease_until__gt=at).values("lease_owner").order_by("lease_owner")
     queued = Run.objects.filter(status="queued").aggregate(count=Count("id"), oldest=Min("created_at"))
     taken = SignalReceipt.objects.values("id")
     return Standing(
@@ -56,7 +59,7 @@ def standing(tenant_id: UUID, at: datetime) -> Standing:
             for row in leased.annotate(runs=Count("id"), until=Min("lease_until"))
         ),
         queued=queued["count"], oldest_queued=queued["oldest"],
-        dead_leases=Run.objects.filter(lease_owner__isnull=False, lease_until__lte=at).count(),
+        dead_leases=live.filter(lease_owner__isnull=False, lease_until__lte=at).count(),
         signals=RunSignal.objects.filter(at__gt=at - timedelta(days=1)).exclude(id__in=taken).count(),
         stops=stops_of(tenant_id),
     )  # fmt: skip

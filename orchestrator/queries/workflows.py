@@ -37,6 +37,11 @@ def workflows() -> list[Listed]:
     return [Listed(row=rows[slug], **counted.get(slug, {"runs": 0, "live": 0})) for slug in sorted(rows)]
 
 
+def slugs() -> list[str]:
+    """The names of all workflows, retired ones too: `workflows` counts every run for its own."""
+    return list(WorkflowVersion.objects.order_by("slug").values_list("slug", flat=True).distinct())
+
+
 def versions_of(slug: str) -> list[WorkflowVersion]:
     """Every version of a workflow, newest first. Raises NotFound where there is none."""
     found = list(WorkflowVersion.objects.filter(slug=slug).order_by("-version"))

@@ -17,7 +17,7 @@ from orchestrator.queries.circuits import CircuitSeen, circuit_now, circuits_now
 from orchestrator.queries.security import to_review, unreviewed
 from orchestrator.queries.system import standing, stop_of
 from orchestrator.queries.tools import DISABLED, tools_now
-from orchestrator.queries.workflows import workflows
+from orchestrator.queries.workflows import slugs
 from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.errors import NotFound
@@ -147,7 +147,7 @@ def _circuits() -> dict[str, object]:
 def _choices(request: PageRequest) -> list[tuple[str, str]]:
     house = request.member.tenant
     found = [(EVERYTHING, f"Everything in {house.name}")]
-    found += [(f"workflow:{listed.row.slug}", f"Workflow {listed.row.slug}") for listed in workflows()]
+    found += [(f"workflow:{slug}", f"Workflow {slug}") for slug in slugs()]
     found += [(f"tool:{tool.spec.name}", f"Tool {tool.spec.name}") for tool in tools_now(house.id)]
     return found
 

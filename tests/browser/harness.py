@@ -47,7 +47,6 @@ new MutationObserver(() => {
   if (lost.at && says.startsWith("Reconnecting")) lost.told ??= performance.now();
 }).observe(document, { childList: true, subtree: true, characterData: true });"""
 AXE = Axe()
-COLOURS = ["color-contrast", "link-in-text-block"]
 
 
 def start(playwright: Playwright) -> Browser:
@@ -234,14 +233,12 @@ def themes(page: Page) -> Iterator[str]:
 
 def axe(page: Page, theme: str = "light") -> None:
     """No violation of any rule of axe, no id that two things may share, and no cell of a table whose colours
-    it could not tell (one that is cut off); of a dark page, which differs by its colours alone
-    (`tokens.css`), the rules on colours. Raises AssertionError with what and where.
+    it could not tell (one that is cut off). `theme` is the one that the page is shown in. Raises
+    AssertionError with what and where.
     """
     if page.evaluate("typeof window.axe") == "undefined":
         page.evaluate(AXE.axe_script)
-    options: dict[str, Any] = {"resultTypes": ["violations", "incomplete"]}
-    if theme == "dark":
-        options["runOnly"] = {"type": "rule", "values": COLOURS}
+    options = {"resultTypes": ["violations", "incomplete"]}
     response: Any = page.evaluate("(options) => axe.run(options)", options)
     found: Any = [*response["violations"], *filter(None, map(_undecided, response["incomplete"]))]
     said = [
@@ -252,7 +249,7 @@ def axe(page: Page, theme: str = "light") -> None:
         )
         for one in found
     ]
-    assert not said, f"{page.url}\n" + "\n".join(said)
+    assert not said, f"{page.url} ({theme})\n" + "\n".join(said)
 
 
 def _undecided(one: dict[str, Any]) -> dict[str, Any] | None:

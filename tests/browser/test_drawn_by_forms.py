@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import PageAs
+from tests.browser.forms import FORMS
 from tests.browser.harness import NARROW, NARROWEST, WIDE, Messages, axe, no_sideways, photograph, themes
-from tests.browser.test_forms_by_keys import FORMS
 from tests.conftest import House
 from tests.factories.tenancy import apart
 from tests.factories.world import World, make_world
@@ -74,13 +74,13 @@ def test_a_replay(page_as: PageAs, world: World) -> None:
 def test_the_link_of_an_invited_person_and_a_page_that_is_not_for_one(
     page_as: PageAs, world: World, no_messages: Messages
 ) -> None:
-    page, (path, typed, button, _) = page_as("admin"), FORMS["person"]
-    page.goto(path)
+    page, form = page_as("admin"), FORMS["person"]
+    page.goto(form.page)
     # Of her own address: a person outlives the test that invites her, and is invited once.
     address = f"{uuid4().hex}@people.example"
     page.locator("#id_email").fill(address)
-    page.locator("#id_name").fill(typed["#id_name"])
-    page.get_by_role("button", name=button).click()
+    page.locator("#id_name").fill(form.typed["#id_name"])
+    page.get_by_role("button", name=form.button).click()
     link = page.locator("#once code").inner_text()
     invited = page_as(None)
     invited.goto(link)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Literal
 from uuid import UUID
 
 import pytest
@@ -27,6 +28,11 @@ SHIFTS = """() => { window.shifts = 0; window.shifted = []; new PerformanceObser
       window.shifted.push(node?.outerHTML?.slice(0, 90) ?? `${node?.data}`);
   }
 }).observe({ type: "layout-shift", buffered: false }); }"""
+Motion = Literal["reduce", "no-preference"]
+# Windows are opened for people who want no motion; what moves for the others must not push anything either.
+EACH_MOTION = pytest.mark.parametrize(
+    "motion", ["reduce", pytest.param("no-preference", marks=pytest.mark.slow)]
+)
 
 
 def photograph(page: Page, name: str, theme: str, width: int) -> None:
@@ -203,9 +209,13 @@ def test_a_row_that_cannot_be_read_says_so_and_can_be_opened_again(
 
 
 @proves("R-UI-3", part="live")
-def test_rows_arrive_without_moving_what_is_read(page_as: PageAs, world: World, company: Company) -> None:
+@EACH_MOTION
+def test_rows_arrive_without_moving_what_is_read(
+    page_as: PageAs, world: World, company: Company, motion: Motion
+) -> None:
     run = refund(world, company)
     page = page_as("auditor")
+    page.emulate_media(reduced_motion=motion)
     page.goto(f"/runs/{run}")
     expect(page.locator("#pill")).to_contain_text("Live")
     page.locator("#timeline-rows > li").first.hover()
@@ -225,12 +235,14 @@ def test_rows_arrive_without_moving_what_is_read(page_as: PageAs, world: World, 
 
 
 @proves("R-UI-11", part="nothing moves in a list while rows arrive under the pointer")
+@EACH_MOTION
 def test_no_row_of_a_list_moves_while_others_arrive_under_the_pointer(
-    page_as: PageAs, world: World, company: Company
+    page_as: PageAs, world: World, company: Company, motion: Motion
 ) -> None:
     refund(world, company)
     lists = {"/runs": page_as("operator"), "/approvals": page_as("reviewer")}
     for path, page in lists.items():
+        page.emulate_media(reduced_motion=motion)
         page.goto(path)
         expect(page.locator("#pill")).to_contain_text("Live")
         page.locator("[data-item]").first.hover()
@@ -243,12 +255,15 @@ def test_no_row_of_a_list_moves_while_others_arrive_under_the_pointer(
 
 
 @proves("R-UI-11", part="nothing moves while a run goes its way")
+@EACH_MOTION
 def test_nothing_above_the_rows_moves_from_a_run_s_submission_to_its_end(
-    page_as: PageAs, world: World, company: Company
+    page_as: PageAs, world: World, company: Company, motion: Motion
 ) -> None:
     with company_at(company.url):
         run = world.submit("support-refund", "Refund the order", inputs={"order_id": "A-1001"})
         page, first = page_as("operator"), page_as("operator")
+        for one in (page, first):
+            one.emulate_media(reduced_motion=motion)
         page.goto(f"/runs/{run}")
         first.goto("/")
         for one in (page, first):

@@ -11,7 +11,7 @@ from approvals.actions.undoing import take_effect
 from tests.browser.conftest import PageAs
 from tests.browser.harness import NARROW, NARROWEST, WIDE, axe, no_sideways, themes
 from tests.browser.test_inbox import ARMED_MS, opened, outcome
-from tests.browser.test_runs import SHIFTS
+from tests.browser.test_runs import EACH_MOTION, SHIFTS, Motion
 from tests.conftest import House
 from tests.factories.approvals import ASKED, Desk, open_desk
 from tests.factories.undoing import kept_of, let_undo, pass_time
@@ -48,14 +48,17 @@ def test_a_yes_is_taken_back_by_a_key_and_seen_by_others(page_as: PageAs, desk: 
 
 
 @proves("R-UI-4", part="what could be undone counts down without moving anything")
+@EACH_MOTION
 @pytest.mark.parametrize("width", [WIDE, NARROW])
 def test_it_counts_down_in_its_place_and_then_says_that_it_took_effect(
-    page_as: PageAs, desk: Desk, superuser: psycopg.Connection, width: int
+    page_as: PageAs, desk: Desk, superuser: psycopg.Connection, width: int, motion: Motion
 ) -> None:
     let_undo(desk.id, desk.house.people.admin)
     first, second = (desk.ask(arguments={**ASKED, "order_id": f"A-{n}"}, **LOW) for n in (1, 2))
     desk.say(first, desk.house.people.approver)
-    page = opened(page_as("reviewer", width=width), f"/approvals?done={first.id}")
+    page = page_as("reviewer", width=width)
+    page.emulate_media(reduced_motion=motion)
+    opened(page, f"/approvals?done={first.id}")
     expect(page.locator(f"#request-{second.id}")).to_be_visible()
     expect(page.locator("#pill")).to_have_attribute("data-pill", "live")
     page.wait_for_timeout(ARMED_MS)

@@ -35,6 +35,7 @@ def declare(world: World, price: ModelPrice) -> None:
 
 
 @proves("R-BUDGET-15", part="the tenant's own price, pinned")
+@proves("R-TOOL-22", part="a listed price is overridden by one's own")
 @proves("B8", part="a price changed during a run")
 def test_a_run_is_charged_at_the_price_it_was_pinned_to(house: House, settings: Settings) -> None:
     server = OpenAIServer(said("Done.", usage=usage(100, 10)), said("Done.", usage=usage(100, 10)))

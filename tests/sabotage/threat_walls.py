@@ -12,26 +12,32 @@ from unittest import mock
 import psycopg
 from django.utils.safestring import SafeString
 from mcp import Client
+from mcp_types import ElicitResult
 
 from budgets.core import pricing
 from config.templatetags import ui
 from orchestrator.actions import servers
 from orchestrator.core import (
     afterwards,
+    asking,
     backoff,
     context,
     eligibility,
+    failover,
     http_tool,
     loosening,
     memory,
     parsing,
+    tool_admission,
     tool_definition,
 )
 from orchestrator.core.boundary import Boundary
 from orchestrator.core.manifest import Pins
-from orchestrator.core.tool import ToolSpec
+from orchestrator.core.state import State
+from orchestrator.core.step import View
+from orchestrator.core.tool import Risk, ToolSpec
 from orchestrator.gateways import effects_loop
-from orchestrator.gateways.llm import dialects, profiles, reply, transport
+from orchestrator.gateways.llm import access, dialects, profiles, reply, transport
 from orchestrator.gateways.tools import mcp, stdio
 from orchestrator.gateways.tools.http import CallFailed
 from tenancy.sql import APP
@@ -148,6 +154,62 @@ def _by_its_class(spec: ToolSpec) -> bool:
     return spec.approval == "always" or (spec.approval == "by_risk" and spec.risk.gated)
 
 
+@contextmanager
+def words_among_instructions() -> Iterator[None]:
+    """What tools said stands among the instructions."""
+    instructions = context._system
+
+    def system(view: View, *more: Any) -> str:
+        return instructions(view, *more) + "\n" + context._facts(view)
+
+    with mock.patch.object(context, "_system", system):
+        yield
+
+
+def arguments_as_written() -> Felled:
+    """Arguments are kept as the model wrote them, and not in their one form."""
+
+    def parse(raw: bytes) -> parsing.Arguments | parsing.Malformed:
+        found = parsing.parse(raw)
+        return found.evolve(body=raw) if isinstance(found, parsing.Arguments) else found
+
+    return mock.patch.object(eligibility, "parse", parse)
+
+
+def claims_believed() -> Felled:
+    """Whoever reads that something was approved, or may be, takes it so."""
+    asks = eligibility.Chain.gated
+
+    def gated(chain: eligibility.Chain) -> bool:
+        told = [result.content for result in chain.view.state.results]
+        told += [fact.digest for fact in chain.view.state.facts.values()]
+        return asks(chain) and not any(b"approve" in chain.view.desk.read(one) for one in told)
+
+    return mock.patch.object(eligibility.Chain, "gated", gated)
+
+
+def input_given() -> Felled:
+    """A server that asks a person something is answered in their name."""
+    word = mock.AsyncMock(return_value=ElicitResult(action="accept", content={"answer": "yes"}))
+    return mock.patch.object(mcp, "Client", partial(Client, elicitation_callback=word))
+
+
+def nobody_stands_down() -> Felled:
+    """Whoever failed is asked again."""
+
+    def handed(_pins: Pins, state: State, *_: Any) -> State:
+        return state.evolve(counters=state.counters.evolve(model_attempts=0))
+
+    return mock.patch.object(asking, "handed_to", handed)
+
+
+def one_key_for_all() -> Felled:
+    """The operator's key goes wherever a profile points."""
+    return mock.patch.object(
+        access, "key_for", lambda environment, _: environment.openai_api_key or environment.anthropic_api_key
+    )
+
+
 NO_GATE_BY_ITS_END = set_to(ToolSpec, "needs_gate", property(_by_its_class))
 NO_FILTER = says(context, "_within_ceilings", True)
 NO_QUOTING = set_to(http_tool, "quote", lambda text, safe="": text)
@@ -166,4 +228,8 @@ NO_MARKS = says(tool_definition, "does_not_show", False)
 NO_COLLISION = says(servers, "colliding", ())
 NO_ORIGIN = says(servers, "_check_secret", None)
 OUR_ENVIRONMENT = set_to(stdio, "CLEAN", dict(os.environ))
+READS_UNLESS_SAID = set_to(tool_admission, "_risk", lambda admission: admission.risk or Risk.READ_ONLY)
+NO_OWN_FAULT = set_to(failover, "OURS", frozenset())
+NO_PRICE_OF_THE_HEIR = says(asking, "_able", True)
+NO_HIDDEN_KEY = set_to(access.Access, "secret", property(lambda _: ""))
 NO_MOST_TOOLS = set_to(mcp, "MOST_TOOLS", 10**6)

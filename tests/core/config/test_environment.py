@@ -52,9 +52,26 @@ def test_nothing_is_open_by_default() -> None:
     assert (found.debug, found.secret_key, found.embedded, found.host) == (False, None, False, "127.0.0.1")
 
 
-def test_secrets_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
+@pytest.mark.parametrize(
+    "name", ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "INTERLOCK_OIDC_SECRET", "INTERLOCK_SMTP_URL"]
+)
+def test_secrets_are_not_shown(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(name, "sk-very-secret")
     assert "very-secret" not in repr(Environment())
+
+
+@proves("R-SEC-8", part="the address of a model's server carries no secret")
+@pytest.mark.parametrize(
+    "url",
+    ["http://me:very-secret@host/v1", "http://very-secret@host", "http://h/v1?key=very-secret", "//a@b#c"],
+)
+def test_an_address_that_carries_a_secret_is_refused_without_being_shown(
+    monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", url)
+    with pytest.raises(ValidationError, match="OPENAI_BASE_URL") as refused:
+        Environment()
+    assert "very-secret" not in str(refused.value)
 
 
 def test_a_wrong_value_names_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -143,6 +143,19 @@ def test_a_conversation_with_odd_ids_and_arguments_is_taken(
     assert anthropic_server.documents[0]["max_tokens"] == 300
 
 
+@proves("P9", part="model keys: the other protocol")
+def test_a_key_goes_only_to_the_address_it_was_given_for(
+    loop: EffectLoop, anthropic_server: AnthropicServer
+) -> None:
+    environment = ModelEnvironment(
+        anthropic_api_key="k", openai_api_key="k", openai_base_url=anthropic_server.url
+    )
+    profile = ModelProfile(name="p", provider="anthropic", model="loopback-1", base_url=anthropic_server.url)
+    told = ask_model(loop, environment, profile)
+    assert (told.event.error, told.event.transient) == ("no_key", False)
+    assert anthropic_server.seen == []
+
+
 def test_blocks_of_an_unknown_kind_are_left_out(loop: EffectLoop, anthropic_server: AnthropicServer) -> None:
     odd = content({"type": "hologram", "data": 1}, {"type": "text", "text": "Hello."}, stop="odd")
     told = _ask(loop, anthropic_server, odd)

@@ -24,7 +24,8 @@ from orchestrator.gateways.llm.transport import CAPTURE, http_client
 from tests.doors.gateways.effects import SALT, Told, Watching, call_model, prompt, read
 from tests.doors.gateways.test_egress import Site, answers, named
 from tests.doors.gateways.test_egress import site as site
-from tests.doubles.anthropic_server import AnthropicServer
+from tests.doubles.anthropic_server import AnthropicServer, ToolUse, uses
+from tests.doubles.anthropic_server import failing as unwell
 from tests.doubles.anthropic_server import said as answered
 from tests.doubles.http_server import Reply
 from tests.doubles.openai_server import Call, OpenAIServer, calls, failing, said
@@ -57,6 +58,7 @@ def kept(told: Told) -> str:
 
 
 @proves("M16", part="a model's own key, whatever its shape")
+@proves("R-TOOL-22", part="a key that a server repeats is in nothing that is kept")
 @pytest.mark.parametrize(
     "script",
     [
@@ -69,6 +71,25 @@ def kept(told: Told) -> str:
 def test_a_key_that_a_server_repeats_is_in_nothing_that_is_kept(loop: EffectLoop, script: Reply) -> None:
     with OpenAIServer(script, key=KEY) as server:
         told = asked(loop, server)
+    assert len(server.seen) == 1
+    assert KEY not in kept(told)
+    assert "[secret]" in kept(told) or isinstance(told.event, ModelFailed)
+
+
+@proves("M16", part="a model's own key, in the other protocol")
+@pytest.mark.parametrize(
+    "script",
+    [
+        answered(f"It is {KEY}."), uses(ToolUse("orders_lookup", {"x": KEY}, f"toolu_{KEY}")),
+        unwell(500, message=f"bad key {KEY}"), unwell(401, message=f"not {KEY}"),
+    ],
+    ids=["text", "arguments", "error", "refusal"],
+)  # fmt: skip
+def test_a_key_that_is_repeated_in_the_other_protocol_is_kept_no_more(
+    loop: EffectLoop, script: Reply
+) -> None:
+    with AnthropicServer(script, key=KEY) as server:
+        told = asked(loop, server, provider="anthropic")
     assert len(server.seen) == 1
     assert KEY not in kept(told)
     assert "[secret]" in kept(told) or isinstance(told.event, ModelFailed)

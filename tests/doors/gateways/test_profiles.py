@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import runpy
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
+from django.conf import settings
 from pydantic import ValidationError
 
 from budgets.core.pricing import ModelPrice
+from config import env
 from config.env import Environment
 from orchestrator.core.profile import ModelProfile
-from orchestrator.core.value import Value
 from orchestrator.gateways.llm import profiles
+from orchestrator.gateways.llm.access import operators_access
 from orchestrator.gateways.llm.profiles import (
+    NO_KEY,
     ROLES,
     ModelEnvironment,
     available_profiles,
@@ -50,12 +55,62 @@ def test_models_stream_where_the_operator_says_so_scripts_always_and_old_pins_ne
     assert Environment.model_validate({"INTERLOCK_MODEL_STREAMS": "1"}).model_streams
 
 
-@proves("R-TOOL-23", part="a key is used at once")
-def test_a_key_is_used_at_once() -> None:
-    (profile,) = profiles_for("tool_loop", ModelEnvironment(anthropic_api_key="k"), at=AT)
-    assert (profile.provider, profile.base_url, profile.roles) == ("anthropic", None, ROLES)
+# Each variable by which the outside names a model: what it says, who then plays, where, with which key, and
+# whose price.
+GIVEN = {
+    "OPENAI_API_KEY": ("very-secret", "openai", None, "very-secret", "genai-prices"),
+    "ANTHROPIC_API_KEY": ("very-secret", "anthropic", None, "very-secret", "genai-prices"),
+    "OPENAI_BASE_URL": (HERE, "openai", HERE, NO_KEY, "declared"),
+}
+
+
+@pytest.fixture
+def around(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:
+    """An environment that names no model, and in which no `.env` and no running house is found."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("INTERLOCK_DATA_DIR", str(tmp_path))
+    for name in (*GIVEN, "INTERLOCK_MODEL", "INTERLOCK_CHEAPER_MODEL"):
+        monkeypatch.delenv(name, raising=False)
+    return monkeypatch
+
+
+def as_started(around: pytest.MonkeyPatch) -> ModelEnvironment:
+    """What a process that starts now knows of models: the environment, through the settings."""
+    read = runpy.run_path(str(Path(env.__file__).with_name("settings.py")))
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "INTERLOCK_MODEL"):
+        around.setattr(settings, name, read[name])
+    return ModelEnvironment.from_settings()
+
+
+def test_every_variable_that_names_a_provider_is_looked_at_here() -> None:
+    names = {str(field.validation_alias) for field in Environment.model_fields.values()}
+    ours = {name for name in names if name.startswith("INTERLOCK_")}
+    assert names - ours == {*GIVEN, "DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL"}
+
+
+@proves("R-TOOL-23", part="each key, and a compatible server, is used at once")
+@proves("R-TOOL-22", part="each provider's price from a maintained library, else the declared one")
+@pytest.mark.parametrize("name", GIVEN)
+def test_whatever_names_a_model_is_used_at_once(around: pytest.MonkeyPatch, name: str) -> None:
+    assert not Environment().has_model_key
+    said, provider, url, key, source = GIVEN[name]
+    around.setenv(name, said)
+    assert Environment().has_model_key
+    environment = as_started(around)
+    profile, *others = profiles_for("tool_loop", environment, at=AT)
+    assert (profile.provider, profile.base_url, profile.roles) == (provider, url, ROLES)
+    assert {one.provider for one in others} <= {provider}
+    assert operators_access(environment, profile).key == key
     assert profile.price is not None
-    assert profile.price.source == "genai-prices"
+    assert profile.price.source == source
+
+
+@proves("R-TOOL-23", part="no key, told by the process's own environment")
+def test_without_any_of_them_nobody_is_asked(around: pytest.MonkeyPatch) -> None:
+    environment = as_started(around)
+    assert available_profiles(environment, AT) == ()
+    (profile, _) = profiles_for("tool_loop", environment, at=AT)
+    assert (profile.provider, operators_access(environment, profile).key) == ("scripted", None)
 
 
 @proves("R-TOOL-22", part="profiles by role, failover in order")
@@ -139,10 +194,14 @@ def test_the_house_cannot_be_told_that_an_unknown_price_is_nothing(
 
 
 @proves("R-SEC-8", part="model keys")
-def test_no_key_is_in_a_profile_or_shown() -> None:
-    environment = ModelEnvironment(openai_api_key="very-secret", anthropic_api_key="also-secret")
-    shown: list[Value] = list(available_profiles(environment, AT))
-    assert "secret" not in repr(environment)
+def test_no_key_is_in_a_profile_or_shown(around: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_BASE_URL"):
+        around.setenv(name, GIVEN[name][0])
+    environment = as_started(around)
+    shown = available_profiles(environment, AT)
+    accesses = [operators_access(environment, profile) for profile in shown]
+    assert {access.key for access in accesses} == {"very-secret"}
+    assert "secret" not in repr((environment, accesses))
     assert not any(b"-secret" in canonical_model(profile) for profile in shown)
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from orchestrator.core.context import _situation
 from orchestrator.core.goal import Goal
+from orchestrator.core.machine import CORE_VERSION
 from orchestrator.core.state import Fact, State
 from orchestrator.gateways.effects_loop import EffectLoop
 from orchestrator.gateways.llm.gateway import ModelGateway
@@ -170,7 +171,8 @@ def _fact(tool: str, trust: str = "trusted", **values: Any) -> Fact:
 def _compiled(objective: str, facts: dict[str, Fact]) -> str:
     """The situation as core/context.py writes it for a state with these facts."""
     state = State(position="act", limits={"model_turns": Decimal(10)}, facts=facts)
-    view = SimpleNamespace(manifest=SimpleNamespace(goal=Goal(objective=objective)), state=state, desk=None)
+    manifest = SimpleNamespace(goal=Goal(objective=objective), core_version=CORE_VERSION)
+    view = SimpleNamespace(manifest=manifest, state=state, desk=None)
     return _situation(cast("Any", view))
 
 

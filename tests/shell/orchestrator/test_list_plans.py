@@ -11,10 +11,13 @@ import pytest
 from django.db import connection
 
 from orchestrator.models import Run
+from orchestrator.queries import system
 from orchestrator.queries.listing import PAGE, VIEWS, filters_of, listed, plan_anew, view_counts
 from orchestrator.queries.overview import overview
 from orchestrator.queries.runs import state_now
+from orchestrator.queries.security import unreviewed
 from orchestrator.queries.standing import standing_of
+from orchestrator.queries.workflows import slugs, workflows
 from tenancy.clock import database_now
 from tenancy.context import tenant
 from tests.conftest import House
@@ -116,6 +119,18 @@ def test_counting_the_views_and_the_first_page_read_indexes_alone(many: World) -
     assert str(counts["problems"]) == "200"
     assert (counts["all"].number, str(counts["needs"])) == (RUNS + 1, "0")
     assert [plan for plan in found if "Seq Scan on orchestrator_run" in plan] == []
+
+
+@proves("R-UI-12", part="how the parts stand is read without a walk over all runs")
+def test_the_state_of_the_parts_and_what_is_to_be_reviewed_read_no_table(read: World) -> None:
+    with tenant(read.id), plans() as found, plans("tenancy_auditentry") as audited:
+        system.standing(read.id, database_now())
+        assert slugs() == [one.row.slug for one in workflows()]
+        found.pop()  # `workflows` counts them all
+        assert unreviewed().runs == ()
+    assert len(found) >= 3
+    assert [plan for plan in found if "Seq Scan on orchestrator_run" in plan] == []
+    assert audited == []
 
 
 def test_a_rare_title_is_found_by_an_index(many: World) -> None:

@@ -39,7 +39,7 @@ class _Asked:
         said: Said | None,
     ) -> None:  # fmt: skip
         self.graph, self.manifest, self.state, self.said = graph, manifest, state, said
-        self.judged = [move for move in moves if _judges(graph.nodes[move.source], move.outcome)]
+        self.judged = [move for move in moves if _judges(graph, move)]
 
     def of_goal(self) -> Iterator[ShownCriterion]:
         """What the goal asks for: wherever its criteria are asked for."""
@@ -117,5 +117,8 @@ def _asks_goal(node: Node) -> bool:
     return node.kind == "verify_output" and bool(node.config.criteria)
 
 
-def _judges(node: Node, outcome: str) -> bool:
-    return node.kind in ("verify_output", "check_completion") and outcome in (*PASSED, *FAILED)
+def _judges(graph: CompiledGraph, move: Move) -> bool:
+    # The record of the admission comes from no node.
+    node = graph.nodes.get(move.source)
+    judge = node is not None and node.kind in ("verify_output", "check_completion")
+    return judge and move.outcome in (*PASSED, *FAILED)

@@ -95,15 +95,19 @@ class Past:
         return self._cut_off(step)
 
     def _cut_off(self, step: PlanStep) -> PlanStep:
-        """A call that was asked for and came to no result."""
+        """A call that was asked for and came to no fact."""
         asked = self.asked.get(step.name)
-        call = asked.call if asked is not None else ""
-        return cut_off(self.state, step.evolve(call=call), sent=asked is None or asked.sent)
+        if asked is None:
+            return step.evolve(standing=S.FAILED, why="no_fact")
+        return cut_off(self.state, step, asked)
 
 
-def cut_off(state: State, step: PlanStep, *, sent: bool) -> PlanStep:
-    """The step of a call that has no result and gets none any more."""
+def cut_off(state: State, step: PlanStep, asked: Asked) -> PlanStep:
+    """The step of a call that gets no result any more, or whose result the state holds no more."""
+    step = step.evolve(call=asked.call)
+    if asked.status not in ("", "ok"):
+        return step.evolve(standing=standing_of(asked.status), why=asked.status)
     deed = state.deeds.get(step.call)
     if deed is not None and "in_doubt" in (deed.standing, deed.why):
         return step.evolve(standing=S.IN_DOUBT)
-    return step.evolve(standing=S.FAILED, why="no_result") if sent else step.evolve(standing=S.LEFT_OUT)
+    return step.evolve(standing=S.FAILED, why="no_result") if asked.sent else step.evolve(standing=S.LEFT_OUT)

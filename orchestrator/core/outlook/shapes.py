@@ -92,7 +92,7 @@ class Outlook(Value):
 
 
 class Move(NamedTuple):
-    """A transition, as its record has it."""
+    """A transition, as its record has it; the admission's comes from nowhere."""
 
     source: str
     outcome: str
@@ -100,13 +100,15 @@ class Move(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """A call as the trace has it since the last reply that asked for any: the state of a run that was cut off
-    holds it no more. `by` is `model`, `node` or `undo`; `sent` says whether an attempt was made."""
+    """A call as the trace has it since the newest reply: the state of a run that was cut off holds it no
+    more. `by` is `model`, `node` or `undo`; `sent` says whether an attempt was made, `status` with what it
+    was answered: empty where it was not."""
 
     call: str
     tool: str
     by: str
-    sent: bool
+    sent: bool = False
+    status: str = ""
 
 
 class Said(NamedTuple):

@@ -22,8 +22,8 @@ def outlook(
     graph: CompiledGraph, manifest: Manifest, state: State, moves: tuple[Move, ...] = (),
     asked: tuple[Asked, ...] = (), said: Said | None = None,
 ) -> Outlook:  # fmt: skip
-    """The steps and criteria of a run. `moves` are its transitions in order, `asked` its calls since the last
-    reply that asked for any, `said` what the newest check said. Pure: the same run, the same plan."""
+    """The steps and criteria of a run. `moves` are its transitions in order, `asked` its calls since the
+    newest reply, `said` what the newest check said. Pure: the same run, the same plan."""
     told = _Telling(graph, manifest, state, moves, asked)
     return Outlook(
         steps=tuple(told.steps()),
@@ -120,7 +120,7 @@ class _Telling:
             yield from (one for one in turn if one.by == MODEL)
 
     def _cut(self, one: Asked) -> PlanStep:
-        return cut_off(self.state, self._call(one.call, one.tool, MODEL, S.LEFT_OUT), sent=one.sent)
+        return cut_off(self.state, self._call(one.call, one.tool, MODEL, S.LEFT_OUT), one)
 
     def _call(self, call: str, tool: str, by: str, standing: StepStanding) -> PlanStep:
         spec = self.pins.by_name.get(tool)

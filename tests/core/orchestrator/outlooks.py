@@ -4,9 +4,12 @@ from orchestrator.core.outlook import Asked, Move, Outlook, PlanStep, Said, outl
 from tests.core.orchestrator.simulation import Simulation
 from traces.core.events import (
     Body,
+    CallAnsweredNot,
     CallAttempted,
     CallRequested,
     CompletionChecked,
+    FactCommitted,
+    FailureCommitted,
     ModelReplied,
     OutputVerified,
 )
@@ -23,15 +26,17 @@ def moves(run: Simulation) -> tuple[Move, ...]:
 
 
 def asked(run: Simulation) -> tuple[Asked, ...]:
-    """The calls asked for since the last reply that asked for any, and whether each was sent."""
+    """The calls asked for since the newest reply, and whether each was sent."""
     found: list[Asked] = []
     for body in _bodies(run):
-        if isinstance(body, ModelReplied) and body.shape == "requests":
+        if isinstance(body, ModelReplied):
             found = []
         elif isinstance(body, CallRequested):
-            found.append(Asked(body.call, body.tool, body.by, sent=False))
+            found.append(Asked(body.call, body.tool, body.by))
         elif isinstance(body, CallAttempted):
             found = [one._replace(sent=one.sent or one.call == body.call) for one in found]
+        elif isinstance(body, CallAnsweredNot | FactCommitted | FailureCommitted):
+            found = [one._replace(status=_status(body)) if one.call == body.call else one for one in found]
     return tuple(found)
 
 
@@ -54,6 +59,12 @@ def step(found: Outlook, name: str) -> PlanStep:
     """The one step of a tool or node."""
     (one,) = [step for step in found.steps if step.name == name]
     return one
+
+
+def _status(body: CallAnsweredNot | FactCommitted | FailureCommitted) -> str:
+    if isinstance(body, CallAnsweredNot):
+        return body.status
+    return "ok" if isinstance(body, FactCommitted) else "error"
 
 
 def _bodies(run: Simulation) -> list[Body]:

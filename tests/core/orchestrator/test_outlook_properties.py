@@ -76,6 +76,13 @@ def _fits(run: Simulation, found: Outlook) -> None:
     flying = [held.call for held in state.pending.values() if held.kind == "call_tool"]
     under_way = [step.call for step in found.steps if step.standing is S.UNDER_WAY and step.call]
     assert all(call in under_way for call in flying)
+    answered = [
+        body.call
+        for kind in ("fact_committed", "failure_committed", "call_not_run")
+        for body in run.said(kind)
+    ]
+    lost = [step.call for step in found.steps if step.standing is S.LEFT_OUT or step.why == "no_result"]
+    assert not [call for call in lost if call in answered], "what has its result is not lost"
     _reaches(run, found)
 
 

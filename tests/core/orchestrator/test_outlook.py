@@ -18,6 +18,7 @@ from orchestrator.core.events import (
 from orchestrator.core.goal import Criterion, Goal
 from orchestrator.core.outlook import Met, PlanStep, StepStanding, stretch
 from orchestrator.core.tool import Reversibility, Risk, ToolSpec, Verifier
+from tests.core.orchestrator.deeds import run_with
 from tests.core.orchestrator.loops import BOUNDARY, LIMITS, TOOLS, loop
 from tests.core.orchestrator.outlooks import plan, shown, step
 from tests.core.orchestrator.simulation import NIL, Simulation, manifest, pins
@@ -187,8 +188,10 @@ def test_reading_calls_go_side_by_side_and_the_model_waits_for_all() -> None:
 
 def test_the_same_call_twice_does_not_go_beside_itself() -> None:
     run = loop()
-    run.reply(LOOKUP, LOOKUP, OTHER)
-    assert [one.after for one in plan(run).steps][:3] == [(), ("call-c1",), ("call-c1",)]
+    run.reply(REFUND, LOOKUP, LOOKUP, OTHER)
+    assert [one.after for one in plan(run).steps][1:4] == [
+        ("call-c1",), ("call-c2",), ("call-c2",)
+    ]  # fmt: skip
 
 
 def test_no_more_go_side_by_side_than_the_boundary_lets() -> None:
@@ -203,6 +206,16 @@ def test_calls_that_were_not_allowed_are_refused_each_with_why() -> None:
     found = plan(run)
     assert [(one.standing.value, one.why) for one in found.steps[:3]] == [
         ("refused", "unregistered"), ("refused", "malformed"), ("under_way", ""),
+    ]  # fmt: skip
+
+
+def test_what_is_queued_in_a_run_that_is_being_stopped_is_left_out() -> None:
+    run = loop()
+    run.reply(LOOKUP, REFUND)
+    run.feed(CancelAsked(at=run.now, by="somebody", reason=""))
+    assert not plan(run).over
+    assert shown(plan(run)) == [
+        ("act", "done"), ("orders.lookup", "under_way"), ("payments.refund", "left_out")
     ]  # fmt: skip
 
 
@@ -345,3 +358,19 @@ def test_a_page_shows_the_first_that_is_not_over_with_what_led_to_it() -> None:
     assert stretch(steps(20, 1), 10, 4) == (11, 21)
     assert stretch((), 10, 4) == (0, 0)
     assert stretch(steps(30, 0), 10, 4) == (20, 30)
+
+
+def test_what_is_taken_back_is_a_step_and_what_stands_or_was_undone_is_said() -> None:
+    run = run_with("orders.place")
+    run.reply(("orders.note", {"n": 2}), ("orders.lookup", {"id": "A-1"}))
+    run.answer({"id": "N-1"})
+    run.feed(CancelAsked(at=run.now, by="somebody", reason=""))
+    run.answer({"id": "A-1"})
+    found = plan(run)
+    undo = step(found, "orders.cancel")
+    assert (found.over, undo.by, undo.call, undo.standing) == (False, "undo", "u1", StepStanding.UNDER_WAY)
+    note = step(found, "orders.note")
+    assert (note.standing, note.became) == (StepStanding.DONE, "left")
+    assert not [one for one in found.steps if one.standing in (StepStanding.AHEAD, StepStanding.BEHIND)]
+    run.answer({"id": "O-1"})
+    assert plan(run).over

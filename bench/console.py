@@ -52,7 +52,7 @@ def states(run: UUID, asked: UUID) -> dict[str, str]:
         "run, search": f"/runs/{run}?q=c777",
         "run, facts": f"/runs/{run}?tab=facts",
         "run, ledger": f"/runs/{run}?tab=ledger",
-        "run, graph": f"/runs/{run}?tab=graph",
+        "run, plan": f"/runs/{run}?tab=plan",
         "run, messages": f"/runs/{run}?tab=messages",
         "run, audit": f"/runs/{run}?tab=audit",
         "run, raw": f"/runs/{run}?tab=raw",

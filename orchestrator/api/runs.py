@@ -1,4 +1,4 @@
-"""Runs: list, get, cancel, pause, resume, events, result, trace, replay."""
+"""Runs: list, get, cancel, pause, resume, events, result, plan, trace, replay."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +17,7 @@ from rest_framework.views import APIView
 
 from orchestrator.actions import signalling
 from orchestrator.api import shown
+from orchestrator.api.plan_shapes import PlanField
 from orchestrator.api.serializers import (
     EventField,
     EventsQuery,
@@ -30,8 +31,9 @@ from orchestrator.api.serializers import (
 )
 from orchestrator.core.errors import RunNotFound
 from orchestrator.models import Run
+from orchestrator.queries.plans import plan_of
 from orchestrator.queries.replays import replay
-from orchestrator.queries.runs import result_of, run_of, runs
+from orchestrator.queries.runs import result_of, run_of, runs, state_now
 from tenancy.context import tenant
 from tenancy.core.roles import Scope
 from tenancy.doors import caller, page, post_once, uuid_or_none
@@ -158,6 +160,17 @@ class Result(Reading):
             **shown.resting(document),
         }
         return Response({**said, **{name: value for name, value in document.items() if name not in said}})
+
+
+class ThePlan(Reading):
+    """What comes next in a run, and what each step waits for."""
+
+    @extend_schema(operation_id="get_run_plan", responses=PlanField)
+    def get(self, request: Request, run_id: str) -> Response:
+        """The steps with how they stand and what they come after, and the criteria."""
+        with tenant(caller(request).tenant):
+            run = run_of(uuid_or_none(run_id))
+            return Response(shown.plan(plan_of(run, state_now(run.id))))
 
 
 class Trace(Reading):

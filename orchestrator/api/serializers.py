@@ -69,6 +69,7 @@ class RunLinks(serializers.Serializer[Any]):
 
     run = serializers.CharField()
     events = serializers.CharField()
+    plan = serializers.CharField()
     result = serializers.CharField()
     trace = serializers.CharField()
 
@@ -211,8 +212,9 @@ class RunField(RunRow):
     """A run as it stands. Amounts are decimal text by dimension; a limit that is null is none.
 
     `estimate` bounds what the rest of the run takes, by dimension; it is null once the run has ended.
-    `plan` is null where none was made; `result` until the run has ended. `untrusted` are the facts behind the
-    result that nobody vouches for; where there are any, `notice` says so.
+    `plan` is the document of a planner, null where none was made: the steps of any run are under its link
+    `plan`. `result` is null until the run has ended. `untrusted` are the facts behind the result that nobody
+    vouches for; where there are any, `notice` says so.
     """
 
     task = serializers.UUIDField()

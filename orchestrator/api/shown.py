@@ -7,10 +7,12 @@ import orjson
 
 from budgets.queries import usage
 from orchestrator.api.serializers import stamp
+from orchestrator.core.outlook import PlanStep
 from orchestrator.core.resting import NOTICE, resting_on
 from orchestrator.models import ManifestRow, Run
 from orchestrator.queries.business import business_of
 from orchestrator.queries.estimates import rest_of
+from orchestrator.queries.plans import Plan
 from orchestrator.queries.policies import scope_held
 from orchestrator.queries.progress import progress_of
 from orchestrator.queries.runs import result_of, sentence_of, state_now
@@ -22,7 +24,10 @@ from traces.models import Event
 def links(run_id: object) -> dict[str, str]:
     """Where more of a run is."""
     base = f"/api/v1/runs/{run_id}"
-    return {"run": base, "events": f"{base}/events", "result": f"{base}/result", "trace": f"{base}/trace"}
+    return {
+        "run": base, "events": f"{base}/events", "plan": f"{base}/plan", "result": f"{base}/result",
+        "trace": f"{base}/trace",
+    }  # fmt: skip
 
 
 def row(run: Run) -> dict[str, Any]:
@@ -140,6 +145,25 @@ def tools(run: Run) -> dict[str, dict[str, str]]:
     with why (R-TOOL-6, R-TOOL-13)."""
     held = scope_held(run.id)
     return {"left_out": dict(held.left_out), "cautions": dict(held.cautions)}
+
+
+def plan(found: Plan) -> dict[str, Any]:
+    """The steps of a run and its criteria; what is not known, or not there, is null."""
+    return {
+        "over": found.outlook.over,
+        "steps": [_step(one, found.rows.get(one.call)) for one in found.outlook.steps],
+        "criteria": [
+            {**one.model_dump(mode="json"), "node": one.node or None} for one in found.outlook.criteria
+        ],
+    }
+
+
+def _step(one: PlanStep, row: int | None) -> dict[str, Any]:
+    wait = None
+    if one.wait is not None:
+        wait = {"what": one.wait.what, "request": one.wait.request or None, "until": stamp(one.wait.until)}
+    named = {name: getattr(one, name) or None for name in ("node", "call", "fact", "why", "became")}
+    return {**one.model_dump(mode="json"), **named, "wait": wait, "event": row}
 
 
 def event(found: Event) -> dict[str, Any]:

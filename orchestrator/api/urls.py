@@ -30,6 +30,7 @@ urlpatterns = [
     path("runs/<str:run_id>/resume", runs.Resume.as_view(), name="run-resume"),
     path("runs/<str:run_id>/events", runs.Events.as_view(), name="run-events"),
     path("runs/<str:run_id>/result", runs.Result.as_view(), name="run-result"),
+    path("runs/<str:run_id>/plan", runs.ThePlan.as_view(), name="run-plan"),
     path("runs/<str:run_id>/trace", runs.Trace.as_view(), name="run-trace"),
     path("runs/<str:run_id>/files", files.Files.as_view(), name="run-files"),
     path("runs/<str:run_id>/files/content/<path:file>", files.FileContent.as_view(), name="run-file-content"),

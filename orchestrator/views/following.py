@@ -13,7 +13,7 @@ from orchestrator.queries.business import business_of
 from orchestrator.queries.contents import ENTRIES, facts_of, ledger_of, said_after
 from orchestrator.queries.timeline import grown
 from orchestrator.views.files import files_of
-from orchestrator.views.tabs import RAW, Context, book_of, chain_of, lines_of, picture_of, whole_of
+from orchestrator.views.tabs import RAW, Context, ahead_of, book_of, chain_of, lines_of, whole_of
 from traces.models import Event
 
 ACTS: Final = 40
@@ -33,8 +33,8 @@ def _timeline(run: Run, _state: State, after: int) -> News:
     return News({"news": news}, news.seq, news.more)
 
 
-def _graph(run: Run, _state: State, _after: int) -> News:
-    return News(picture_of(run), run.event_seq)
+def _plan(run: Run, state: State, _after: int) -> News:
+    return News(ahead_of(run, state), run.event_seq)
 
 
 def _messages(run: Run, _state: State, after: int) -> News:
@@ -78,7 +78,7 @@ def _moment(run_id: UUID, seq: int) -> datetime | None:
 
 
 NEWS: Final[Mapping[str, Callable[[Run, State, int], News]]] = {
-    "timeline": _timeline, "graph": _graph, "messages": _messages, "facts": _facts, "ledger": _ledger,
+    "timeline": _timeline, "plan": _plan, "messages": _messages, "facts": _facts, "ledger": _ledger,
     "audit": _audit, "raw": _raw, "files": _files, "head": _head,
 }  # fmt: skip
 RUN_VIEWS: Final = tuple(NEWS)

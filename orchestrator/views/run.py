@@ -24,7 +24,7 @@ from orchestrator.views.fragments import head_of
 from orchestrator.views.results import outcome_of
 from orchestrator.views.runs import LONGEST_REASON, WISHES
 from orchestrator.views.scopes import Reach, by_reason, reach_of
-from orchestrator.views.tabs import TABS, body_of, rail_of
+from orchestrator.views.tabs import FORMER, TABS, body_of, rail_of
 from tenancy.context import tenant
 from tenancy.core.errors import NotFound
 from tenancy.core.roles import Scope
@@ -39,7 +39,8 @@ WRITES = ("timeline", "messages")
 @page(Scope.READ)
 def run(request: PageRequest, run_id: UUID) -> HttpResponse:
     """The run: where it stands and why, its limits, what waits to be decided, then a tab."""
-    asked = request.GET.get("tab", "")
+    named = request.GET.get("tab", "")
+    asked = FORMER.get(named, named)
     tab = asked if asked in TABS else "timeline"
     with tenant(request.member.tenant.id):
         # Before all else: what is said while the page is drawn comes by the socket.

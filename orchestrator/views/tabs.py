@@ -15,11 +15,13 @@ from orchestrator.queries.business import business_of
 from orchestrator.queries.contents import Ledger, conversation, known, ledger_of
 from orchestrator.queries.estimates import limits_of
 from orchestrator.queries.listing import names_of
-from orchestrator.queries.runs import path_of, result_of
+from orchestrator.queries.plans import plan_of
+from orchestrator.queries.runs import result_of
 from orchestrator.queries.standing import dials, manifest
 from orchestrator.queries.timeline import A_PAGE, SHOWS, found, full, timeline
 from orchestrator.runtime.recall import graph_of
 from orchestrator.views.files import files_of
+from orchestrator.views.planned import planned
 from tenancy.pages import PageRequest
 from traces.models import Event
 from traces.verify import verify_run
@@ -27,7 +29,7 @@ from traces.verify import verify_run
 Context = dict[str, Any]
 TABS: Final[Mapping[str, tuple[str, str]]] = {
     "timeline": ("Timeline", "1"),
-    "graph": ("Graph", "2"),
+    "plan": ("Plan", "2"),
     "messages": ("Messages", "3"),
     "ledger": ("Ledger", "4"),
     "audit": ("Audit", "5"),
@@ -39,6 +41,8 @@ FILTERS: Final = {
     "all": "All", "problems": "Problems", "model": "Model", "tools": "Tools", "approvals": "Approvals",
     "money": "Money",
 }  # fmt: skip
+FORMER: Final[Mapping[str, str]] = {"graph": "plan"}
+"""What a tab was called before: an address that somebody kept goes on working."""
 # A trace up to this long is verified as its page is drawn; a longer one when somebody asks.
 QUICK: Final = 500
 RAW: Final = 50
@@ -74,17 +78,19 @@ def _timeline(run: Run, _state: State, request: PageRequest) -> Context:
     }  # fmt: skip
 
 
-def _graph(run: Run, _state: State, _request: PageRequest) -> Context:
-    return picture_of(run)
+def _plan(run: Run, state: State, _request: PageRequest) -> Context:
+    return ahead_of(run, state)
 
 
-def picture_of(run: Run) -> Context:
-    """The workflow's graph with the run's way lit."""
+def ahead_of(run: Run, state: State) -> Context:
+    """The run's steps and criteria, and its workflow's graph with the way lit."""
+    plan = plan_of(run, state)
     graph = graph_of(run.tenant_id, run.workflow_version_id)
     over = Status(run.status) in TERMINAL_STATUSES
     failed = run.position if over and run.status in ("failed", "expired") else None
-    lit = picture(graph, path=path_of(run.id), current=None if failed else run.position, failed=failed)
-    return {"picture": lit, "graph_label": f"The way of this run through {run.workflow}"}
+    lit = picture(graph, path=plan.path, current=None if failed else run.position, failed=failed)
+    label = f"The way of this run through {run.workflow}"
+    return planned(plan) | {"picture": lit, "graph_label": label}
 
 
 def _messages(run: Run, _state: State, request: PageRequest) -> Context:
@@ -147,7 +153,7 @@ def _files(run: Run, _state: State, _request: PageRequest) -> Context:
 
 
 READS: Final[Mapping[str, Callable[[Run, State, PageRequest], Context]]] = {
-    "timeline": _timeline, "graph": _graph, "messages": _messages, "facts": _facts, "ledger": _ledger,
+    "timeline": _timeline, "plan": _plan, "messages": _messages, "facts": _facts, "ledger": _ledger,
     "audit": _audit, "raw": _raw, "files": _files,
 }  # fmt: skip
 

@@ -21,7 +21,7 @@ from tests.proves import proves
 
 HELD = {
     "messages": "#voices > li", "facts": "#fact-rows > tr", "ledger": "#ledger-rows > tr",
-    "audit": "#act-rows > tr", "raw": "#raw-lines > div", "graph": "#run-graph .graph-passed",
+    "audit": "#act-rows > tr", "raw": "#raw-lines > div", "plan": "#run-graph .graph-passed",
 }  # fmt: skip
 PLACES = "rows => rows.map((row) => [row.getBoundingClientRect().x, row.getBoundingClientRect().y])"
 IDS = "rows => rows.map((row) => row.id || row.getAttribute('href'))"
@@ -79,11 +79,11 @@ def test_what_is_read_does_not_move(page_as: PageAs, world: World, company: Comp
     before, places = held.count(), held.evaluate_all(PLACES)
     decided(world, company, run)
     expect(page.locator("#run-standing")).to_contain_text("Succeeded", timeout=15_000)
-    if tab != "graph":
+    if tab != "plan":
         expect(page.locator("#live-new")).to_contain_text("new ")
         assert held.count() == before
     # In the graph more nodes are lit, in between those that were.
-    same = 1 if tab == "graph" else before
+    same = 1 if tab == "plan" else before
     assert held.evaluate_all(PLACES)[:same] == places[:same]
 
 

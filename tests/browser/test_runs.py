@@ -20,7 +20,7 @@ from tests.doubles.company import Company
 from tests.factories.world import World, company_at
 from tests.proves import proves
 
-TABS = ("graph", "messages", "ledger", "audit", "facts", "raw", "files")
+TABS = ("plan", "messages", "ledger", "audit", "facts", "raw", "files")
 SHIFTS = """() => { window.shifts = 0; window.shifted = []; new PerformanceObserver((list) => {
   for (const entry of list.getEntries()) if (!entry.hadRecentInput) {
     window.shifts += entry.value;

@@ -2,7 +2,8 @@
 themselves.
 
 A validator that can say more than no has `faults` as well: a sentence for everything that is wrong, which the
-model is told when it tries again.
+model is told when it tries again. One that looks at facts and deeds alone, never at the answer, says so with
+`OF_FACTS`: it can be asked at any time.
 """
 
 from collections.abc import Iterable, Mapping

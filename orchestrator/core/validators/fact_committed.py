@@ -7,6 +7,7 @@ from orchestrator.core.value import Small
 
 NAME = "fact_committed"
 PARAMETERS = ("fact", "tool")
+OF_FACTS = True
 
 
 def holds(view: View, text: str, parameters: Mapping[str, Small]) -> bool:

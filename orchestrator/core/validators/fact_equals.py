@@ -7,6 +7,7 @@ from orchestrator.core.value import Small
 
 NAME = "fact_equals"
 PARAMETERS = ("fact", "field", "equals")
+OF_FACTS = True
 
 
 def holds(view: View, text: str, parameters: Mapping[str, Small]) -> bool:

@@ -15,6 +15,7 @@ from orchestrator.core.value import Small
 
 NAME = "tests_pass"
 PARAMETERS = ("folder", "skipped")
+OF_FACTS = True
 RUNNER = "sandbox.tests"
 CHANGES = ("files.apply_diff", "files.apply_broad", "files.restore")
 SEES_FILES = ("files.", "sandbox.")

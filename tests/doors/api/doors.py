@@ -47,6 +47,7 @@ DOORS: dict[tuple[str, str], Scope | None] = {
     ("post", "api/v1/runs/{run_id}/resume"): Scope.OPERATE,
     ("get", "api/v1/runs/{run_id}/events"): Scope.READ,
     ("get", "api/v1/runs/{run_id}/result"): Scope.READ,
+    ("get", "api/v1/runs/{run_id}/plan"): Scope.READ,
     ("get", "api/v1/runs/{run_id}/trace"): Scope.READ,
     ("get", "api/v1/runs/{run_id}/files"): Scope.READ,
     ("get", "api/v1/runs/{run_id}/files/content/{file}"): Scope.READ,

@@ -242,7 +242,7 @@ def test_the_catalogue_is_listed_and_shown(auditor: Program, world: World) -> No
 def test_what_cannot_be_saved_changes_nothing(world: World, auditor: Program, queued: UUID) -> None:
     """Reading leaves a run as it was."""
     before = world.run(queued).version
-    for path in ("", "/events", "/result", "/trace"):
+    for path in ("", "/events", "/plan", "/result", "/trace"):
         assert auditor.get(f"/runs/{queued}{path}").status_code in {200, 202}
     assert auditor.post(f"/runs/{queued}/replay").status_code == 200
     with tenant(world.id):

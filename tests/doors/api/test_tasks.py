@@ -53,7 +53,8 @@ def test_a_task_is_accepted_with_its_first_run(
     assert (answer.status_code, said["run"]["status"]) == (202, "queued")
     run = f"/api/v1/runs/{said['run']['id']}"
     assert said["links"] == {
-        "run": run, "events": f"{run}/events", "result": f"{run}/result", "trace": f"{run}/trace",
+        "run": run, "events": f"{run}/events", "plan": f"{run}/plan", "result": f"{run}/result",
+        "trace": f"{run}/trace",
     }  # fmt: skip
     assert client_program.get(run).json()["task"] == said["id"]
     assert world.drive(UUID(said["run"]["id"])).terminal_code == "SUCCESS"

@@ -45,7 +45,7 @@ from tests.factories.hostile import BITS, taint
 from tests.factories.undoing import put_class
 from tests.factories.world import World, company_at
 
-TABS = ("graph", "messages", "ledger", "audit", "facts", "files", "raw")
+TABS = ("plan", "messages", "ledger", "audit", "facts", "files", "raw")
 # A control character in a goal is refused as unsafe; everything else goes on.
 SHORT = "".join(BITS)[:60]
 SAID = " ".join(("F-goal", *BITS, " " * 10_000, "W" * 400)).replace("\x1b", "")

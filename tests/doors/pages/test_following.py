@@ -21,7 +21,7 @@ ROWS = {
     "timeline": "row", "messages": "said", "facts": "fact", "ledger": "entry", "audit": "act", "raw": "raw",
 }  # fmt: skip
 STATES = {
-    "graph": ("run-graph", "</figure>"), "ledger": ("ledger-sums", "</p>"),
+    "plan": ("run-plan", "</ol>"), "ledger": ("ledger-sums", "</p>"),
     "audit": ("run-chain", "</section>"), "raw": ("raw-whole", "</div>"),
     "files": ("run-files", "</div>"),
 }  # fmt: skip

@@ -1,0 +1,86 @@
+"""The plan of a run: its steps with what each waits for, and its criteria (R-UI-3).
+
+In the tenant's context.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import UUID
+
+import orjson
+
+from orchestrator.core.outlook import Asked, Move, Outlook, Said, outlook
+from orchestrator.core.state import State
+from orchestrator.models import ManifestRow, Run
+from orchestrator.runtime.recall import graph_of, manifest_of, pins_of
+from traces.models import Event, Record
+
+ANSWERS: Final = {"fact_committed": "ok", "failure_committed": "error", "call_not_run": ""}
+CALLS: Final = ("model_replied", "call_requested", "call_attempted", *ANSWERS)
+CHECKS: Final = ("output_verified", "completion_checked")
+NEWEST: Final = 600
+"""So many of the newest events about calls are looked at: a turn has far fewer. What was asked for before
+them has no link to its row."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The outlook, the way that the run took, and the event in which each call was asked for, by its id."""
+
+    outlook: Outlook
+    path: tuple[str, ...]
+    rows: dict[str, int]
+
+
+def plan_of(run: Run, state: State) -> Plan:
+    """The plan as the run stands."""
+    body, pinned = ManifestRow.objects.values_list("body", "pins_digest").get(id=run.id)
+    manifest = manifest_of(bytes(body), pins_of(run.tenant_id, pinned))
+    graph = graph_of(run.tenant_id, run.workflow_version_id)
+    moves = moves_of(run.id)
+    asked, rows = _calls(run.id)
+    return Plan(
+        outlook=outlook(graph, manifest, state, moves, asked, _said(run.id)), path=_path(moves), rows=rows
+    )
+
+
+def moves_of(run_id: UUID) -> tuple[Move, ...]:
+    """The run's transitions, in order."""
+    records = Record.objects.filter(run_id=run_id).order_by("number")
+    return tuple(Move(*move) for move in records.values_list("source", "outcome", "target"))
+
+
+def _path(moves: tuple[Move, ...]) -> tuple[str, ...]:
+    """The nodes the run went through, neighbours once."""
+    return tuple(
+        move.target for n, move in enumerate(moves) if not n or moves[n - 1].target != move.target
+    )  # fmt: skip
+
+
+def _calls(run_id: UUID) -> tuple[tuple[Asked, ...], dict[str, int]]:
+    """The calls since the newest reply, and the rows of all that were read."""
+    newest = Event.objects.filter(run_id=run_id, kind__in=CALLS).order_by("-seq")[:NEWEST]
+    found: dict[str, Asked] = {}
+    rows: dict[str, int] = {}
+    for seq, kind, body in reversed(newest.values_list("seq", "kind", "body")):
+        said: dict[str, Any] = orjson.loads(bytes(body))
+        if kind == "model_replied":
+            found = {}
+        elif kind == "call_requested":
+            found[said["call"]] = Asked(said["call"], said["tool"], said["by"])
+            rows[said["call"]] = seq
+        elif said["call"] in found:
+            answer = ANSWERS.get(kind)
+            more = {"sent": True} if answer is None else {"status": answer or str(said["status"])}
+            found[said["call"]] = found[said["call"]]._replace(**more)
+    return tuple(found.values()), rows
+
+
+def _said(run_id: UUID) -> Said | None:
+    """What the newest check said."""
+    newest = Event.objects.filter(run_id=run_id, kind__in=CHECKS).order_by("-seq")
+    body = newest.values_list("body", flat=True).first()
+    if body is None:
+        return None
+    said: dict[str, Any] = orjson.loads(bytes(body))
+    return Said(str(said.get("validator", "")), str(said.get("detail", "")))

@@ -1,0 +1,114 @@
+"""The plan of a run as its page shows it: numbered steps, those that wait under what holds them, in words."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from orchestrator.core.outlook import Met, Outlook, PlanStep, ShownCriterion, StepStanding, stretch
+from orchestrator.queries.plans import Plan
+
+MOST: Final = 60
+BEFORE: Final = 20
+"""So many steps are drawn, and so many that are over before the first that is not: what came earlier is the
+timeline's."""
+NAMED: Final = 6
+"""So many of the steps that one waits for are named by number."""
+CHIPS: Final[Mapping[str, str]] = {"retry": "retrying", "resume": "paused", "claim": "held_up"}
+"""The chip of a step that waits, where it does not wait for people."""
+WHY: Final[Mapping[str, str]] = {
+    "rejected": "A person said no.",
+    "denied": "It may not be done here.",
+    "unregistered": "There is no such tool.",
+    "malformed": "Its arguments do not fit the tool.",
+    "missing_info": "Information was missing.",
+    "not_run": "The reply asked for more calls than one may.",
+    "sent_back": "A person sent it back to be proposed anew.",
+    "circuit_open": "The tool was not available.",
+    "over_budget": "Its budget did not do.",
+    "error": "It failed.",
+    "no_fact": "No fact came of it.",
+    "no_result": "It came to no result.",
+    "refused": "The model declined.",
+    "empty": "The model answered nothing.",
+    "model_unavailable": "The model was not available.",
+    "expired": "Nobody answered in time.",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numbered:
+    """A step's number, and the element that shows it; empty where it is not shown."""
+
+    number: int
+    anchor: str
+
+
+@dataclass(slots=True, kw_only=True)
+class ShownStep:
+    """A step with its number and its chip. `after`: the steps it comes after, `more` of them unnamed. `row`
+    is the event of its call. `behind` are the steps that are shown under it: they wait for others."""
+
+    step: PlanStep
+    number: int
+    chip: str
+    why: str
+    row: int | None
+    after: tuple[Numbered, ...]
+    more: int
+    behind: list["ShownStep"] = field(default_factory=list)
+
+    @property
+    def anchor(self) -> str:
+        """The element that shows it."""
+        return f"step-{self.step.id}"
+
+
+def planned(plan: Plan) -> dict[str, Any]:
+    """What the template of the steps and the criteria draws."""
+    steps = plan.outlook.steps
+    begin, end = stretch(steps, MOST, BEFORE)
+    return {
+        "steps": _nested(plan, begin, end), "earlier_steps": begin, "later_steps": len(steps) - end,
+        "counts": _counts(plan.outlook), "plan_over": plan.outlook.over,
+        "criteria": [(one, _met(one, over=plan.outlook.over)) for one in plan.outlook.criteria],
+    }  # fmt: skip
+
+
+def _nested(plan: Plan, begin: int, end: int) -> list[ShownStep]:
+    """The steps from one up to another, those that come after others under the last one that does not."""
+    steps = plan.outlook.steps
+    number = {step.id: n for n, step in enumerate(steps, 1)}
+    tops: list[ShownStep] = []
+    for n in range(begin, end):
+        step = steps[n]
+        named = [number[one] for one in step.after]
+        shown = ShownStep(
+            step=step, number=n + 1, chip=_chip(step), why=WHY.get(step.why, step.why.replace("_", " ")),
+            row=plan.rows.get(step.call), more=max(0, len(named) - NAMED),
+            after=tuple(_numbered(steps, one, begin) for one in named[-NAMED:]),
+        )  # fmt: skip
+        (tops[-1].behind if step.after and tops else tops).append(shown)
+    return tops
+
+
+def _numbered(steps: tuple[PlanStep, ...], number: int, begin: int) -> Numbered:
+    anchor = f"step-{steps[number - 1].id}" if number > begin else ""
+    return Numbered(number=number, anchor=anchor)
+
+
+def _chip(step: PlanStep) -> str:
+    waits = step.standing is StepStanding.WAITING and step.wait is not None
+    return CHIPS.get(step.wait.what, "waiting") if waits and step.wait else step.standing.value
+
+
+def _met(criterion: ShownCriterion, *, over: bool) -> str:
+    """The chip of a criterion: what is not so while a run is under way may come to be."""
+    return "not_yet" if criterion.met is Met.UNMET and not over else criterion.met.value
+
+
+def _counts(found: Outlook) -> list[tuple[str, int]]:
+    """How many steps stand how, as the chips are called."""
+    counted: dict[str, int] = {}
+    for step in found.steps:
+        counted[_chip(step)] = counted.get(_chip(step), 0) + 1
+    return list(counted.items())

@@ -1,0 +1,65 @@
+"""The plan of a run by the API: its steps with what each waits for, and its criteria."""
+
+from uuid import UUID
+
+from tests.doors.api.program import Program, refusal
+from tests.doors.pages.people import refund
+from tests.doubles.company import Company
+from tests.factories.world import World, company_at
+from tests.proves import proves
+
+ACCEPTANCE = [{"validator": "contains", "parameters": {"text": "2"}}]
+GOAL = {"objective": "How much is 1 + 1?", "acceptance": ACCEPTANCE}
+
+
+@proves("R-UI-3", part="plan with dependency state")
+def test_a_refund_at_its_gate_says_what_waits_for_what(
+    world: World, company: Company, auditor: Program
+) -> None:
+    run = refund(world, company)
+    said = auditor.get(f"/runs/{run}").json()["links"]["plan"].removeprefix("/api/v1")
+    found = auditor.get(said).json()
+    (asked,) = world.open_requests(run)
+    assert not found["over"]
+    assert [(one["id"], one["standing"], one["after"]) for one in found["steps"]] == [
+        ("node-lookup", "done", []), ("node-evaluate", "done", []), ("node-refund", "waiting", []),
+        ("node-draft", "ahead", ["node-refund"]), ("node-send", "ahead", ["node-draft"]),
+    ]  # fmt: skip
+    waiting = found["steps"][2]
+    assert waiting["wait"]["what"] == "decision"
+    assert waiting["wait"]["request"] == str(asked.id)
+    assert waiting["wait"]["until"]
+    events = auditor.get(f"/runs/{run}/events").json()["results"]
+    (requested,) = [
+        one["seq"]
+        for one in events
+        if one["kind"] == "call_requested" and one["payload"]["call"] == waiting["call"]
+    ]
+    assert waiting["event"] == requested
+    assert {(one["parameters"]["fact"], one["met"]) for one in found["criteria"]} == {
+        ("order", "met"), ("policy", "met"), ("refund", "unmet"), ("mail", "unmet"),
+    }  # fmt: skip
+
+
+def test_an_ended_run_has_nothing_before_it(world: World, company: Company, auditor: Program) -> None:
+    run = refund(world, company)
+    with company_at(company.url):
+        world.approve_all(run)
+    found = auditor.get(f"/runs/{run}/plan").json()
+    assert found["over"]
+    assert {one["standing"] for one in found["steps"]} == {"done"}
+    assert {one["wait"] for one in found["steps"]} == {None}
+
+
+def test_a_criterion_nobody_looked_at_is_open_and_an_answer_that_passed_met_it(
+    world: World, client_program: Program, auditor: Program
+) -> None:
+    said = client_program.post("/tasks", {"workflow": "tool-loop", "goal": GOAL}).json()
+    run = UUID(said["run"]["id"])
+    assert [one["met"] for one in auditor.get(f"/runs/{run}/plan").json()["criteria"]] == ["open"]
+    world.drive(run)
+    assert [one["met"] for one in auditor.get(f"/runs/{run}/plan").json()["criteria"]] == ["met"]
+
+
+def test_a_run_that_is_not_there_has_no_plan(auditor: Program) -> None:
+    assert refusal(auditor.get("/runs/no-such-run/plan"))[0] == 404

@@ -82,7 +82,7 @@ def page(
     limit = _limit(request)
     cursor = request.query_params.get("cursor")
     order = ("-created_at", "-id") if newest_first else ("created_at", "id")
-    if cursor:
+    if cursor is not None:
         at, row = _read(cursor)
         beyond = "lt" if newest_first else "gt"
         # Its bound once more by itself: an index is entered there, and not at its beginning.

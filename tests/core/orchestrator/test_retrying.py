@@ -10,9 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from orchestrator.core.admission import limits_again, limits_for
+from orchestrator.core.boundary import Boundary
 from orchestrator.core.desk import Desk
-from orchestrator.core.effects import CallModel
-from orchestrator.core.events import Headroom, ModelFailed
+from orchestrator.core.effects import CallModel, CallTool
+from orchestrator.core.events import GateDecided, Headroom, ModelFailed, Recovered
+from orchestrator.core.goal import Goal
 from orchestrator.core.graph import CompiledGraph
 from orchestrator.core.manifest import Began
 from orchestrator.core.nodes import kinds
@@ -33,9 +36,9 @@ from orchestrator.core.retrying import (
 )
 from orchestrator.core.state import Deed, Pending, State
 from orchestrator.core.terminal import TerminalCode
-from tests.core.orchestrator.loops import loop
+from tests.core.orchestrator.loops import BOUNDARY, GRAPH, TOOLS, loop
 from tests.core.orchestrator.playing import SLOW, ended, hold, next_event
-from tests.core.orchestrator.simulation import NIL, RUN, SALT, Simulation
+from tests.core.orchestrator.simulation import NIL, RUN, SALT, Simulation, manifest, pins
 from tests.factories.graphs import graphs
 from tests.proves import proves
 
@@ -255,3 +258,60 @@ def test_a_goal_that_is_forbidden_by_now_is_refused_behind_the_intake() -> None:
     # One that begins with the intake is judged by it.
     first = again.state.evolve(position=run.graph.entry)
     assert judged_again(run.graph, now, first, room, run.now, desk) == first
+
+
+def limits_of(
+    asked: dict[str, Decimal], then: Boundary, now: Boundary, ceiling: Decimal | None = None
+) -> Any:
+    """The limits of a retry whose task asked for `asked` under one boundary, under another."""
+    held = pins(TOOLS, then, ("tool-loop",))
+    goal = Goal(objective="2 + 2?")
+    before = manifest(GRAPH, held, {}).evolve(limits=limits_for(GRAPH, held, goal, asked), goal=goal)
+    if ceiling is not None:
+        before = before.evolve(limits={**before.limits, "cost_usd": ceiling})
+    return limits_again(GRAPH, pins(TOOLS, now, ("tool-loop",)), before, ceiling)
+
+
+@proves("R-SESS-9", part="a budget of its own")
+def test_a_retry_is_given_what_its_task_would_be_given_now() -> None:
+    wide = BOUNDARY.evolve(budget={"tool_calls": Decimal(9), "cost_usd": Decimal(2)})
+    narrow = BOUNDARY.evolve(budget={"tool_calls": Decimal(2), "cost_usd": Decimal(1)})
+    assert limits_of({}, wide, narrow)["tool_calls"] == 2
+    assert limits_of({}, narrow, wide)["tool_calls"] == 9
+    # Its task asked for less than it would have been given; so does the retry, of whatever is given now.
+    asked = {"tool_calls": Decimal(3)}
+    assert limits_of(asked, wide, wide)["tool_calls"] == 3
+    assert limits_of(asked, wide, narrow)["tool_calls"] == 2
+    # The tenant's ceiling was no wish of the task's.
+    assert limits_of({}, wide, wide, ceiling=Decimal("0.50"))["cost_usd"] == 2
+
+
+@proves("R-TOOL-9", part="one key for a line of retries")
+def test_what_a_person_wrongly_said_did_not_happen_goes_out_under_the_same_key() -> None:
+    run = looked_up()
+    first = _refund_in_doubt(run)
+    run.feed(GateDecided(decision="not_happened", **_word(run)))
+    assert not run.state.deeds
+    again = retried(run, run.state)
+    again.start()
+    assert _refund_asked(again).key == first.key
+
+
+def _refund_asked(run: Simulation) -> CallTool:
+    run.reply(("payments.refund", {"amount": "5.00"}))
+    run.feed(GateDecided(decision="approve", **_word(run)))
+    (effect,) = run.open.values()
+    assert isinstance(effect, CallTool)
+    return effect
+
+
+def _refund_in_doubt(run: Simulation) -> CallTool:
+    effect = _refund_asked(run)
+    run.feed(Recovered(at=run.now, effect=effect.id, resolution="in_doubt"))
+    return effect
+
+
+def _word(run: Simulation) -> dict[str, Any]:
+    (request,) = run.requests
+    said = {"decision_digest": NIL, "by": "x", "role": "reviewer", "packet_digest": NIL}
+    return {"at": run.now, "request": str(request.request), **said}

@@ -18,7 +18,7 @@ from orchestrator.core.errors import (
     RunSucceeded,
 )
 from orchestrator.core.graph import CompiledGraph
-from orchestrator.core.retrying import SENTENCES, Unfit, checkpoint_of, coming, otherwise_since
+from orchestrator.core.retrying import KEPT, SENTENCES, Unfit, checkpoint_of, coming, otherwise_since
 from orchestrator.core.state import State
 from orchestrator.core.terminal import TERMINAL_STATUSES, Status, TerminalCode
 from orchestrator.models import Intent, Run
@@ -32,6 +32,8 @@ from traces.queries import recall_at
 WINDOW: Final = 200
 # A page gives up looking after so many records, and the next one goes on from there.
 LOOKED_AT: Final = 1_000
+# A record after which nothing else is known than after the one before is no checkpoint of its own.
+TOLD: Final = (*KEPT, "facts", "echoes", "deeds")
 # What a state at which nothing is open has none of, as it is stored: most records are told by these.
 OPEN: Final = ("outcome", "interrupt", "halting", "unwinding", "frozen", "gates", "batch", "paused")
 
@@ -147,8 +149,11 @@ class Past:
                 "number", "at"
             )
         )
+        before: list[Any] | None = None
         for plain in self._states(low, top):
-            if any(plain.get(name) for name in OPEN):
+            told = [plain.get(name) for name in TOLD]
+            known, before = before, told
+            if told == known or any(plain.get(name) for name in OPEN):
                 continue
             state = State.model_validate(plain)
             if not isinstance(checkpoint_of(self.graph, state), State):

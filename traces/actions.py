@@ -26,11 +26,13 @@ WITH RECURSIVE reached AS (
   SELECT p.digest, p.body, p.size
     FROM regexp_matches(encode(%s::bytea, 'escape'), '[0-9a-f]{64}', 'g') AS named(found)
     JOIN traces_payload p ON p.run_id = %s::uuid AND p.digest = decode(named.found[1], 'hex')
+   WHERE p.body IS NOT NULL
  UNION
   SELECT p.digest, p.body, p.size
     FROM reached r
    CROSS JOIN LATERAL regexp_matches(encode(r.body, 'escape'), '[0-9a-f]{64}', 'g') AS named(found)
-    JOIN traces_payload p ON p.run_id = %s::uuid AND p.digest = decode(named.found[1], 'hex'))
+    JOIN traces_payload p ON p.run_id = %s::uuid AND p.digest = decode(named.found[1], 'hex')
+   WHERE p.body IS NOT NULL)
 SELECT %s::uuid, %s::uuid, digest, body, size FROM reached
 ON CONFLICT DO NOTHING"""
 ERASE = "SELECT erase_payloads(%s)"

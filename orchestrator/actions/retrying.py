@@ -107,6 +107,8 @@ def _retried(tenant_id: UUID, run_id: UUID, asked: Retry) -> Submitted:
         )
         seq = open_run(manifest, opening, at)
         copy_payloads(tenant_id, run.id, manifest.run, canonical_model(state))
+        # Whoever erased it meanwhile was first: what was copied before that is the retry's own.
+        _salt(run.id)
         carry_files(run.id, manifest.run)
         hold_rates(tenant_id, before.principal, manifest.run, at)
         _told(tenant_id, run, manifest, asked)

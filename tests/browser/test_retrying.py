@@ -7,6 +7,7 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import PageAs
 from tests.browser.harness import NARROW, NARROWEST, WIDE, axe, no_sideways, themes
+from tests.browser.test_keyboard import walked
 from tests.browser.test_runs import photograph
 from tests.doors.pages.people import HOSTILE
 from tests.doors.pages.people import world as world
@@ -44,6 +45,7 @@ def test_the_page_is_whole_on_every_width_and_in_both_themes(
         for theme in themes(page):
             photograph(page, name, theme, width)
             axe(page, theme)
+        assert walked(page) == []
 
 
 @proves("R-UI-3", part="retry from a point of its past")

@@ -100,7 +100,7 @@ def dying(world: World, wanted: str) -> Worker:
     return replace(world.worker, name=fresh_id().hex, fault=fault)
 
 
-@proves("R-SESS-10", part="a worker that dies right after a retry")
+@proves("R-SESS-8", part="a worker that dies right after a retry")
 @pytest.mark.parametrize("point", ["claimed", "committed", "performed", "before_commit"])
 def test_a_worker_that_dies_right_after_a_retry_changes_nothing(
     world: World, company: Company, superuser: psycopg.Connection, point: str

@@ -13,6 +13,7 @@ from budgets.queries import usage
 from orchestrator.actions.signalling import cancel
 from orchestrator.core.errors import ChangedSince, NoCheckpoint, RetriedAlready, RunNotOver, RunSucceeded
 from orchestrator.queries.runs import state_now
+from orchestrator.runtime.proving import prove_ledger
 from tenancy.context import tenant
 from tests.conftest import House
 from tests.doubles.company import Company
@@ -23,6 +24,9 @@ from tests.factories.tenancy import apart
 from tests.factories.world import World, company_at, make_world
 from tests.proves import proves
 from traces.actions import erase
+from traces.core.exported import verify_lines
+from traces.exports.jsonl import export
+from traces.queries import incomplete
 
 # A key that nobody takes back is no reason to leave a provider alone for a while, as a breakdown is.
 DOWN = failing(401, "Your key was revoked.")
@@ -237,3 +241,8 @@ def test_a_retry_stands_for_itself_once_the_run_before_it_was_erased(world: Worl
         assert erase(run) > 0
     world.sound(again)
     assert world.result(again)["output"]["order_id"] == "A-1001"
+    with tenant(world.id):
+        lines = list(export(again))
+        assert incomplete(again) == ()
+    assert verify_lines(lines) == []
+    assert prove_ledger(world.id).faults == []

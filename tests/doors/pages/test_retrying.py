@@ -58,6 +58,9 @@ def test_an_operator_retries_a_run_from_its_page(world: World, ended: UUID) -> N
     assert f"Retried as {str(again)[-8:]}" in words(before)
     assert f"/runs/{ended}/retry" not in text(before)
     assert "The model is back." in text(who.get(f"/runs/{again}?rows=each"))
+    audit = words(who.get(f"/runs/{again}?tab=audit"))
+    assert f"had it begun again, after record 0 of run {str(ended)[-8:]}" in audit
+    assert "submitted the task" not in audit
 
 
 @proves("R-UI-3", part="retry from a point of its past")

@@ -14,6 +14,7 @@ from budgets.actions import change_rates
 from budgets.core.errors import RateReached
 from budgets.core.rates import Rates
 from orchestrator import library
+from orchestrator.actions.drafts import keep_draft
 from orchestrator.actions.learning import learn_from
 from orchestrator.actions.publish import publish_boundary
 from orchestrator.actions.retrying import Retry, retry_run
@@ -25,6 +26,7 @@ from orchestrator.core.errors import RetriedAlready, RetryRefused, RunNotFound, 
 from orchestrator.models import ManifestRow, Run, WorkflowVersion
 from orchestrator.queries.lines import line_of
 from orchestrator.queries.memory import facts_of_run
+from orchestrator.queries.outside import draft_of
 from orchestrator.queries.workspace import newest
 from tenancy.context import tenant
 from tenancy.idempotency import KeyReused
@@ -233,6 +235,17 @@ def test_a_retry_has_what_its_state_reaches_and_no_more(world: World) -> None:
         assert not Payload.objects.filter(run_id=run, body=None).exists()
     assert world.faults(run) == []
     assert first.record == 0
+
+
+@proves("R-TOOL-19", part="the drafts of a retry")
+def test_a_retry_has_the_drafts_of_the_run_before_it(world: World) -> None:
+    run, stranger = halted(world), halted(world)
+    with tenant(world.id):
+        draft = keep_draft(run, "k", {"to": ["ada@example.org"]}, "0" * 64)
+    again = retried(world, run)
+    with tenant(world.id):
+        assert draft_of(again, draft) == draft_of(run, draft) == "0" * 64
+        assert draft_of(stranger, draft) is None
 
 
 @proves("R-BUDGET-4", part="nothing is learnt of a run that began in the middle")

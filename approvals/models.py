@@ -12,7 +12,8 @@ from tenancy.models import TenantOwned
 
 
 class Request(TenantOwned):
-    """A question to people. All but its status is fixed when it is made; `packet` is what was shown."""
+    """A question to people. All but its status is fixed when it is made; `packet` is what was shown.
+    `retrier` had the run begun again, where it is a retry."""
 
     run_id = models.UUIDField()
     call_id = models.CharField(max_length=32)
@@ -34,6 +35,8 @@ class Request(TenantOwned):
     answer_schema = models.JSONField(null=True)
     submitter = models.UUIDField()
     submitter_owner = models.UUIDField()
+    retrier = models.UUIDField(null=True)
+    retrier_owner = models.UUIDField(null=True)
     grant_seconds = models.PositiveIntegerField()
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField()

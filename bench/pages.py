@@ -35,8 +35,8 @@ REVIEWS, TOLD = 1_000, 10_000
 MANY = f"""
 INSERT INTO orchestrator_run
   (id, tenant_id, task_id, workflow, title, workflow_version_id, mode, scripted, submitted_by, owner, status,
-   position, terminal_code, reason, result, version, fence, takeovers, record_number, record_hash, event_seq,
-   event_hash, snapshot_number, patch_bytes, manifest_digest, created_at, started_at, finished_at)
+   position, terminal_code, reason, result, retry_key, version, fence, takeovers, record_number, record_hash,
+   event_seq, event_hash, snapshot_number, patch_bytes, manifest_digest, created_at, started_at, finished_at)
 SELECT uuidv7(n * interval '-20 seconds'), r.tenant_id, r.task_id, r.workflow,
   'Refund order A-' || n || ' of customer ' || n % 977, r.workflow_version_id, r.mode, r.scripted,
   r.submitted_by, r.owner,
@@ -44,7 +44,7 @@ SELECT uuidv7(n * interval '-20 seconds'), r.tenant_id, r.task_id, r.workflow,
        WHEN n % 20 = 2 THEN 'failed' ELSE 'completed' END,
   r.position,
   CASE WHEN n % 1000 < 2 THEN '' WHEN n % 20 = 2 THEN 'BUDGET_EXHAUSTED' ELSE 'SUCCESS' END,
-  '', '', 9, 9, 0, 40, r.record_hash, 99, r.event_hash, 0, 0, r.manifest_digest,
+  '', '', '', 9, 9, 0, 40, r.record_hash, 99, r.event_hash, 0, 0, r.manifest_digest,
   now() - n * interval '20 seconds', now() - n * interval '20 seconds',
   CASE WHEN n % 1000 >= 2 THEN now() - n * interval '20 seconds' + interval '9 seconds' END
   FROM orchestrator_run r, generate_series(1, {RUNS}) n WHERE r.id = %(run)s"""

@@ -18,6 +18,23 @@ INSERT INTO traces_record
 PAYLOADS = "INSERT INTO traces_payload (tenant_id, run_id, digest, body, size) VALUES "
 STAYS = " ON CONFLICT DO NOTHING"
 SNAPSHOT = "INSERT INTO traces_snapshot (tenant_id, run_id, number, state, digest) VALUES "
+# Digests stand in content as they stand in a state: sixty-four hexadecimal digits. A stranger's text that
+# holds one copies a part of the same run too many, and nothing else.
+COPY = """
+INSERT INTO traces_payload (tenant_id, run_id, digest, body, size)
+WITH RECURSIVE reached AS (
+  SELECT p.digest, p.body, p.size
+    FROM regexp_matches(encode(%s::bytea, 'escape'), '[0-9a-f]{64}', 'g') AS named(found)
+    JOIN traces_payload p ON p.run_id = %s::uuid AND p.digest = decode(named.found[1], 'hex')
+   WHERE p.body IS NOT NULL
+ UNION
+  SELECT p.digest, p.body, p.size
+    FROM reached r
+   CROSS JOIN LATERAL regexp_matches(encode(r.body, 'escape'), '[0-9a-f]{64}', 'g') AS named(found)
+    JOIN traces_payload p ON p.run_id = %s::uuid AND p.digest = decode(named.found[1], 'hex')
+   WHERE p.body IS NOT NULL)
+SELECT %s::uuid, %s::uuid, digest, body, size FROM reached
+ON CONFLICT DO NOTHING"""
 ERASE = "SELECT erase_payloads(%s)"
 SALT_BYTES = 32
 
@@ -47,11 +64,17 @@ def save_snapshot(tenant_id: UUID, run_id: UUID, number: int, state: bytes, *, b
     return found
 
 
-def open_salt(tenant_id: UUID, run_id: UUID, *, batch: Batch) -> bytes:
-    """The salt of a new run."""
-    salt = secrets.token_bytes(SALT_BYTES)
+def open_salt(tenant_id: UUID, run_id: UUID, *, batch: Batch, shared: bytes | None = None) -> bytes:
+    """The salt of a new run; `shared` is that of the run it goes on from, whose digests its state names."""
+    salt = shared or secrets.token_bytes(SALT_BYTES)
     batch.row(Salt(tenant_id=tenant_id, run_id=run_id, salt=salt))
     return salt
+
+
+def copy_payloads(tenant_id: UUID, source: UUID, run_id: UUID, state: bytes) -> None:
+    """Give a run under the same salt its own copy of the content that `state` names, and of what that names
+    in turn: it is erased with the run that it is a copy for. `state` is the canonical form."""
+    raw_cursor().execute(COPY, (state, source, source, tenant_id, run_id))
 
 
 def erase(run_id: UUID) -> int:

@@ -28,6 +28,15 @@ SELECT number, NULL, body FROM traces_record
  WHERE run_id = %(run)s AND number > (SELECT number FROM newest)"""
 SALT = "SELECT salt FROM traces_salt WHERE run_id = %(run)s"
 EVENT_COLUMNS = ("run_id", "seq", "at", "phase", "kind", "actor", "body", "previous", "hash")
+# As RECALL, of an earlier moment.
+RECALL_AT = """
+WITH newest AS (
+  SELECT number, state FROM traces_snapshot WHERE run_id = %(run)s AND number <= %(number)s
+   ORDER BY number DESC LIMIT 1)
+SELECT number, state, NULL::bytea FROM newest
+UNION ALL
+SELECT number, NULL, body FROM traces_record
+ WHERE run_id = %(run)s AND number > (SELECT number FROM newest) AND number <= %(number)s"""
 RECORD_COLUMNS = (
     "run_id", "number", "at", "phase", "source", "outcome", "target", "body", "previous", "hash",
 )  # fmt: skip
@@ -46,6 +55,13 @@ def recall(run_id: UUID) -> Recalled:
     """What the state is made of, in one round trip. Raises TraceMissing."""
     cursor = raw_cursor()
     cursor.execute(RECALL, {"run": run_id}, prepare=True, binary=True)
+    return recalled(cursor.fetchall())
+
+
+def recall_at(run_id: UUID, number: int) -> Recalled:
+    """What the state after record `number` is made of. Raises TraceMissing."""
+    cursor = raw_cursor()
+    cursor.execute(RECALL_AT, {"run": run_id, "number": number}, binary=True)
     return recalled(cursor.fetchall())
 
 

@@ -80,6 +80,8 @@ class NewRequest:
     grant_seconds: int
     expires_at: datetime
     answer_schema: Mapping[str, Any] | None = None
+    retrier: UUID | None = None
+    retrier_owner: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,7 +28,8 @@ def asked_of(request: Request) -> Asked:
     return Asked(
         kind=request.kind, queue=request.queue, risk=request.risk, amount=request.amount,
         has_amount=request.has_amount, submitter=str(request.submitter),
-        submitter_owner=str(request.submitter_owner),
+        submitter_owner=str(request.submitter_owner), retrier=str(request.retrier or ""),
+        retrier_owner=str(request.retrier_owner or ""),
     )  # fmt: skip
 
 

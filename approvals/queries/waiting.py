@@ -301,11 +301,12 @@ def tools_that_ask() -> list[str]:
 def mine(decider: Decider) -> Q:
     """The requests that somebody may decide: the rule of approvals.core.policy as a filter."""
     own = Q(submitter=decider.principal) | Q(submitter_owner=decider.owner)
+    retried = Q(retrier=decider.principal) | Q(retrier_owner=decider.owner)
     question = Q(kind="clarification")
     answers = question & own
     if Scope.DECIDE.value not in decider.scopes or not decider.authorities:
         return answers
-    return answers | (~question & ~own & reduce(or_, map(_within, decider.authorities)))
+    return answers | (~question & ~own & ~retried & reduce(or_, map(_within, decider.authorities)))
 
 
 def _within(authority: Authority) -> Q:

@@ -7,18 +7,18 @@ from uuid import UUID
 
 from budgets.actions import ensure_tenant_windows, require_room, tell_refused
 from budgets.core.errors import CeilingTooNear
-from orchestrator.core.admission import opening_state
 from orchestrator.core.events import Headroom
 from orchestrator.core.first_call import wanted_of_tenant
 from orchestrator.core.graph import CompiledGraph
 from orchestrator.core.manifest import Manifest
+from orchestrator.core.state import State
 from tenancy.clock import database_now
 from tenancy.context import raw_cursor, tenant
 
 
-def begins_within(graph: CompiledGraph, manifest: Manifest, at: datetime) -> None:
-    """Raises CeilingTooNear where the tenant's day or month leaves less than the run begins with. Joins the
-    admission's transaction."""
+def begins_within(graph: CompiledGraph, manifest: Manifest, state: State, at: datetime) -> None:
+    """Raises CeilingTooNear where the tenant's day or month leaves less than the run begins with, in the
+    `state` it is opened with. Joins the admission's transaction."""
     windows = ensure_tenant_windows(manifest.tenant, at)
     lefts = [left for left in (windows.day_left, windows.month_left) if left is not None]
     limit = manifest.limits.get("cost_usd")
@@ -27,7 +27,7 @@ def begins_within(graph: CompiledGraph, manifest: Manifest, at: datetime) -> Non
         return
     window, ceiling = windows.scarcer
     room = Headroom(tenant_cost=min(lefts), tenant_window=window, tenant_limit=ceiling)
-    wanted = wanted_of_tenant(graph, manifest, opening_state(manifest, graph.entry), room)
+    wanted = wanted_of_tenant(graph, manifest, state, room)
     if wanted is not None:
         require_room(manifest.tenant, wanted, at)
 

@@ -33,7 +33,8 @@ def learn_from(run_id: UUID) -> bool:
         run = Run.objects.get(id=run_id)
         code = TerminalCode(run.terminal_code) if run.terminal_code else None
         whole = code is not None and ENDINGS[code].terminal_class is TerminalClass.COMMIT
-        if not whole or run.record_number > LONGEST or _failed_over(run.id):
+        # One that began in the middle took only a part of the way.
+        if not whole or run.record_number > LONGEST or run.retry_of_id is not None or _failed_over(run.id):
             return False
         _learn(tenant_id, run)
         return True

@@ -60,5 +60,7 @@ def _new(hand: Hand, ask: AskApproval | AskPerson, packet: bytes) -> NewRequest:
         submitter_owner=manifest.owner,
         grant_seconds=manifest.pins.boundary.grant_ttl_seconds,
         expires_at=ask.expires_at,
+        retrier=manifest.began.by if manifest.began else None,
+        retrier_owner=manifest.began.owner if manifest.began else None,
         answer_schema=None if approval else ask.answer_schema,  # type: ignore[union-attr]
     )

@@ -8,9 +8,18 @@ from orchestrator.core.workspace import MOST_REVISIONS, Tree, content_digest, re
 from orchestrator.models import FileContent, WorkspaceRevision
 from orchestrator.queries.workspace import Held, made_by, newest, revision
 from tenancy.clock import database_now
-from tenancy.context import hold
+from tenancy.context import hold, raw_cursor
 
 HANDED = "handed"
+CARRY_CONTENTS = """
+INSERT INTO orchestrator_filecontent (id, tenant_id, run_id, digest, body)
+SELECT gen_random_uuid(), tenant_id, %(run)s, digest, body FROM orchestrator_filecontent
+ WHERE run_id = %(source)s"""
+CARRY_REVISIONS = """
+INSERT INTO orchestrator_workspacerevision
+  (id, tenant_id, run_id, number, key, cause, tree, digest, summary, at)
+SELECT gen_random_uuid(), tenant_id, %(run)s, number, key, cause, tree, digest, summary, at
+  FROM orchestrator_workspacerevision WHERE run_id = %(source)s"""
 
 
 def hand_in(tenant_id: UUID, run: UUID, files: Mapping[str, bytes]) -> Held:
@@ -91,6 +100,14 @@ def _written(
         tree=[entry.model_dump() for entry in tree.entries], summary=summary[:300], at=database_now(),
     )  # fmt: skip
     return Held(run=run, number=number, tree=tree, cause=cause, key=key, summary=row.summary, at=row.at)
+
+
+def carry_files(source: UUID, run: UUID) -> None:
+    """Give a retry its own copy of the files of the run before it, with every state they were in: a change
+    that is asked for again under its key is the state that it made. Joins the caller's transaction."""
+    cursor = raw_cursor()
+    for statement in (CARRY_CONTENTS, CARRY_REVISIONS):
+        cursor.execute(statement, {"source": source, "run": run})
 
 
 class RunFiles:

@@ -75,14 +75,14 @@ class RunLinks(serializers.Serializer[Any]):
 
 
 class AcceptedRun(serializers.Serializer[Any]):
-    """The first run of a task."""
+    """A run that was accepted."""
 
     id = serializers.UUIDField()
     status = serializers.ChoiceField(choices=STATUSES)
 
 
 class TaskAccepted(serializers.Serializer[Any]):
-    """An accepted task."""
+    """An accepted task with its run, or a task with the further run that was accepted for it."""
 
     id = serializers.UUIDField()
     run = AcceptedRun()
@@ -115,8 +115,15 @@ class EventsQuery(serializers.Serializer[Any]):
     after = serializers.IntegerField(required=False, min_value=0, max_value=2**53, default=0)
 
 
+class BeganField(serializers.Serializer[Any]):
+    """After which record of which run a retry began."""
+
+    run = serializers.UUIDField()
+    record = serializers.IntegerField()
+
+
 class RunRow(serializers.Serializer[Any]):
-    """A run in a list."""
+    """A run in a list. `retry_of` is null where it is no retry."""
 
     id = serializers.UUIDField()
     workflow = serializers.CharField()
@@ -124,6 +131,7 @@ class RunRow(serializers.Serializer[Any]):
     node = serializers.CharField()
     terminal_code = serializers.ChoiceField(choices=CODES, allow_null=True)
     scripted = serializers.BooleanField()
+    retry_of = BeganField(allow_null=True)
     created_at = serializers.DateTimeField()
     finished_at = serializers.DateTimeField(allow_null=True)
 
@@ -213,11 +221,13 @@ class RunField(RunRow):
 
     `estimate` bounds what the rest of the run takes, by dimension; it is null once the run has ended.
     `plan` is the document of a planner, null where none was made: the steps of any run are under its link
-    `plan`. `result` is null until the run has ended. `untrusted` are the facts behind the result that nobody
-    vouches for; where there are any, `notice` says so.
+    `plan`. `result` is null until the run has ended, `retried_as` where no run began after one of its
+    records. `untrusted` are the facts behind the result that nobody vouches for; where there are any,
+    `notice` says so.
     """
 
     task = serializers.UUIDField()
+    retried_as = serializers.UUIDField(allow_null=True)
     workflow_version = serializers.IntegerField()
     mode = serializers.ChoiceField(choices=MODES)
     reason = serializers.CharField(allow_blank=True)

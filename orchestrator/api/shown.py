@@ -12,6 +12,7 @@ from orchestrator.core.resting import NOTICE, resting_on
 from orchestrator.models import ManifestRow, Run
 from orchestrator.queries.business import business_of
 from orchestrator.queries.estimates import rest_of
+from orchestrator.queries.lines import retried_as
 from orchestrator.queries.plans import Plan
 from orchestrator.queries.policies import scope_held
 from orchestrator.queries.progress import progress_of
@@ -39,9 +40,15 @@ def row(run: Run) -> dict[str, Any]:
         "node": run.position,
         "terminal_code": run.terminal_code or None,
         "scripted": run.scripted,
+        "retry_of": retry_of(run),
         "created_at": stamp(run.created_at),
         "finished_at": stamp(run.finished_at),
     }
+
+
+def retry_of(run: Run) -> dict[str, Any] | None:
+    """After which record of which run it began; None for no retry."""
+    return None if run.retry_of_id is None else {"run": str(run.retry_of_id), "record": run.retry_record}
 
 
 def whole(run: Run) -> dict[str, Any]:
@@ -51,6 +58,7 @@ def whole(run: Run) -> dict[str, Any]:
     return {
         **row(run),
         "task": str(run.task_id),
+        "retried_as": None if (again := retried_as(run.id)) is None else str(again),
         "workflow_version": run.workflow_version.version,
         "reason": run.reason,
         "sentence": sentence_of(run),

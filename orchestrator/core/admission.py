@@ -14,7 +14,7 @@ from orchestrator.core.manifest import Manifest, Pins
 from orchestrator.core.state import State
 from orchestrator.core.step import say
 from traces.core.canonical import canonical_model, payload_digest
-from traces.core.chain import Move
+from traces.core.chain import Move, Said
 from traces.core.events import TaskSubmitted
 from traces.core.phases import Phase
 
@@ -47,6 +47,29 @@ def limits_for(
     return limits
 
 
+def limits_again(
+    graph: CompiledGraph, pins: Pins, before: Manifest, ceiling: Decimal | None
+) -> dict[str, Decimal]:
+    """A retry's limits: what its pins give now, with less where the run before it was given less than its own
+    pins gave, for then its task had asked for that. `ceiling` is the tenant's per run at that time, which no
+    task asked for. Raises GoalInvalid."""
+    goal, long = before.goal, before.goal.mode is Mode.LONG_RUNNING
+    timed = {name: before.limits[name] for name in ("wall_clock_seconds",) if long}
+    then = limits_for(graph, before.pins, goal, timed)
+    asked = {
+        name: amount
+        for name, amount in before.limits.items()
+        if name != "transitions" and (name not in then or amount < then[name] or name in timed)
+        if not (name == Dimension.COST_USD.value and amount == ceiling)
+    }
+    now = {name: amount for name, amount in pins.boundary.budget.items() if amount is not None}
+    timed = {name: min(amount, now.get(name, amount)) for name, amount in timed.items()}
+    given = limits_for(graph, pins, goal, timed)
+    return limits_for(
+        graph, pins, goal, {name: min(amount, given.get(name, amount)) for name, amount in asked.items()}
+    )
+
+
 def opening_state(manifest: Manifest, entry: str) -> State:
     """The state of a queued run."""
     return State(position=entry, limits=dict(manifest.limits))
@@ -59,8 +82,10 @@ class Opening(NamedTuple):
     bodies: dict[str, bytes]
 
 
-def opening_move(manifest: Manifest, entry: str, manifest_digest: str, salt: bytes) -> Opening:
-    """Record 0: the task was submitted."""
+def opening_move(
+    manifest: Manifest, entry: str, manifest_digest: str, salt: bytes, more: tuple[Said, ...] = ()
+) -> Opening:
+    """Record 0: the task was submitted; `more` is said of a run that begins elsewhere than its graph does."""
     goal = canonical_model(manifest.goal)
     stored = payload_digest(salt, goal)
     body = TaskSubmitted(
@@ -82,7 +107,7 @@ def opening_move(manifest: Manifest, entry: str, manifest_digest: str, salt: byt
         target=entry,
         phase=int(Phase.GOAL_INTAKE),
         patch={},
-        said=(say(Phase.GOAL_INTAKE, body, actor=str(manifest.principal)),),
+        said=(say(Phase.GOAL_INTAKE, body, actor=str(manifest.principal)), *more),
         effects=(),
     )
     return Opening(move, {stored: goal})

@@ -78,6 +78,18 @@ def released(state: State, deed: Deed) -> State:
     return state.evolve(kept=add(state.kept, {name: -amount for name, amount in deed.room.items()}))
 
 
+def roomed(pins: Pins, state: State) -> State:
+    """The state with room kept back anew for every change that still stands, as far as the limits have it:
+    what undoing one takes is for the tools in force to say. Their versions are among the pins."""
+    kept = state.evolve(deeds={}, kept={})
+    for key, deed in reversed(newest_first(state)):
+        asked = undo_room(pins, pins.by_name[deed.tool]) if deed.standing == "done" else {}
+        room = {name: _at_most(kept, name, amount) for name, amount in asked.items()}
+        deeds = with_entry(kept.deeds, key, deed.evolve(room=room))
+        kept = kept.evolve(deeds=deeds, kept=add(kept.kept, room))
+    return kept
+
+
 def newest_first(state: State) -> list[tuple[str, Deed]]:
     """The deeds in the reverse of the order in which they were asked for."""
     return sorted(state.deeds.items(), key=lambda entry: int(entry[0][1:]), reverse=True)

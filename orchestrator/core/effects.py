@@ -18,7 +18,8 @@ def effect_id(run: UUID, transition: int, ordinal: int, attempt: int) -> str:
 
 
 def idempotency_key(run: UUID, tool: str, argument_digest: str, confirmed: int) -> str:
-    """One key per logical action: stable over retries, crashes and repeated requests (R-TOOL-9)."""
+    """One key per logical action: stable over retries, crashes and repeated requests (R-TOOL-9). `run` is the
+    first of a line of retries."""
     return sha256(f"key\0{run}\0{tool}\0{argument_digest}\0{confirmed}".encode()).hexdigest()[:40]
 
 

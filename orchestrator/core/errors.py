@@ -63,6 +63,42 @@ class RunOver(OrchestratorError):
     code = "run-over"
 
 
+class RunNotOver(OrchestratorError):
+    """The run is {status}; only one that has ended can be retried."""
+
+    code = "run-not-over"
+
+
+class RunSucceeded(OrchestratorError):
+    """The run came to its result; there is nothing to retry."""
+
+    code = "run-succeeded"
+
+
+class RetriedAlready(OrchestratorError):
+    """The run was retried already; the newest run of its task is {newest}."""
+
+    code = "retried-already"
+
+
+class NoCheckpoint(OrchestratorError):
+    """No retry can begin there: {why}."""
+
+    code = "no-checkpoint"
+
+
+class ChangedSince(OrchestratorError):
+    """The run changed something after that: {tools}. A retry from there would not know of it."""
+
+    code = "changed-since"
+
+
+class RetryRefused(OrchestratorError):
+    """The run cannot be retried: {detail}."""
+
+    code = "retry-refused"
+
+
 class TierTooHigh(OrchestratorError):
     """The workflow is of autonomy tier {tier}; this tenant allows {allowed}."""
 

@@ -75,10 +75,23 @@ class Expected(Value):
     least: dict[str, dict[str, Decimal]] = {}
 
 
+class Began(Value):
+    """Where a retry began: after record `record`, whose hash is `record_hash`, of the run `run`; `origin` is
+    the first run of the line. `by` asked for it, and the person `owner` answers for that (R-SESS-9)."""
+
+    run: UUID
+    record: int
+    record_hash: Hex
+    origin: UUID
+    by: UUID
+    owner: UUID
+
+
 class Manifest(Value):
     """One run's pins. `limits` is the budget vector (dimension → amount, absent: unlimited). `expected` is
     what was known of its like when it was admitted; None in runs that nothing was expected of. `scope` is
-    what the goal names (R-TOOL-17); `files` the digest of those that the task came with."""
+    what the goal names (R-TOOL-17); `files` the digest of those that the task came with; `began` None in
+    a run that is no retry."""
 
     run: UUID
     task: UUID
@@ -103,3 +116,10 @@ class Manifest(Value):
     core_version: int
     scripted: bool
     admitted_at: datetime
+    began: Began | None = None
+
+    @property
+    def line(self) -> UUID:
+        """The first run of a line of retries, which all of them are to the world outside: the same action has
+        the same key, whichever run asks for it (R-TOOL-9)."""
+        return self.run if self.began is None else self.began.origin

@@ -49,7 +49,7 @@ def read_back(view: View, state: State, call: Call, attempt: int) -> Step:
         argument_digest=argument_digest,
         reserve=reserve,
         timeout_ms=view.deadline_ms(spec.timeout_ms),
-        key=idempotency_key(view.manifest.run, spec.name, argument_digest, attempt),
+        key=idempotency_key(view.manifest.line, spec.name, argument_digest, attempt),
         attempt=attempt,
         mutating=False,
         honours_keys=spec.honours_keys,

@@ -71,7 +71,7 @@ class Result(Value):
 
 class Fact(Value):
     """A committed fact (R-LOOP-5): where it came from, who checked it, how far it is trusted; small closed
-    values only."""
+    values only. `record` is 0 or less where a retry began with it: counted back from where it began."""
 
     version: int
     digest: Hex

@@ -99,7 +99,7 @@ def _call(view: View, key: str, spec: ToolSpec, body: bytes) -> Call:
     return Call(
         id=undo_id(key), by=UNDO, provider_id=undo_id(key), tool=spec.name, ordinal=0, raw=arguments,
         arguments=arguments, argument_digest=argument_digest,
-        key=idempotency_key(view.manifest.run, f"undo:{key}:{spec.name}", argument_digest, 0),
+        key=idempotency_key(view.manifest.line, f"undo:{key}:{spec.name}", argument_digest, 0),
     )  # fmt: skip
 
 

@@ -14,7 +14,9 @@ class Run(TenantOwned):
     """One execution of a task. Written by the lease holder only, under its fence, one version a commit.
 
     Hashes and numbers are the head of its chains; `wake_at` is when the sweep looks at it again. `title` is
-    the beginning of the goal's objective, so that a list need not open fifty goals.
+    the beginning of the goal's objective, so that a list need not open fifty goals. A retry began after
+    record `retry_record` of the run `retry_of`, which one run at most is of; `retried_by` asked for it, under
+    `retry_key` where one was given.
     """
 
     task = models.ForeignKey(
@@ -48,6 +50,17 @@ class Run(TenantOwned):
     patch_bytes = models.BigIntegerField(default=0)
     manifest_digest = models.CharField(max_length=64)
     created_at = models.DateTimeField()
+    retry_of = models.ForeignKey(
+        "self",
+        on_delete=models.PROTECT,
+        related_name="retries",
+        db_constraint=False,
+        db_index=False,
+        null=True,
+    )
+    retry_record = models.BigIntegerField(null=True)
+    retried_by = models.UUIDField(null=True)
+    retry_key = models.CharField(max_length=255, blank=True, default="")
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
 
@@ -60,6 +73,12 @@ class Run(TenantOwned):
             models.CheckConstraint(
                 condition=Q(lease_owner__isnull=True) | Q(lease_until__isnull=False),
                 name="run_lease_has_an_end",
+            ),
+            models.UniqueConstraint(fields=["tenant", "retry_of"], name="run_retried_once"),
+            models.CheckConstraint(
+                condition=Q(retry_of=None, retry_record=None, retried_by=None, retry_key="")
+                | Q(retry_of__isnull=False, retry_record__gte=0, retried_by__isnull=False),
+                name="run_retry_is_whole",
             ),
         ]
         indexes = [

@@ -5,9 +5,12 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
+import orjson
+
 from approvals.models import Decision, Request
 from orchestrator.models import Run, RunSignal, SignalReceipt
 from orchestrator.queries.listing import names_of
+from traces.models import Event
 
 MOST: Final = 200
 WORDS: Final = {
@@ -41,7 +44,7 @@ def acts_of(run: Run) -> tuple[Act, ...]:
     )
     requests = dict(Request.objects.filter(run_id=run.id).values_list("id", "tool"))
     decisions = list(Decision.objects.filter(request_id__in=requests).order_by("-at")[:MOST])
-    by = [run.submitted_by, *(s.by for s in signals), *(d.principal for d in decisions)]
+    by = [run.retried_by or run.submitted_by, *(s.by for s in signals), *(d.principal for d in decisions)]
     names = names_of(by)
     acts = [
         Act(
@@ -61,7 +64,16 @@ def acts_of(run: Run) -> tuple[Act, ...]:
         )
         for decision in decisions
     ]  # fmt: skip
-    acts.append(
-        Act(id="task", at=run.created_at, who=names.get(run.submitted_by, ""), what="submitted the task")
-    )
+    acts.append(_first(run, names.get(by[0], "") if by[0] else ""))
     return tuple(sorted(acts, key=lambda act: act.at))
+
+
+def _first(run: Run, who: str) -> Act:
+    """How the run came about."""
+    if run.retry_of_id is None:
+        return Act(id="task", at=run.created_at, who=who, what="submitted the task")
+    body = Event.objects.values_list("body", flat=True).get(run_id=run.id, kind="run_retried")
+    return Act(
+        id="retry", at=run.created_at, who=who, reason=str(orjson.loads(bytes(body))["reason"]),
+        what=f"had it begun again, after record {run.retry_record} of run {str(run.retry_of_id)[-8:]}",
+    )  # fmt: skip

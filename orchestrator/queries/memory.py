@@ -15,8 +15,9 @@ from orchestrator.core.memory import Evidence, Proposed, Standing
 from orchestrator.core.origin.lookup import words_of
 from orchestrator.core.terminal import Status
 from orchestrator.models import MemoryProposal, MemoryVerdict, Run
+from orchestrator.queries.lines import line_of
 from tenancy.core.errors import NotFound
-from traces.models import Event
+from traces.models import Event, Snapshot
 from traces.queries import payloads
 
 WAITING = "waiting"
@@ -86,9 +87,10 @@ def remembered(row: Any) -> Remembered:
 
 
 def facts_of_run(run: UUID, names: Iterable[str] | None = None) -> dict[str, Evidence]:
-    """The newest version of each fact that the run's trace says was committed."""
+    """The newest version of each fact that the run's trace says was committed, and of those that a retry
+    began with."""
     events = Event.objects.filter(run_id=run, kind="fact_committed").order_by("seq")
-    found: dict[str, Evidence] = {}
+    found = _begun_with(run)
     for event in events:
         said = orjson.loads(bytes(event.body))
         found[said["fact"]] = Evidence(
@@ -98,14 +100,29 @@ def facts_of_run(run: UUID, names: Iterable[str] | None = None) -> dict[str, Evi
     return {name: one for name, one in found.items() if wanted is None or name in wanted}
 
 
+def _begun_with(run: UUID) -> dict[str, Evidence]:
+    if len(line_of(run)) == 1:
+        return {}
+    facts = orjson.loads(bytes(Snapshot.objects.get(run_id=run, number=0).state))["facts"]
+    return {
+        name: Evidence(fact=name, version=one["version"], digest=one["digest"], trust=one["trust"])
+        for name, one in facts.items()
+    }
+
+
 def words_of_facts(run: UUID, digests: Iterable[str]) -> list[str]:
     """The words of facts of a run, as far as they are kept."""
     return [words_of(orjson.loads(body)) for body in payloads(run, digests).values()]
 
 
 def strange_words(run: UUID) -> list[str]:
-    """What a run has read that nobody vouches for: facts of tools that are not trusted, and what failed calls
-    brought back. What was erased reads as nothing: it stands here as an empty text."""
+    """What a run has read that nobody vouches for, and the runs that it goes on from: facts of tools that are
+    not trusted, and what failed calls brought back. What was erased reads as nothing: it stands here as an
+    empty text."""
+    return [text for one in line_of(run) for text in _strange_words(one)]
+
+
+def _strange_words(run: UUID) -> list[str]:
     events = Event.objects.filter(run_id=run, kind__in=("fact_committed", "failure_committed")).order_by(
         "seq"
     )

@@ -8,6 +8,7 @@ from uuid import UUID
 from orchestrator.core.outside import Databases, MailServer, WebRules
 from orchestrator.core.own_models import OwnModels
 from orchestrator.models import MailDraft, Outside
+from orchestrator.queries.lines import line_of
 
 Kind = Literal["web", "databases", "mail", "models"]
 KINDS: Final[tuple[Kind, ...]] = ("web", "databases", "mail", "models")
@@ -58,13 +59,15 @@ def own_models() -> OwnModels:
 
 
 def draft_of(run: UUID, draft: UUID) -> str | None:
-    """The digest of a draft of a run, or None."""
-    return MailDraft.objects.filter(run_id=run, id=draft).values_list("sha256", flat=True).first()
+    """The digest of a draft of a run, or of one that it goes on from; or None."""
+    return (
+        MailDraft.objects.filter(run_id__in=line_of(run), id=draft).values_list("sha256", flat=True).first()
+    )
 
 
 def kept_draft(run: UUID, draft: UUID) -> tuple[dict[str, Any], str] | None:
-    """What a draft of a run says, and the digest it was kept under; or None."""
-    return MailDraft.objects.filter(run_id=run, id=draft).values_list("body", "sha256").first()
+    """What such a draft says, and the digest it was kept under; or None."""
+    return MailDraft.objects.filter(run_id__in=line_of(run), id=draft).values_list("body", "sha256").first()
 
 
 def _as(kind: Kind, row: Outside) -> OutsideNow:

@@ -34,6 +34,7 @@ _TOOLS = (
 _PEOPLE = (
     *(kind for kind in KINDS if kind.startswith(("approval_", "grant_"))),
     *("question_answered", "decision_refused", "cancel_asked", "stop_asked", "run_paused", "reconciled"),
+    "run_retried",
 )
 FOLDED: Final = {"model": _MODEL, "tools": _TOOLS, "approvals": _PEOPLE}
 _MONEY = tuple(kind for kind, words in KINDS.items() if words.voice is Voice.MONEY)

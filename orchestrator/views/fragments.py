@@ -12,10 +12,12 @@ from django.template.loader import render_to_string
 from approvals.models import Request
 from approvals.queries.waiting import rows_of as rows_of_requests
 from orchestrator.core.state import State
+from orchestrator.core.terminal import TerminalCode
 from orchestrator.models import Run
 from orchestrator.queries.breakers import breakers_of
 from orchestrator.queries.changes import beside, changed_runs
 from orchestrator.queries.estimates import foreseen
+from orchestrator.queries.lines import retried_as
 from orchestrator.queries.listing import LIVE, VIEWS, rows_of, view_counts, waiting_of
 from orchestrator.queries.reasons import told_by_source
 from orchestrator.queries.runs import result_of, run_of, state_now
@@ -50,8 +52,15 @@ def head_of(run: Run, state: State, scopes: tuple[str, ...], stands: str = "") -
         "may_pause": live and run.status != "paused" and Scope.OPERATE in scopes,
         "may_resume": run.status == "paused" and Scope.OPERATE in scopes,
         "may_cancel": live and Scope.SUBMIT in scopes,
+        "may_retry": {Scope.OPERATE, Scope.SUBMIT} <= set(scopes) and _retryable(run),
         "seq": f"{run.event_seq}.{stands or beside(run.id)}",
     }
+
+
+def _retryable(run: Run) -> bool:
+    """Whether it ended without its result, and no other run began after one of its records."""
+    ended = run.status not in LIVE and run.terminal_code != TerminalCode.SUCCESS
+    return ended and retried_as(run.id) is None
 
 
 def run_fragments(

@@ -8,11 +8,13 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
+from approvals.queries.people import names_of
 from approvals.views.cards import Shown, shown_card
 from orchestrator.core.terminal import Status
 from orchestrator.models import Run
 from orchestrator.queries.changes import beside
 from orchestrator.queries.contents import contents_of
+from orchestrator.queries.lines import retried_as
 from orchestrator.queries.listing import Waiting
 from orchestrator.queries.policies import scope_held
 from orchestrator.queries.replays import replay
@@ -55,6 +57,7 @@ def run(request: PageRequest, run_id: UUID) -> HttpResponse:
             **rail,
             "outcome": outcome_of(rail["result"]),
             **_held(found.id),
+            **_line(found),
             **body,
             "tab": tab,
             "writes": head["live"] and tab in WRITES and body["follows"] and _streams(found),
@@ -68,6 +71,12 @@ def run(request: PageRequest, run_id: UUID) -> HttpResponse:
 def _streams(run: Run) -> bool:
     """Whether a model of the run tells what it writes."""
     return any(profile.streams for profile in pins(run).profiles)
+
+
+def _line(run: Run) -> dict[str, Any]:
+    """The run that began after one of its records, and who had it begun where it is a retry itself."""
+    by = run.retried_by
+    return {"again": retried_as(run.id), "retried_by": names_of([by]).get(by, "") if by else ""}
 
 
 def _held(run_id: UUID) -> dict[str, Any]:

@@ -93,7 +93,7 @@ NAMES: Final = """
     orchestrator.PolicyProposal: digest status
     orchestrator.ReviewItem: key queue severity sha256 evidence
     orchestrator.ReviewWord: kind finding
-    orchestrator.Run: workflow mode status position terminal_code result lease_owner manifest_digest
+    orchestrator.Run: workflow mode status position terminal_code result lease_owner manifest_digest retry_key
     orchestrator.ManifestRow: digest pins_digest budget
     orchestrator.RunSignal: kind
     orchestrator.Intent: effect kind tool tool_digest argument_digest key

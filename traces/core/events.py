@@ -59,6 +59,19 @@ class RunStarted(Body):
     kind: Literal["run_started"] = "run_started"
 
 
+class RunRetried(Body):
+    """This run begins after record `record`, whose hash is `record_hash`, of the run `run`, which had ended;
+    `origin` is the first run of the line (R-SESS-9)."""
+
+    kind: Literal["run_retried"] = "run_retried"
+    run: str
+    record: int
+    record_hash: str
+    origin: str
+    by: str
+    reason: str = ""
+
+
 class RunSuspended(Body):
     kind: Literal["run_suspended"] = "run_suspended"
     awaiting: str
@@ -341,7 +354,7 @@ AnyBody = (
     | OutputVerified | ResultFinalized | CompletionChecked | EventsNearCap | LateOutcome | Reconciled
     | PayloadErased | DecisionRefused | MemoryPromoted | CostThreshold | CostCorrected | UnwindingBegan
     | DeedUndone | DeedLeft | UnwindingEnded | ParserDrifted | PlanRepaired | ConflictWaited
-    | SafetyFound | PriceCorrected | ModelFailedOver
+    | SafetyFound | PriceCorrected | ModelFailedOver | RunRetried
 )  # fmt: skip
 EventBody = Annotated[AnyBody, Field(discriminator="kind")]
 BODY: TypeAdapter[AnyBody] = TypeAdapter(EventBody)

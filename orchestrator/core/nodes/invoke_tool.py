@@ -38,7 +38,7 @@ class InvokeTool(Plain):
         for ordinal, call in enumerate(view.state.batch):
             assert call.argument_digest is not None
             key = idempotency_key(
-                view.manifest.run, call.tool, call.argument_digest, state.confirmed.get(action_key(call), 0)
+                view.manifest.line, call.tool, call.argument_digest, state.confirmed.get(action_key(call), 0)
             )
             state = state.evolve(
                 repeats=with_entry(

@@ -47,7 +47,7 @@ class Constant(Value):
 
 
 class FromRun(Value):
-    """The run's id, as a reference that the other side can be asked for."""
+    """The run's id, as a reference that the other side can be asked for; of a retry that of the first run."""
 
     source: Literal["run"] = Field(alias="from")
 
@@ -103,7 +103,7 @@ def value_of(view: View, source: Source) -> Any:
         draft = view.state.draft
         return MISSING if draft is None else desk.text(draft, 20_000)
     if isinstance(source, FromRun):
-        return str(view.manifest.run)
+        return str(view.manifest.line)
     return list(source.value) if isinstance(source.value, tuple) else source.value
 
 

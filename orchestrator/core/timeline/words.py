@@ -54,6 +54,7 @@ V, M = Voice, Mood
 KINDS: Mapping[str, Kind] = {
     "task_submitted": Kind("Task submitted", V.RUN, M.NOTE, ("workflow", "mode"), alone=True),
     "run_started": Kind("Run started", V.RUN, M.NOTE, alone=True),
+    "run_retried": Kind("Begins where another run stood", V.PEOPLE, M.NOTE, ("record", "reason"), alone=True),
     "run_suspended": Kind("Waits for people", V.RUN, M.WAIT, ("awaiting",)),
     "run_resumed": Kind("Goes on", V.RUN, M.NOTE, ("cause",)),
     "run_paused": Kind("Paused", V.RUN, M.WAIT, ("reason",), alone=True),

@@ -1,9 +1,12 @@
-"""Whatever model, tools, people and operators may do to a simulated run: the next event, by chance."""
+"""Somebody who answers whatever a run asks, in every way that a model, a tool, people and operators can."""
 
 from collections import Counter
+from datetime import timedelta
 from decimal import Decimal
 from random import Random
 from typing import Any
+
+from hypothesis import HealthCheck
 
 from orchestrator.core.compiler import transition_bound
 from orchestrator.core.effects import AskPerson, CallModel, CallTool, Effect
@@ -26,10 +29,29 @@ from orchestrator.core.events import (
     ToolFailed,
 )
 from orchestrator.core.freezing import dimension_of
-from tests.core.orchestrator.simulation import NIL, Simulation
-from tests.factories.tools import TOOLS
+from orchestrator.core.goal import Goal
+from orchestrator.core.graph import CompiledGraph
+from orchestrator.core.state import State
+from orchestrator.core.step import Walk
+from tests.core.orchestrator.simulation import NIL, START, Simulation, manifest, pins
+from tests.factories.tools import BOUNDARY, PROMPT, TOOLS
 
+LIMITS = {
+    "model_turns": 4,
+    "tool_calls": 5,
+    "steps": 5,
+    "external_calls": 3,
+    "input_tokens": 200_000,
+    "cost_usd": 1,
+    "output_tokens": 20_000,
+    "total_tokens": 200_000,
+    "wall_clock_seconds": 300,
+    "retries": 2,
+    "side_effects": 1,
+    "granted_side_effects": 2,
+}
 COVERED: Counter[str] = Counter()
+SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 ARGUMENTS: tuple[Any, ...] = (
     {},
     "{",
@@ -152,3 +174,72 @@ def next_event(play: Random, run: Simulation) -> tuple[AnyEvent, int]:
     if run.requests:
         return _people(play, run, run.requests[0]), 10
     return TimerFired(at=run.now), 40_000
+
+
+def hold(before: State, walk: Walk, run: Simulation) -> None:
+    """What must hold after every walk (R-LOOP-2)."""
+    after = walk.state
+    for dimension in (
+        "model_turns",
+        "tool_calls",
+        "external_calls",
+        "side_effects",
+        "granted_side_effects",
+        "steps",
+    ):
+        left = after.left(dimension)
+        assert left is None or left >= 0, dimension
+    for number, step in enumerate(walk.transitions):
+        assert step.number == before.version + number + 1
+    for effect in walk.effects:
+        if (
+            isinstance(effect, CallTool)
+            and effect.mutating
+            and run.manifest.pins.by_name[effect.tool].needs_gate
+        ):
+            run.grants[effect.key] += effect.grant is not None
+            assert run.grants[effect.key], "a gated call flies only under a grant"
+    assert len({effect.id for effect in run.asked}) == len(run.asked), "effect ids are their own"
+    for name, fact in after.facts.items():
+        assert fact.digest in run.contents, f"{name} rests on an observation"
+
+
+def ended(graph: CompiledGraph, play: Random) -> Simulation:
+    """One run, driven against everything that `play` thinks of until it has ended."""
+    bound = transition_bound(graph, manifest(graph, PINS, LIMITS).limits)
+    held = play.choice((PINS, ASKING))
+    run = Simulation.of(graph, manifest(graph, held, {**LIMITS, "transitions": bound}, _goal(play)))
+    before = run.state
+    walk = run.start()
+    hold(before, walk, run)
+    for _ in range(12 * bound):
+        if run.state.outcome is not None:
+            break
+        event, takes = next_event(play, run)
+        before = run.state
+        hold(before, run.feed(event, after_ms=takes), run)
+    assert run.state.outcome is not None, "the run goes on and on"
+    assert run.state.version <= run.state.limits["transitions"] + 3 * len(graph.nodes)
+    assert run.state.counters.budget_requests <= held.boundary.budget_requests
+    assert not run.open
+    assert _one_result_each(run)
+    return run
+
+
+def _one_result_each(run: Simulation) -> bool:
+    """No call is answered twice in the conversation."""
+    answered = [
+        body.call
+        for kind in ("fact_committed", "failure_committed", "call_not_run")
+        for body in run.said(kind)
+    ]
+    return len(answered) == len(set(answered))
+
+
+def _goal(play: Random) -> Goal:
+    deadline = play.choice((None, START + timedelta(hours=1), START + timedelta(milliseconds=200)))
+    return Goal(objective="how much is 2 + 2?", inputs={"order_id": "A-1"}, deadline=deadline)
+
+
+PINS = pins(TOOLS, BOUNDARY, (PROMPT,))
+ASKING = pins(TOOLS, BOUNDARY.evolve(on_exhaustion="request"), (PROMPT,))

@@ -55,6 +55,9 @@ DOORS: dict[tuple[str, str], Scope | None] = {
     ("get", "api/v1/runs/{run_id}/files/diff"): Scope.READ,
     ("get", "api/v1/runs/{run_id}/stream"): Scope.READ,
     ("post", "api/v1/runs/{run_id}/replay"): Scope.READ,
+    ("get", "api/v1/runs/{run_id}/checkpoints"): Scope.READ,
+    # It takes SUBMIT as well, which every role that operates has.
+    ("post", "api/v1/runs/{run_id}/retry"): Scope.OPERATE,
     ("get", "api/v1/reviews"): Scope.READ,
     ("get", "api/v1/reviews/{review_id}"): Scope.READ,
     ("post", "api/v1/reviews/{review_id}/take"): Scope.DECIDE,
@@ -149,6 +152,7 @@ BODIES: dict[str, Any] = {
     "api/v1/approvals/decisions": {"decision": "reject", "reason": "no", "requests": []},
     "api/v1/approvals/{request_id}/handling": {"do": "comment", "text": "Seen."},
     "api/v1/approvals/undo-window": {"seconds": 5, "reason": "Fingers slip"},
+    "api/v1/runs/{run_id}/retry": {"reason": "It is back"},
     "api/v1/workflows": {
         "document": library.workflows()["tool-loop"].model_dump(mode="json", exclude_defaults=True)
     },

@@ -21,7 +21,7 @@ NAMES |= {"tool_proposal_id": "x", "memory_id": "x", "file": "x", "review_id": "
 # A proposal is settled once.
 ELSEWHERE = (
     *("decisions", "undo", "handling", "retire", "tool-servers", "look", "remove", "http-tools", "webhooks"),
-    *("agree", "drop", "keep", "refuse", "quarantine", "take", "release", "answer"),
+    *("agree", "drop", "keep", "refuse", "quarantine", "take", "release", "answer", "retry"),
 )
 LOCKED = {door: scope for door, scope in DOORS.items() if scope is not None}
 

@@ -50,6 +50,8 @@ SCOPE_OF: dict[str, Scope | None] = {
     f"runs/<uuid:run_id>/file?path={ONLY_THEIRS['file']}": Scope.READ,
     "runs/<uuid:run_id>/files.zip": Scope.READ,
     "runs/<uuid:run_id>/replayed": Scope.READ,
+    # It takes SUBMIT as well, which every role that operates has.
+    "runs/<uuid:run_id>/retry": Scope.OPERATE,
     "runs/<uuid:run_id>/rows/<int:seq>": Scope.READ,
     "runs/<uuid:run_id>/trace.jsonl": Scope.READ,
     "runs/changes.html": Scope.READ,

@@ -31,6 +31,8 @@ OTHER = {
     "answer_schema": "'{}'",
     "submitter": "gen_random_uuid()",
     "submitter_owner": "gen_random_uuid()",
+    "retrier": "gen_random_uuid()",
+    "retrier_owner": "gen_random_uuid()",
     "grant_seconds": "9",
     "created_at": "now()",
     "expires_at": "now()",

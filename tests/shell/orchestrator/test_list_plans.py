@@ -31,12 +31,12 @@ RUNS = 4_000
 SEED = """
 INSERT INTO orchestrator_run
   (id, tenant_id, task_id, workflow, title, workflow_version_id, mode, scripted, submitted_by, owner, status,
-   position, terminal_code, reason, result, version, fence, takeovers, record_number, record_hash, event_seq,
-   event_hash, snapshot_number, patch_bytes, manifest_digest, created_at, started_at, finished_at)
+   position, terminal_code, reason, result, retry_key, version, fence, takeovers, record_number, record_hash,
+   event_seq, event_hash, snapshot_number, patch_bytes, manifest_digest, created_at, started_at, finished_at)
 SELECT gen_random_uuid(), r.tenant_id, r.task_id, r.workflow, 'Refund order A-' || n, r.workflow_version_id,
   r.mode, r.scripted, r.submitted_by, r.owner, CASE WHEN n %% 20 = 0 THEN 'failed' ELSE 'completed' END,
-  r.position, CASE WHEN n %% 20 = 0 THEN 'TIMEOUT' ELSE 'SUCCESS' END, '', '', 9, 9, 0, 40, r.record_hash, 99,
-  r.event_hash, 0, 0, r.manifest_digest, now() - n * interval '1 minute', now(), now()
+  r.position, CASE WHEN n %% 20 = 0 THEN 'TIMEOUT' ELSE 'SUCCESS' END, '', '', '', 9, 9, 0, 40, r.record_hash,
+  99, r.event_hash, 0, 0, r.manifest_digest, now() - n * interval '1 minute', now(), now()
   FROM orchestrator_run r, generate_series(1, %(runs)s) n WHERE r.id = %(run)s"""
 ASKED = (
     "", "status=failed", "status=completed", "status=queued", "workflow=tool-loop", "workflow=none",

@@ -1,0 +1,150 @@
+"""What every admission of a run asks and writes: of a task's first run, and of a retry (R-GRAPH-12)."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from typing import Final
+from uuid import UUID
+
+import orjson
+
+from budgets.actions import charge_tenant_check
+from orchestrator.core.admission import opening_move
+from orchestrator.core.compiler import compile_graph
+from orchestrator.core.errors import GoalInvalid, Stopped, TierTooHigh
+from orchestrator.core.goal import Goal
+from orchestrator.core.graph import CompiledGraph
+from orchestrator.core.machine import CORE_VERSION
+from orchestrator.core.manifest import Manifest
+from orchestrator.core.parsing import fits
+from orchestrator.core.state import State
+from orchestrator.models import EmergencyStop, ManifestRow, Run, Task, WorkflowVersion
+from tenancy.batch import Batch
+from tenancy.context import raw_cursor
+from tenancy.models import Tenant
+from traces.actions import append, open_salt, save_snapshot, store_payloads
+from traces.core.canonical import canonical_model, canonical_outside, digest
+from traces.core.chain import Head, Said, link
+
+TITLE: Final = 200
+COMPILED: Final = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """How a run begins. `task` is None where the task is there already; `salt`, `said` and `key` are a
+    retry's: the salt of the run before it, what its trace says of that, and under which key it was
+    asked for."""
+
+    state: State
+    version: WorkflowVersion
+    task: Task | None = None
+    salt: bytes | None = None
+    said: tuple[Said, ...] = ()
+    key: str = ""
+
+
+def open_run(manifest: Manifest, opening: Opening, at: datetime) -> int:
+    """Write a run with its manifest, the first record of its trace and the first snapshot, in one statement;
+    the sequence of its newest event. Joins the admission's transaction."""
+    tenant_id, run, state = manifest.tenant, manifest.run, opening.state
+    body = canonical_outside(manifest.model_dump(mode="json", exclude={"pins"}))
+    manifest_digest = digest("manifest", body)
+    batch = Batch(raw_cursor())
+    salt = open_salt(tenant_id, run, batch=batch, shared=opening.salt)
+    move = opening_move(manifest, state.position, manifest_digest, salt, opening.said)
+    snapshot = canonical_model(state)
+    binds = {"snapshot:0": digest("state", snapshot), "manifest": manifest_digest}
+    linked = link(
+        Head.start(run),
+        [move.move],
+        core_version=CORE_VERSION,
+        event_digest="",
+        headroom=None,
+        binds=binds,
+        at=at,
+    )
+    kept = ManifestRow(
+        id=run, tenant_id=tenant_id, body=body, digest=manifest_digest, pins_digest=manifest.pins_digest
+    )
+    with batch:
+        if opening.task is not None:
+            batch.row(opening.task)
+        batch.row(_row(manifest, opening, linked.head, manifest_digest, at))
+        batch.row(kept)
+        append(tenant_id, linked, batch=batch)
+        store_payloads(tenant_id, run, move.bodies, batch=batch)
+        save_snapshot(tenant_id, run, 0, snapshot, batch=batch)
+    return linked.head.event_seq
+
+
+def _row(manifest: Manifest, opening: Opening, head: Head, manifest_digest: str, at: datetime) -> Run:
+    version, began = opening.version, manifest.began
+    return Run(
+        id=manifest.run,
+        tenant_id=manifest.tenant,
+        task_id=manifest.task,
+        workflow=version.slug,
+        title=_title(manifest.goal),
+        workflow_version=version,
+        mode=manifest.goal.mode.value,
+        scripted=manifest.scripted,
+        submitted_by=manifest.principal,
+        owner=manifest.owner,
+        position=opening.state.position,
+        record_number=head.record_number,
+        record_hash=head.record_hash,
+        event_seq=head.event_seq,
+        event_hash=head.event_hash,
+        manifest_digest=manifest_digest,
+        created_at=at,
+        retry_of_id=began.run if began else None,
+        retry_record=began.record if began else None,
+        retried_by=began.by if began else None,
+        retry_key=opening.key,
+    )
+
+
+def _title(goal: Goal) -> str:
+    """The beginning of the objective, on one line."""
+    return " ".join(goal.objective.split())[:TITLE]
+
+
+# Tens of milliseconds for the same bytes at each submission; what compiles never changes.
+@lru_cache(maxsize=COMPILED)
+def compiled(body: bytes) -> CompiledGraph:
+    """The graph of a published version, judged by the checks of today. Raises CompileFailed."""
+    return compile_graph(orjson.loads(body))
+
+
+def admissible(tenant_id: UUID, version: WorkflowVersion, at: datetime) -> None:
+    """Nothing starts against a stop, above the tenant's tier, or over its ceiling."""
+    stops = EmergencyStop.objects.filter(lifted_at=None).exclude(scope__in=("tool", "risk", "policy"))
+    for stop in stops:
+        own = stop.tenant_id == tenant_id and (stop.scope == "tenant" or stop.target == version.slug)
+        if stop.scope == "global" or own:
+            raise Stopped(scope=stop.scope)
+    allowed = Tenant.objects.values_list("highest_autonomy_tier", flat=True).get(id=tenant_id)
+    if version.tier > allowed:
+        raise TierTooHigh(tier=version.tier, allowed=allowed)
+    charge_tenant_check(tenant_id, at)
+
+
+def goal_fits(graph: CompiledGraph, goal: Goal, at: datetime) -> None:
+    """Inputs of a wrong type are refused here; what is missing the run may still ask for. A review of the
+    answer can only be asked for where the workflow has a gate for it (R-GRAPH-15)."""
+    if goal.deadline is not None and goal.deadline <= at:
+        raise GoalInvalid(detail="the deadline has passed", pointer="/goal/deadline")
+    if goal.requires_human_approval and not _reviews(graph):
+        detail = "this workflow has no gate for a review of its answer"
+        raise GoalInvalid(detail=detail, pointer="/goal/requires_human_approval")
+    loose = {**graph.spec.input_schema, "required": []}
+    fault = fits(loose, goal.inputs)
+    if fault is not None:
+        raise GoalInvalid(detail=fault.detail, pointer="/goal/inputs")
+
+
+def _reviews(graph: CompiledGraph) -> bool:
+    checks = [node for node in graph.nodes.values() if node.kind == "verify_output"]
+    targets = [edge.target for node in checks for edge in graph.edges_of(node.id, "needs_review")]
+    return any(graph.nodes[target].kind == "approval" for target in targets)

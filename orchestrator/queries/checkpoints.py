@@ -1,0 +1,175 @@
+"""The checkpoints of a run: where a retry may begin, and why not elsewhere (R-SESS-9). Inside the tenant's
+context."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from orchestrator.core.errors import (
+    ChangedSince,
+    NoCheckpoint,
+    OrchestratorError,
+    RetriedAlready,
+    RunNotOver,
+    RunSucceeded,
+)
+from orchestrator.core.graph import CompiledGraph
+from orchestrator.core.retrying import KEPT, SENTENCES, Unfit, checkpoint_of, coming, otherwise_since
+from orchestrator.core.state import State
+from orchestrator.core.terminal import TERMINAL_STATUSES, Status, TerminalCode
+from orchestrator.models import Intent, Run
+from orchestrator.queries.lines import newest_of, retried_as
+from orchestrator.queries.runs import state_now
+from orchestrator.runtime.recall import graph_of
+from traces.core.patch import apply
+from traces.models import Record
+from traces.queries import recall_at
+
+WINDOW: Final = 200
+# A page gives up looking after so many records, and the next one goes on from there.
+LOOKED_AT: Final = 1_000
+# A record after which nothing else is known than after the one before is no checkpoint of its own.
+TOLD: Final = (*KEPT, "facts", "echoes", "deeds")
+# What a state at which nothing is open has none of, as it is stored: most records are told by these.
+OPEN: Final = ("outcome", "interrupt", "halting", "unwinding", "frozen", "gates", "batch", "paused")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """A record at which a retry may begin, but for `refused`: why it may not now, None where it may. `next`
+    is what it would do first, in words."""
+
+    record: int
+    at: datetime
+    position: str
+    next: str
+    refused: OrchestratorError | None
+
+
+class Page(NamedTuple):
+    """Checkpoints, newest first; `below` is where the next page goes on, None where there is none."""
+
+    found: list[Checkpoint]
+    below: int | None
+
+
+class Past:
+    """What an ended run left, for the question where a retry of it may begin."""
+
+    def __init__(self, run: Run, graph: CompiledGraph | None = None) -> None:
+        self.run = run
+        self.graph = graph or graph_of(run.tenant_id, run.workflow_version_id)
+
+    @cached_property
+    def changes(self) -> list[tuple[int, str]]:
+        """Every change that was decided, by the number of its record, whatever came of it."""
+        found = Intent.objects.filter(run_id=self.run.id, mutating=True).order_by("record")
+        return list(found.values_list("record", "tool"))
+
+    @cached_property
+    def end(self) -> State:
+        """The state as the run ended."""
+        return state_now(self.run.id)
+
+    @cached_property
+    def over(self) -> OrchestratorError | None:
+        """Why the run cannot be retried at all."""
+        if Status(self.run.status) not in TERMINAL_STATUSES:
+            return RunNotOver(status=self.run.status)
+        if self.run.terminal_code == TerminalCode.SUCCESS.value:
+            return RunSucceeded()
+        if retried_as(self.run.id) is not None:
+            return RetriedAlready(newest=str(newest_of(self.run)))
+        return None
+
+    def refused(self, then: State) -> OrchestratorError | None:
+        """Why no retry may begin at a checkpoint: what it changed after that would be done twice, or is not
+        as it was known then."""
+        if self.over is not None:
+            return self.over
+        sent = {tool for record, tool in self.changes if record > then.version}
+        tools = sorted({*sent, *otherwise_since(then.deeds, self.end.deeds)})
+        return ChangedSince(tools=", ".join(tools)) if tools else None
+
+    def state_at(self, number: int) -> State:
+        """The state after a record. Raises NoCheckpoint for a record that the run has not."""
+        if not 0 <= number <= self.run.record_number:
+            raise NoCheckpoint(why=f"the run has no record {number}")
+        found = recall_at(self.run.id, number)
+        plain = orjson.loads(found.state)
+        for patch in found.patches:
+            plain = apply(plain, patch)
+        return State.model_validate(plain)
+
+    def checkpoint(self, number: int | None) -> tuple[State, State]:
+        """The state after a record and the one that a retry would know; of the newest checkpoint where no
+        record is named. Raises NoCheckpoint, ChangedSince and what `over` says."""
+        if self.over is not None:
+            raise self.over
+        if number is None:
+            number = self._newest()
+        then = self.state_at(number)
+        known = checkpoint_of(self.graph, then)
+        if isinstance(known, Unfit):
+            raise NoCheckpoint(why=SENTENCES[known])
+        if (refused := self.refused(then)) is not None:
+            raise refused
+        return then, known
+
+    def page(self, below: int | None, limit: int) -> Page:
+        """So many checkpoints below a record, newest first."""
+        top = self.run.record_number + 1 if below is None else min(below, self.run.record_number + 1)
+        lowest, found = max(0, top - LOOKED_AT), list[Checkpoint]()
+        while top > lowest and len(found) <= limit:
+            low = max(lowest, top - WINDOW)
+            found.extend(reversed(list(self._between(low, top))))
+            top = low
+        if len(found) > limit:
+            return Page(found[:limit], found[limit - 1].record)
+        return Page(found, top if top > 0 else None)
+
+    def _newest(self) -> int:
+        below: int | None = None
+        while True:
+            page = self.page(below, 1)
+            if page.found:
+                return page.found[0].record
+            if page.below is None:
+                raise NoCheckpoint(why="the run has no checkpoint")
+            below = page.below
+
+    def _between(self, low: int, top: int) -> Iterator[Checkpoint]:
+        """The checkpoints from record `low` on and below `top`, oldest first."""
+        times = dict(
+            Record.objects.filter(run_id=self.run.id, number__gte=low, number__lt=top).values_list(
+                "number", "at"
+            )
+        )
+        before: list[Any] | None = None
+        for plain in self._states(low, top):
+            told = [plain.get(name) for name in TOLD]
+            known, before = before, told
+            if told == known or any(plain.get(name) for name in OPEN):
+                continue
+            state = State.model_validate(plain)
+            if not isinstance(checkpoint_of(self.graph, state), State):
+                continue
+            yield Checkpoint(
+                record=state.version, at=times[state.version], position=state.position,
+                next=coming(self.graph, state), refused=self.refused(state),
+            )  # fmt: skip
+
+    def _states(self, low: int, top: int) -> Iterator[Mapping[str, Any]]:
+        found = recall_at(self.run.id, low)
+        plain = orjson.loads(found.state)
+        for patch in found.patches:
+            plain = apply(plain, patch)
+        yield plain
+        rows = Record.objects.filter(run_id=self.run.id, number__gt=low, number__lt=top).order_by("number")
+        for body in rows.values_list("body", flat=True):
+            plain = apply(plain, orjson.loads(bytes(body))["patch"])
+            yield plain

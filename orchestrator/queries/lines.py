@@ -1,0 +1,32 @@
+"""The line of a run: itself and the runs it goes on from (R-SESS-9). Inside the tenant's context."""
+
+from typing import Final
+from uuid import UUID
+
+from orchestrator.models import Run
+from tenancy.context import raw_cursor
+
+LINE: Final = """
+WITH RECURSIVE line AS (
+  SELECT id, retry_of_id, 0 AS back FROM orchestrator_run WHERE id = %(run)s
+ UNION ALL
+  SELECT r.id, r.retry_of_id, line.back + 1 FROM line JOIN orchestrator_run r ON r.id = line.retry_of_id)
+SELECT id FROM line ORDER BY back"""
+
+
+def line_of(run_id: UUID) -> tuple[UUID, ...]:
+    """The run, then the one it was begun after, back to the first of them."""
+    cursor = raw_cursor()
+    cursor.execute(LINE, {"run": run_id})
+    return tuple(row[0] for row in cursor.fetchall()) or (run_id,)
+
+
+def retried_as(run_id: UUID) -> UUID | None:
+    """The run that began after one of this run's records; None where none did."""
+    return Run.objects.filter(retry_of_id=run_id).values_list("id", flat=True).first()
+
+
+def newest_of(run: Run) -> UUID:
+    """The newest run of a run's task."""
+    newest = Run.objects.filter(task_id=run.task_id).order_by("-created_at", "-id")
+    return newest.values_list("id", flat=True)[0]

@@ -1,0 +1,34 @@
+"""Retrying a run of a test's world."""
+
+from typing import Any
+from uuid import UUID
+
+from orchestrator.actions.retrying import Retry, retry_run
+from orchestrator.models import Run
+from orchestrator.queries.checkpoints import Checkpoint, Past
+from tenancy.context import tenant
+from tests.factories.tenancy import Somebody
+from tests.factories.world import World
+
+
+def retried(world: World, run: UUID, *, by: Somebody | None = None, **more: Any) -> UUID:
+    """Retry a run, by its submitter where nobody else is named; the new run's id."""
+    who = by or world.people.submitter
+    asked = Retry(
+        principal=who.principal.id, owner=who.person.id, reason=more.pop("reason", "Try again."), **more
+    )
+    return retry_run(world.id, run, asked).run
+
+
+def checkpoints(world: World, run: UUID) -> list[Checkpoint]:
+    """All checkpoints of a run, newest first."""
+    with tenant(world.id):
+        past = Past(Run.objects.get(id=run))
+        found: list[Checkpoint] = []
+        below: int | None = None
+        while True:
+            page = past.page(below, 3)
+            found += page.found
+            if page.below is None:
+                return found
+            below = page.below

@@ -1,0 +1,114 @@
+"""Who had a run begun again decides on it no more than who submitted it; and a worker that dies changes
+nothing."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from uuid import UUID
+
+import psycopg
+import pytest
+from django.db import IntegrityError
+
+from approvals.core.errors import NotYours
+from approvals.models import Decision, Request
+from approvals.queries.people import decider_of
+from approvals.queries.waiting import mine
+from orchestrator.runtime.loop import Worker
+from tenancy.actions import add_member
+from tenancy.context import tenant
+from tenancy.core.roles import Role
+from tenancy.ids import fresh_id
+from tenancy.queries import standing_of
+from tests.conftest import House
+from tests.doubles.company import Company
+from tests.factories.retrying import retried
+from tests.factories.world import World, company_at, make_world
+from tests.journeys.interleaving.clock import Clock
+from tests.proves import proves
+
+
+@pytest.fixture
+def world(house: House, company: Company) -> Iterator[World]:
+    """A furnished house whose tools talk to the demo company."""
+    with company_at(company.url):
+        yield make_world(house)
+
+
+def failed(world: World, company: Company) -> UUID:
+    """A refund that failed before the money."""
+    company.faults("policy", "refuse", times=1)
+    run = world.submit("support-refund", "Refund the order", inputs={"order_id": "A-1001"})
+    assert world.drive(run).terminal_code == "IMPOSSIBLE"
+    return run
+
+
+def asked(world: World, run: UUID) -> Request:
+    """What the run asks of people."""
+    world.drive(run)
+    (request,) = world.open_requests(run)
+    return request
+
+
+@proves("R-APPR-5", part="never on a run that one had begun again")
+@proves("R-SESS-9", part="separation of duties")
+def test_whoever_retried_it_decides_no_more_than_who_submitted_it(world: World, company: Company) -> None:
+    people = world.people
+    # Whoever operates may decide as well; on this run not.
+    retrier = people.approver
+    add_member(world.id, retrier.person, Role.OPERATOR)
+    again = retried(world, failed(world, company), by=retrier)
+    request = asked(world, again)
+    for nobody in (retrier, people.submitter):
+        with pytest.raises(NotYours):
+            world.decide(request, nobody)
+    with tenant(world.id):
+        offered = {
+            who.id: Request.objects.filter(mine(decider_of(standing))).count()
+            for who in (retrier, people.second_approver)
+            if (standing := standing_of(world.id, who.id)) is not None
+        }
+    assert offered == {retrier.id: 0, people.second_approver.id: 1}
+    world.decide(request, people.second_approver)
+    assert [effect["service"] for effect in company.effects()] == []
+    world.drive(again)
+    assert [effect["service"] for effect in company.effects()] == ["payments"]
+
+
+@proves("R-APPR-5", part="never on a run that one had begun again, in the database")
+def test_the_database_takes_no_word_of_whoever_retried_it(world: World, company: Company) -> None:
+    who = world.people.operator
+    request = asked(world, retried(world, failed(world, company), by=who))
+    with tenant(world.id), pytest.raises(IntegrityError, match="not this person's to make"):
+        Decision.objects.create(
+            tenant_id=world.id, request_id=request.id, principal=who.id, owner=who.person.id, role="operator",
+            kind="approve", packet_digest=request.packet_digest, previous=request.packet_digest,
+            at=request.created_at, digest="0" * 64,
+        )  # fmt: skip
+
+
+class Killed(BaseException):
+    """The worker is gone."""
+
+
+def dying(world: World, wanted: str) -> Worker:
+    """A worker that dies when it comes to a point for the first time."""
+
+    def fault(point: str) -> None:
+        if point == wanted:
+            raise Killed
+
+    return replace(world.worker, name=fresh_id().hex, fault=fault)
+
+
+@proves("R-SESS-8", part="a worker that dies right after a retry")
+@pytest.mark.parametrize("point", ["claimed", "committed", "performed", "before_commit"])
+def test_a_worker_that_dies_right_after_a_retry_changes_nothing(
+    world: World, company: Company, superuser: psycopg.Connection, point: str
+) -> None:
+    again = retried(world, failed(world, company))
+    with pytest.raises(Killed):
+        dying(world, point).advance(again)
+    Clock(superuser).lease_dies(again)
+    assert world.approve_all(again).terminal_code == "SUCCESS"
+    assert [effect["service"] for effect in company.effects()] == ["payments", "mail"]
+    world.sound(again)

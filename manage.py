@@ -8,7 +8,21 @@ import sys
 
 
 def main() -> None:
-    """Run one management command. `up` alone starts without Django: it knows only processes."""
+    """Run one management command; exit status 1 and what is wrong where the environment is."""
+    from pydantic import ValidationError  # noqa: PLC0415 - with what was installed, and not before
+
+    from config.env import wrong_in  # noqa: PLC0415
+
+    try:
+        command()
+    except ValidationError as error:
+        if (wrong := wrong_in(error)) is None:
+            raise
+        sys.exit(wrong)
+
+
+def command() -> None:
+    """`up` alone starts without Django: it knows only processes."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     os.environ.setdefault("INTERLOCK_POOL", "0")
     if sys.argv[1:] == ["up"]:

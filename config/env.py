@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
@@ -196,6 +196,17 @@ class Environment(BaseSettings):
     def has_model_key(self) -> bool:
         """Whether some model other than the scripted one can be asked (R-TOOL-23)."""
         return bool(self.openai_api_key or self.anthropic_api_key or self.openai_base_url)
+
+
+def wrong_in(error: ValidationError) -> str | None:
+    """What is wrong with the environment: a line for each variable, by its name and without its value. None
+    where it is something else."""
+    if error.title not in (Environment.__name__, Given.__name__):
+        return None
+    return "\n".join(
+        f"{'.'.join(map(str, found['loc']))}: {found['msg'].removeprefix('Value error, ')}"
+        for found in error.errors(include_url=False, include_context=False, include_input=False)
+    )
 
 
 class Given(Environment):

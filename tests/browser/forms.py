@@ -316,6 +316,7 @@ ELSEWHERE: dict[tuple[str, str], str] = {
     ("approvals/_actions.html", ""): CARD,
     ("approvals/_extend.html", ""): CARD,
     ("approvals/_handle.html", ""): CARD,
+    ("orchestrator/retry.html", "Retry from there"): "chosen and sent by keys in test_retrying",
     ("approvals/together.html", ""): "several are decided at once by keys in test_inbox",
     ("budgets/prices.html", "Look at the effect first"): "asks for a price and a time like the form above it",
     (

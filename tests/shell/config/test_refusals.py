@@ -32,6 +32,17 @@ def _checked(url: str) -> str:
     return done.stdout + done.stderr
 
 
+@proves("R-API-10", part="a wrong environment is named")
+@pytest.mark.parametrize("command", ["up", "check"])
+def test_a_wrong_environment_is_named_and_not_shown(command: str) -> None:
+    wrong = {"OPENAI_BASE_URL": "http://house:s3cret@127.0.0.1/v1", "INTERLOCK_PORT": "eighty"}
+    done = manage(command, **wrong)
+    assert done.returncode == 1
+    named = [line.partition(":")[0] for line in done.stderr.splitlines()]
+    assert named == ["INTERLOCK_PORT", "OPENAI_BASE_URL"]
+    assert "s3cret" not in done.stdout + done.stderr
+
+
 @proves("R-SEC-1", part="powerless role")
 def test_a_superuser_is_refused(servers: TestServers) -> None:
     said = _checked(servers.postgres.url("interlock_super", servers.database))

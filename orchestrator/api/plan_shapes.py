@@ -21,9 +21,9 @@ class WaitField(serializers.Serializer[Any]):
 class StepField(serializers.Serializer[Any]):
     """One step. `name` is a tool as it was asked for, or a node; `by` the node that asked, `model` or `undo`.
 
-    `after` are the ids of the steps that come before it. `event` is the number of the event in which its call
-    was asked for. `gated` says that people decide before it is sent; `became` that it was taken back (undone)
-    or could not be (left).
+    `after` are the ids of the steps that are not over and come before it. `event` is the number of the event
+    in which its call was asked for. `gated` says that people decide before it is sent; `became` that it was
+    taken back (undone) or could not be (left).
     """
 
     id = serializers.CharField()

@@ -64,6 +64,8 @@ class Past:
         self.facts: dict[str, tuple[str, Fact]] = {
             fact.node: (name, fact) for name, fact in state.facts_in_order()
         }
+        # What a retry knows of the run before it.
+        self.carried = [node for node in self.facts if node not in self.left]
         self.asked = {one.tool: one for one in asked if one.by == "node"}
 
     def step(self, node: Node, *, ahead: bool) -> PlanStep:

@@ -45,9 +45,9 @@ class PlanStep(Value):
 
     `name` is the tool, as it was asked for, or the node of a model's turn or of a question. `by` is who
     asked: a node, `model`, or `undo` for what takes something back. `why` is a closed word for how it ended.
-    `after` are the ids of the steps that come before it; where a graph has several ways to it, one of them
-    does. `gated`: people decide before it is sent, as the tool is pinned. `became`: a change that was taken
-    back, or left to people.
+    `after` are the ids of the steps that are not over and come before it; where a graph has several ways to
+    it, one of them does. `gated`: people decide before it is sent, as the tool is pinned. `became`: a change
+    that was taken back, or left to people.
     """
 
     id: str

@@ -66,7 +66,8 @@ class _Telling:
             for node in self.graph.nodes.values()
             if node.kind in KINDS and node.id not in shown
         }
-        over = [node for node in self.past.left if node in nodes and nodes[node].standing in SETTLED]
+        passed = (*self.past.carried, *self.past.left)
+        over = [node for node in passed if node in nodes and nodes[node].standing in SETTLED]
         for node in over:
             yield self._with_deed(nodes.pop(node))
         yield from (self._with_deed(step) for step in self._turn())

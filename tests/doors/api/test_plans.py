@@ -2,9 +2,11 @@
 
 from uuid import UUID
 
+from orchestrator.actions.signalling import cancel
 from tests.doors.api.program import Program, refusal
 from tests.doors.pages.people import refund
 from tests.doubles.company import Company
+from tests.factories.retrying import retried
 from tests.factories.world import World, company_at
 from tests.proves import proves
 
@@ -49,6 +51,23 @@ def test_an_ended_run_has_nothing_before_it(world: World, company: Company, audi
     assert found["over"]
     assert {one["standing"] for one in found["steps"]} == {"done"}
     assert {one["wait"] for one in found["steps"]} == {None}
+
+
+@proves("R-UI-3", part="plan with dependency state")
+def test_a_retry_has_done_what_was_done_before_it(world: World, company: Company, auditor: Program) -> None:
+    before = refund(world, company)
+    cancel(world.id, before, by=world.people.operator.id, reason="Not now.")
+    world.drive(before)
+    run = retried(world, before)
+    with company_at(company.url):
+        world.drive(run)
+    steps = auditor.get(f"/runs/{run}/plan").json()["steps"]
+    assert [(one["id"], one["standing"], one["fact"]) for one in steps] == [
+        ("node-lookup", "done", "order"), ("node-evaluate", "done", "policy"),
+        ("node-refund", "waiting", None), ("node-draft", "ahead", None), ("node-send", "ahead", None),
+    ]  # fmt: skip
+    # Its calls were another run's: no event of this one has them.
+    assert [one["event"] is None for one in steps[:2]] == [True, True]
 
 
 def test_a_criterion_nobody_looked_at_is_open_and_an_answer_that_passed_met_it(

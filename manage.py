@@ -10,12 +10,13 @@ import sys
 def main() -> None:
     """Run one management command; exit status 1 and what is wrong where the environment is."""
     from pydantic import ValidationError  # noqa: PLC0415 - with what was installed, and not before
+    from pydantic_settings import SettingsError  # noqa: PLC0415
 
     from config.env import wrong_in  # noqa: PLC0415
 
     try:
         command()
-    except ValidationError as error:
+    except (ValidationError, SettingsError) as error:
         if (wrong := wrong_in(error)) is None:
             raise
         sys.exit(wrong)

@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic.fields import FieldInfo
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from budgets.core.business import Rates
 
@@ -139,7 +139,11 @@ class Environment(BaseSettings):
     def _address_alone(cls, url: str | None) -> str | None:
         """Runs are pinned to this address, and every tenant's people read it: a key has a variable of its own
         (R-SEC-8). What follows a `?` would stand before the path that is asked for."""
-        at = urlsplit(url or "")
+        try:
+            at = urlsplit(url or "")
+        except ValueError:
+            # The library's own words would quote it.
+            raise ValueError("this is no address") from None
         if "@" in at.netloc or at.query or at.fragment:
             raise ValueError("an address carries no user, password or query; OPENAI_API_KEY is for the key")
         return url
@@ -198,9 +202,17 @@ class Environment(BaseSettings):
         return bool(self.openai_api_key or self.anthropic_api_key or self.openai_base_url)
 
 
-def wrong_in(error: ValidationError) -> str | None:
+def wrong_in(error: ValidationError | SettingsError) -> str | None:
     """What is wrong with the environment: a line for each variable, by its name and without its value. None
     where it is something else."""
+    if isinstance(error, SettingsError):
+        # It names the field of a variable that is no JSON.
+        named = [
+            str(field.validation_alias)
+            for name, field in Environment.model_fields.items()
+            if f'"{name}"' in str(error)
+        ]
+        return "\n".join(f"{name}: this is no JSON" for name in named) or str(error)
     if error.title not in (Environment.__name__, Given.__name__):
         return None
     return "\n".join(

@@ -8,10 +8,12 @@ from django.http.response import HttpResponseBase
 
 from tenancy.throttling import Standing
 
+FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
+
 
 class RefuseNul:
-    """PostgreSQL takes no NUL in a text: one in a path or a query is the caller's fault (400), not ours
-    (500)."""
+    """PostgreSQL takes no NUL in a text: one in a path, a query or a form is the caller's fault (400), not
+    ours (500). What is no form, its own parser refuses."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
@@ -19,6 +21,9 @@ class RefuseNul:
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         """The response. Raises BadRequest for a NUL."""
         if "\x00" in request.path_info or "%00" in request.META.get("QUERY_STRING", ""):
+            raise BadRequest
+        form = request.content_type in FORMS and not request.path_info.startswith("/api/")
+        if form and any("\x00" in text for _, texts in request.POST.lists() for text in texts):
             raise BadRequest
         return self.get_response(request)
 

@@ -19,22 +19,26 @@ PAYLOADS = "INSERT INTO traces_payload (tenant_id, run_id, digest, body, size) V
 STAYS = " ON CONFLICT DO NOTHING"
 SNAPSHOT = "INSERT INTO traces_snapshot (tenant_id, run_id, number, state, digest) VALUES "
 # Digests stand in content as they stand in a state: sixty-four hexadecimal digits. A stranger's text that
-# holds one copies a part of the same run too many, and nothing else.
-COPY = """
+# holds one copies a part of the same run too many, and nothing else. Bytes beyond ASCII are blanked before,
+# for they are written in digits, too. Contents may name one another: only their digests are gone through.
+DIGESTS = (
+    "regexp_matches(regexp_replace(encode({}, 'escape'), '\\\\[0-7]{{3}}', ' ', 'g'), '[0-9a-f]{{64}}', 'g')"
+)
+COPY = f"""
 INSERT INTO traces_payload (tenant_id, run_id, digest, body, size)
 WITH RECURSIVE reached AS (
-  SELECT p.digest, p.body, p.size
-    FROM regexp_matches(encode(%s::bytea, 'escape'), '[0-9a-f]{64}', 'g') AS named(found)
-    JOIN traces_payload p ON p.run_id = %s::uuid AND p.digest = decode(named.found[1], 'hex')
-   WHERE p.body IS NOT NULL
+  SELECT decode(named.found[1], 'hex') AS digest FROM {DIGESTS.format("%(state)s::bytea")} AS named(found)
  UNION
-  SELECT p.digest, p.body, p.size
+  SELECT named.digest
     FROM reached r
-   CROSS JOIN LATERAL regexp_matches(encode(r.body, 'escape'), '[0-9a-f]{64}', 'g') AS named(found)
-    JOIN traces_payload p ON p.run_id = %s::uuid AND p.digest = decode(named.found[1], 'hex')
-   WHERE p.body IS NOT NULL)
-SELECT %s::uuid, %s::uuid, digest, body, size FROM reached
-ON CONFLICT DO NOTHING"""
+    JOIN traces_payload p ON p.run_id = %(source)s AND p.digest = r.digest AND p.body IS NOT NULL
+   CROSS JOIN LATERAL (
+         SELECT DISTINCT decode(found[1], 'hex') AS digest
+           FROM {DIGESTS.format("p.body")} AS found) AS named)
+SELECT %(tenant)s, %(run)s, p.digest, p.body, p.size
+  FROM reached r JOIN traces_payload p ON p.run_id = %(source)s AND p.digest = r.digest
+ WHERE p.body IS NOT NULL
+ON CONFLICT DO NOTHING"""  # noqa: S608 - parts of ours
 ERASE = "SELECT erase_payloads(%s)"
 SALT_BYTES = 32
 
@@ -74,7 +78,8 @@ def open_salt(tenant_id: UUID, run_id: UUID, *, batch: Batch, shared: bytes | No
 def copy_payloads(tenant_id: UUID, source: UUID, run_id: UUID, state: bytes) -> None:
     """Give a run under the same salt its own copy of the content that `state` names, and of what that names
     in turn: it is erased with the run that it is a copy for. `state` is the canonical form."""
-    raw_cursor().execute(COPY, (state, source, source, tenant_id, run_id))
+    keys = {"state": state, "source": source, "tenant": tenant_id, "run": run_id}
+    raw_cursor().execute(COPY, keys)
 
 
 def erase(run_id: UUID) -> int:

@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 from asyncio.subprocess import Process
+from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any
 
@@ -16,9 +17,21 @@ async def started(*argv: str, **how: Any) -> Process:
     try:
         return await asyncio.shield(creating)
     except asyncio.CancelledError:
-        with suppress(OSError):
-            await ended(await creating)
+        await surely(_left(creating))
         raise
+
+
+async def surely(work: Coroutine[Any, Any, None]) -> None:
+    """Do it to its end, however often whoever waits for it is cancelled; then they are."""
+    doing, cancelled = asyncio.ensure_future(work), False
+    while not doing.done():
+        try:
+            await asyncio.shield(doing)
+        except asyncio.CancelledError:
+            cancelled = True
+    doing.result()
+    if cancelled:
+        raise asyncio.CancelledError
 
 
 def kill(process: Process) -> None:
@@ -28,7 +41,7 @@ def kill(process: Process) -> None:
 
 
 async def ended(process: Process) -> None:
-    """End it and its group, and wait until it is gone."""
+    """End it and its group, and wait until it is gone. What made a session of its own is not of the group."""
     kill(process)
     transport = process._transport  # type: ignore[attr-defined]  # noqa: SLF001
     # Its end is told only once its streams have ended, and what is left in them nobody reads.
@@ -37,3 +50,8 @@ async def ended(process: Process) -> None:
             pipe.close()
     await process.wait()
     transport.close()
+
+
+async def _left(creating: "asyncio.Future[Process]") -> None:
+    with suppress(OSError):
+        await ended(await creating)

@@ -150,18 +150,20 @@ class Past:
             )
         )
         before: list[Any] | None = None
-        for plain in self._states(low, top):
+        # The one before them says whether the first knows more than it.
+        for plain in self._states(max(0, low - 1), top):
             told = [plain.get(name) for name in TOLD]
-            known, before = before, told
-            if told == known or any(plain.get(name) for name in OPEN):
+            if told == before or any(plain.get(name) for name in OPEN):
                 continue
             state = State.model_validate(plain)
             if not isinstance(checkpoint_of(self.graph, state), State):
                 continue
-            yield Checkpoint(
-                record=state.version, at=times[state.version], position=state.position,
-                next=coming(self.graph, state), refused=self.refused(state),
-            )  # fmt: skip
+            before = told
+            if state.version >= low:
+                yield Checkpoint(
+                    record=state.version, at=times[state.version], position=state.position,
+                    next=coming(self.graph, state), refused=self.refused(state),
+                )  # fmt: skip
 
     def _states(self, low: int, top: int) -> Iterator[Mapping[str, Any]]:
         found = recall_at(self.run.id, low)

@@ -34,7 +34,7 @@ def retry(request: PageRequest, run_id: UUID) -> HttpResponse:
     given = request.POST if request.method == "POST" else request.GET
     reason = given.get("reason", "").strip()[:LONGEST_REASON]
     key = uuid_or_none(given.get("key", "")) or uuid4()
-    chosen, below = _number(given.get("record", "")), _number(given.get("below", ""))
+    chosen, below = _number(given.get("record", "")), _number(request.GET.get("below", ""))
     faults: dict[str, str] = {}
     status = 200
     if request.method == "POST":
@@ -57,6 +57,9 @@ def retry(request: PageRequest, run_id: UUID) -> HttpResponse:
                 return redirect("run", made.run)
     with tenant(request.member.tenant.id):
         context = _context(run_of(run_id), chosen, below)
+        if request.method != "POST" and context["chosen"] is None:
+            # After a refusal nothing is chosen that the person did not choose.
+            context["chosen"] = context["newest"]
         context |= {"faults": faults, "fault": faults.get("", ""), "reason": reason, "key": key}
         return render(request, "orchestrator/retry.html", context, status=status)
 
@@ -71,7 +74,8 @@ def _context(run: Run, chosen: int | None, below: int | None) -> dict[str, Any]:
         "retried_as": retried_as(run.id),
         "checkpoints": found.found,
         "older": found.below,
-        "chosen": chosen if chosen in able else next(iter(able), None),
+        "chosen": chosen if chosen in able else None,
+        "newest": next(iter(able), None),
         "able": bool(able),
         "done": effects_done(run),
     }

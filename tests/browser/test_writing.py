@@ -21,6 +21,7 @@ from tests.factories.foreign import Talking, foreign, onwards
 from tests.factories.world import World, make_world
 from tests.proves import proves
 
+MOST_OFFERS = 5
 FIRST = "Hello there, \u202eall of <b>you</b>. "
 
 
@@ -81,8 +82,11 @@ def test_words_are_seen_as_they_are_written_and_replaced_by_what_is_committed(
             server.go.set()
             driving.join()
     said, more = voices.locator(".voice-agent").first, page.locator("#live-new")
-    expect(said.or_(more).first).to_be_visible()
-    if more.count():
+    # What was sent to the model may be offered before what it answered.
+    for _ in range(MOST_OFFERS):
+        expect(said.or_(more).first).to_be_visible()
+        if said.count():
+            break
         more.click()
     expect(said).to_contain_text(re.compile("Bye"))
     # What is committed of a hostile text is escaped and made visible as it was while it was written.

@@ -24,7 +24,7 @@ from typing import Any
 import orjson
 
 from orchestrator.gateways.clock import steady
-from orchestrator.gateways.processes import started
+from orchestrator.gateways.processes import ended, started, surely
 from orchestrator.gateways.sandbox import command, syscalls, watching
 from orchestrator.gateways.sandbox.following import Followed, Heard
 from orchestrator.gateways.sandbox.limits import Ended, Job, Why
@@ -74,7 +74,11 @@ async def run(job: Job) -> Ended:
         os.close(reporting)
         os.close(seccomp)
     watching.first_to_go(process.pid)
-    return await _followed(process, job, report, began)
+    try:
+        return await _followed(process, job, report, began)
+    finally:
+        if process.returncode is None:
+            await surely(ended(process))
 
 
 class Unavailable(Exception):
@@ -85,10 +89,14 @@ async def _followed(process: Process, job: Job, report: int, began: float) -> En
     """Feed it, hear it and watch it until it ends or is ended."""
     own = job.limits.processes + OWN_PROCESSES
     followed, told = Followed(process, replace(job.limits, processes=own)), Heard(LARGEST_REPORT)
-    reader = asyncio.StreamReader()
-    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(report, "rb", buffering=0)
-    )
+    reader, source = asyncio.StreamReader(), os.fdopen(report, "rb", buffering=0)
+    try:
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), source
+        )
+    except BaseException:
+        source.close()
+        raise
     try:
         heard = await followed.until_the_end(followed.feed(_packed(job.files)), followed.hear(reader, told))
     finally:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from orchestrator.gateways.processes import ended, kill
+from orchestrator.gateways.processes import ended, kill, surely
 from orchestrator.gateways.sandbox import watching
 from orchestrator.gateways.sandbox.limits import Limits, Why
 
@@ -57,7 +57,7 @@ class Followed:
         finally:
             watch.cancel()
             # A sandbox that is ended while it is being made has not yet tied its inside to itself.
-            await asyncio.shield(ended(self.process))
+            await surely(ended(self.process))
         return heard
 
     async def feed(self, content: bytes) -> None:

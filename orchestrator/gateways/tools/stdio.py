@@ -13,7 +13,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
-from orchestrator.gateways.processes import ended, started
+from orchestrator.gateways.processes import ended, started, surely
 
 LONGEST_LINE = 4 * 1024 * 1024
 MOST_BYTES = 16 * 1024 * 1024
@@ -85,10 +85,13 @@ async def _say(process: Process, said: Said) -> None:
 
 
 async def _end(process: Process) -> None:
-    """Close its input, wait a moment, then end the whole group: nothing it started outlives the call."""
+    """Close its input, wait a moment, then end the whole group: nothing of it outlives the call."""
     assert process.stdin is not None
     process.stdin.close()
-    with suppress(TimeoutError):
-        async with asyncio.timeout(GRACE_SECONDS):
-            await process.wait()
-    await ended(process)
+    try:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(GRACE_SECONDS):
+                await process.wait()
+    finally:
+        # Whoever is cancelled once more waits no longer, and leaves nothing.
+        await surely(ended(process))

@@ -63,8 +63,10 @@ def test_secrets_are_not_shown(monkeypatch: pytest.MonkeyPatch, name: str) -> No
 @proves("R-SEC-8", part="the address of a model's server carries no secret")
 @pytest.mark.parametrize(
     "url",
-    ["http://me:very-secret@host/v1", "http://very-secret@host", "http://h/v1?key=very-secret", "//a@b#c"],
-)
+    ["http://me:very-secret@host/v1", "http://very-secret@host", "http://h/v1?key=very-secret", "//a@b#c",
+     # What the library itself refuses, it quotes.
+     "http://u:very-secret@h℀/v1", "http://u:p@[very-secret]/"],
+)  # fmt: skip
 def test_an_address_that_carries_a_secret_is_refused_without_being_shown(
     monkeypatch: pytest.MonkeyPatch, url: str
 ) -> None:

@@ -89,6 +89,34 @@ def test_stopping_ends_the_work_and_closes_the_clients(own_loop: EffectLoop) -> 
     assert own_loop.run(open_client(), 1_000) == 2
 
 
+def test_stopping_leaves_to_work_what_it_has_begun(own_loop: EffectLoop) -> None:
+    seen: list[str] = []
+
+    async def part() -> None:
+        seen.append("began")
+        try:
+            await asyncio.sleep(600)
+        except asyncio.CancelledError:
+            seen.append("the part was cancelled")
+            raise
+
+    async def work() -> None:
+        doing = asyncio.ensure_future(part())
+        try:
+            await asyncio.shield(doing)
+        finally:
+            seen.append("the work is over")
+            # A turn in which whoever cancels all tasks at once has cancelled the part already.
+            await asyncio.sleep(0.05)
+            seen.append("and was not hurried")
+            doing.cancel()
+
+    own_loop.submit(work())
+    _wait_for(seen, "began")
+    own_loop.stop()
+    assert seen == ["began", "the work is over", "and was not hurried", "the part was cancelled"]
+
+
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 def test_after_a_fork_the_child_has_a_loop_of_its_own(own_loop: EffectLoop) -> None:
     own_loop.start()

@@ -6,6 +6,8 @@ import subprocess
 import time
 from asyncio.subprocess import DEVNULL, PIPE
 from contextlib import suppress
+from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -13,10 +15,13 @@ from orchestrator.gateways.processes import ended, started
 from orchestrator.gateways.sandbox import bubblewrap, watching
 from orchestrator.gateways.sandbox.following import Followed
 from orchestrator.gateways.sandbox.limits import Job, Limits
+from orchestrator.gateways.tools.stdio import child_process
 from tests.doors.gateways.test_sandbox import needs_sandbox
 from tests.proves import proves
 
 PATIENCE = 60
+# What is read of a process: what it says, and what it complains of.
+OWN_STREAMS = 2
 
 
 @proves("R-TOOL-19", part="sandbox: nothing outlives it")
@@ -35,19 +40,74 @@ async def test_what_a_process_started_ends_with_it() -> None:
 
 @proves("R-TOOL-19", part="sandbox: nothing outlives it")
 @pytest.mark.parametrize("turns", range(6))
-async def test_whoever_is_cancelled_while_it_starts_leaves_no_process(turns: int) -> None:
-    before = set(watching.family(os.getpid()))
-    starting = asyncio.create_task(
-        started("/bin/sh", "-c", "sleep 600 & sleep 600", stdin=DEVNULL, stdout=PIPE, stderr=PIPE)
-    )
-    for _ in range(turns):
-        await asyncio.sleep(0)
-    starting.cancel()
+@pytest.mark.parametrize("again", [None, 0, 1, 2, 3])
+async def test_whoever_is_cancelled_while_it_starts_leaves_no_process(turns: int, again: int | None) -> None:
+    mark = f"interlock-{uuid4().hex}"
+    argv = ("/bin/sh", "-c", "sleep 600 & sleep 600; :", mark)
+    starting = asyncio.create_task(started(*argv, stdin=DEVNULL, stdout=PIPE, stderr=PIPE))
+    for more in (turns, again):
+        for _ in range(more or 0):
+            await asyncio.sleep(0)
+        if more is not None:
+            starting.cancel()
     async with asyncio.timeout(PATIENCE):
         with suppress(asyncio.CancelledError):
             await ended(await starting)
-    for pid in set(watching.family(os.getpid())) - before:
-        await asyncio.to_thread(gone, pid)
+    await asyncio.to_thread(none_left, mark)
+
+
+@proves("P11", part="nothing of a tool server outlives its call")
+@pytest.mark.parametrize("second", [0.0, 0.1])
+async def test_a_tool_server_that_is_cancelled_twice_leaves_no_process(second: float) -> None:
+    mark = f"interlock-{uuid4().hex}"
+    begun = asyncio.Event()
+
+    async def called() -> None:
+        # It ignores that its input ends, so that the call is in its last second when it is cancelled again.
+        async with child_process(("/bin/sh", "-c", "sleep 600; :", mark), {}):
+            begun.set()
+            await asyncio.sleep(PATIENCE)
+
+    calling = asyncio.create_task(called())
+    await begun.wait()
+    calling.cancel()
+    await asyncio.sleep(second)
+    calling.cancel()
+    async with asyncio.timeout(PATIENCE):
+        with suppress(asyncio.CancelledError):
+            await calling
+    await asyncio.to_thread(none_left, mark)
+
+
+@needs_sandbox
+@proves("R-TOOL-19", part="sandbox: nothing outlives it")
+async def test_a_sandbox_that_is_cancelled_before_it_is_followed_leaves_no_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    mark = f"interlock-{uuid4().hex}"
+    loop, connected = asyncio.get_running_loop(), asyncio.Event()
+    connect, pipes = loop.connect_read_pipe, list[Any]()
+
+    async def slowly(protocol: Any, pipe: Any) -> Any:
+        pipes.append(pipe)
+        if len(pipes) <= OWN_STREAMS:
+            return await connect(protocol, pipe)
+        connected.set()
+        await asyncio.sleep(PATIENCE)
+        raise AssertionError
+
+    work = asyncio.create_task(
+        bubblewrap.run(Job(argv=("python", "-c", f"import time; time.sleep(600) # {mark}")))
+    )
+    with monkeypatch.context() as patched:
+        # After its own streams the pipe of its report is connected; it runs already.
+        patched.setattr(loop, "connect_read_pipe", slowly)
+        await connected.wait()
+    work.cancel()
+    async with asyncio.timeout(PATIENCE):
+        with suppress(asyncio.CancelledError):
+            await work
+    await asyncio.to_thread(none_left, mark)
 
 
 @needs_sandbox
@@ -80,3 +140,23 @@ def gone(pid: int) -> None:
         while "\nState:\tZ" not in (watching.PROCESSES / str(pid) / "status").read_text():
             assert time.monotonic() < until
             time.sleep(0.02)
+
+
+def none_left(mark: str) -> None:
+    """Wait until no process has this mark among its words, whoever its parent is."""
+    until = time.monotonic() + PATIENCE
+    while found := [pid for pid in pids() if mark in words(pid)]:
+        assert time.monotonic() < until, found
+        time.sleep(0.02)
+
+
+def pids() -> list[int]:
+    """Every process that there is."""
+    return [int(place.name) for place in watching.PROCESSES.iterdir() if place.name.isdigit()]
+
+
+def words(pid: int) -> str:
+    """What a process was started with; empty where it is gone."""
+    with suppress(OSError):
+        return (watching.PROCESSES / str(pid) / "cmdline").read_text(errors="replace")
+    return ""

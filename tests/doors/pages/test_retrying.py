@@ -10,7 +10,8 @@ from orchestrator.models import Run
 from tenancy.context import tenant
 from tests.conftest import House
 from tests.doors.pages.browsers import words
-from tests.doors.pages.people import at, text
+from tests.doors.pages.people import at, refund, text
+from tests.doubles.company import Company
 from tests.factories.retrying import retried
 from tests.factories.world import World, make_world
 from tests.proves import proves
@@ -106,6 +107,40 @@ def test_a_refusal_stands_in_its_place(world: World, ended: UUID) -> None:
     shown = who.get(f"/runs/{ended}/retry")
     assert f"/runs/{again}" in text(shown)
     assert 'name="record"' not in text(shown)
+
+
+@proves("R-UI-3", part="retry from a point of its past")
+def test_after_a_refusal_nothing_else_is_chosen(
+    world: World, company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = refund(world, company)
+    cancel(world.id, run, by=world.people.operator.id, reason="Not now.")
+    world.drive(run)
+    monkeypatch.setattr("orchestrator.views.retrying.SHOWN", 2)
+    who, page = at(world.people.operator), f"/runs/{run}/retry"
+    newest = offered(text(who.get(page)))
+    older = f"{page}?below={newest[-1][0]}"
+    shown = offered(text(who.get(older)))
+    assert [checked for _, checked in (*newest, *shown)] == [" checked", "", " checked", ""]
+    # The one that was chosen stays so, on the page where it stands.
+    answer = who.post(older, {"record": shown[1][0], "reason": ""})
+    assert answer.status_code == 422
+    assert offered(text(answer)) == [(shown[0][0], ""), (shown[1][0], " checked")]
+    # On another page nothing is chosen in its place.
+    assert {checked for _, checked in offered(text(who.post(page, {"record": shown[1][0]})))} == {""}
+    assert retries(world) == []
+
+
+def offered(source: str) -> list[tuple[str, str]]:
+    """The records that a page offers, and which is chosen."""
+    return re.findall(r'name="record" value="(\d+)"( checked)?', source)
+
+
+@proves("W2", part="NUL in a form")
+def test_a_nul_in_a_form_is_400_and_begins_nothing(world: World, ended: UUID) -> None:
+    who = at(world.people.operator)
+    assert who.post(f"/runs/{ended}/retry", {"record": "0", "reason": "a\x00b"}).status_code == 400
+    assert retries(world) == []
 
 
 def test_a_run_under_way_and_one_with_its_result_offer_no_retry(world: World) -> None:

@@ -41,6 +41,8 @@ def test_a_wrong_environment_is_named_and_not_shown(command: str) -> None:
     named = [line.partition(":")[0] for line in done.stderr.splitlines()]
     assert named == ["INTERLOCK_PORT", "OPENAI_BASE_URL"]
     assert "s3cret" not in done.stdout + done.stderr
+    done = manage(command, INTERLOCK_DATABASES="s3cret")
+    assert (done.returncode, done.stderr) == (1, "INTERLOCK_DATABASES: this is no JSON\n")
 
 
 @proves("R-SEC-1", part="powerless role")

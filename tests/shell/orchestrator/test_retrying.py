@@ -283,3 +283,15 @@ def test_a_retry_asks_for_no_more_than_its_task_did(world: World) -> None:
     for one in (run, again):
         assert b'"tool_calls":"3"' in manifest(world, one)
     assert b'"expected":null' in manifest(world, again)
+
+
+@proves("R-SESS-9", part="checkpoints do not hang on the stretch that is read at once")
+def test_the_same_checkpoints_are_found_however_many_records_are_read_at_once(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = halted(world, begun=True)
+    whole = [one.record for one in checkpoints(world, run)]
+    assert len(whole) > 2
+    for stretch in (1, 2, 5):
+        monkeypatch.setattr("orchestrator.queries.checkpoints.WINDOW", stretch)
+        assert [one.record for one in checkpoints(world, run)] == whole

@@ -33,9 +33,8 @@ def unreviewed() -> Waiting:
     closed = Run.objects.filter(CLOSED, finished_at__gt=database_now() - BACK)
     runs = tuple(closed.order_by("finished_at", "id"))
     # A run is reviewed after its end: of a long audit log no more than that is read, and mostly nothing.
-    since = runs[0].finished_at if runs else None
-    said = AuditEntry.objects.filter(verb=REVIEWED, at__gte=since).values_list("object", flat=True)
-    reviewed = set(said) if runs else set()
+    said = AuditEntry.objects.filter(verb=REVIEWED).values_list("object", flat=True)
+    reviewed = set(said.filter(at__gte=runs[0].finished_at)) if runs else set()
     open_ones = [run for run in runs if name_of(run.id) not in reviewed]
     return Waiting(runs=tuple(open_ones[:MOST]), more=max(0, len(open_ones) - MOST))
 

@@ -9,8 +9,9 @@ from config.templatetags.ui import marked
 from orchestrator.consumers import OverviewFeed, RunFeed, runs_feed
 from orchestrator.views.fragments import LIST_VIEWS, RUN_VIEWS, list_fragments, run_fragments
 from orchestrator.views.overview import overview_fragments
+from orchestrator.views.tabs import FORMER
 
-RUN = RunFeed(run_fragments, RUN_VIEWS, marked)
+RUN = RunFeed(run_fragments, RUN_VIEWS, marked, FORMER)
 RUNS = runs_feed(list_fragments, LIST_VIEWS)
 INBOX = InboxFeed(inbox_fragments, view_of)
 OVERVIEW = OverviewFeed(overview_fragments, view_of)

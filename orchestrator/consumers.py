@@ -1,7 +1,7 @@
 """What of the orchestrator can be followed: a run, and the tenant's runs (R-API-5, R-SESS-11)."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from uuid import UUID
 
 import orjson
@@ -42,9 +42,10 @@ class RunFeed(Feed):
         fragments: RunFragments | None = None,
         views: tuple[str, ...] = ("",),
         marked: Callable[[str], str] = str,
+        former: Mapping[str, str] = {},
     ) -> None:
         self._fragments, self._marked = fragments, marked
-        self.pages, self.views = fragments is not None, views
+        self.pages, self.views, self.former = fragments is not None, views, former
 
     def cursor(self, given: object) -> Cursor:
         """A sequence number, a page's with what stands beside the events. Raises ValueError."""

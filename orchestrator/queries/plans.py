@@ -9,9 +9,10 @@ from uuid import UUID
 
 import orjson
 
-from orchestrator.core.outlook import Asked, Move, Outlook, Said, outlook
+from orchestrator.core.outlook import Asked, Move, Outlook, Said, carried_calls, outlook
 from orchestrator.core.state import State
 from orchestrator.models import ManifestRow, Run
+from orchestrator.queries.checkpoints import Past
 from orchestrator.runtime.recall import graph_of, manifest_of, pins_of
 from traces.models import Event, Record
 
@@ -38,7 +39,7 @@ def plan_of(run: Run, state: State) -> Plan:
     manifest = manifest_of(bytes(body), pins_of(run.tenant_id, pinned))
     graph = graph_of(run.tenant_id, run.workflow_version_id)
     moves = moves_of(run.id)
-    asked, rows = _calls(run.id)
+    asked, rows = _calls(run)
     return Plan(
         outlook=outlook(graph, manifest, state, moves, asked, _said(run.id)), path=_path(moves), rows=rows
     )
@@ -57,10 +58,11 @@ def _path(moves: tuple[Move, ...]) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def _calls(run_id: UUID) -> tuple[tuple[Asked, ...], dict[str, int]]:
-    """The calls since the newest reply, and the rows of all that were read."""
-    newest = Event.objects.filter(run_id=run_id, kind__in=CALLS).order_by("-seq")[:NEWEST]
-    found: dict[str, Asked] = {}
+def _calls(run: Run) -> tuple[tuple[Asked, ...], dict[str, int]]:
+    """The calls since the newest reply, before its own first one with those that a retry began with, and the
+    rows of all that were read."""
+    newest = Event.objects.filter(run_id=run.id, kind__in=CALLS).order_by("-seq")[:NEWEST]
+    found = {} if run.retry_of_id is None else {one.call: one for one in carried_calls(Past(run).state_at(0))}
     rows: dict[str, int] = {}
     for seq, kind, body in reversed(newest.values_list("seq", "kind", "body")):
         said: dict[str, Any] = orjson.loads(bytes(body))

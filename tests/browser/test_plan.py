@@ -86,6 +86,22 @@ def test_a_step_leads_to_what_it_waits_for_to_its_request_and_to_its_node(
     page.wait_for_url("**/approvals/*")
 
 
+def test_the_focus_stays_on_its_link_while_the_steps_before_it_gain_some(
+    page_as: PageAs, world: World, company: Company
+) -> None:
+    run = refund(world, company)
+    page = opened(page_as("auditor"), f"/runs/{run}?tab=plan")
+    expect(page.locator("#pill")).to_have_text("Live")
+    link = page.locator("#step-node-send > .step-line").get_by_role("link", name="send")
+    link.focus()
+    (asked,) = world.open_requests(run)
+    with company_at(company.url):
+        world.decide(asked, world.people.approver)
+        world.drive(run)
+    expect(page.locator("#step-node-send > .step-line > .chip")).to_have_text("Waits")
+    expect(link).to_be_focused()
+
+
 @proves("R-UI-11", part="axe on a plan")
 @pytest.mark.parametrize("width", [WIDE, NARROW, NARROWEST])
 def test_a_plan_is_read_at_any_width_whatever_its_tools_are_called(

@@ -66,6 +66,8 @@ class Feed(Protocol):
     """Whether it can be rendered for a page."""
     views: tuple[str, ...]
     """The parts of the page that can be followed, the first where a page names none."""
+    former: Mapping[str, str] = {}
+    """What parts were called before: a page that was opened then goes on."""
 
     def cursor(self, given: object) -> Cursor:
         """The cursor a client gave; None and "" are the beginning. Raises ValueError for what is none."""
@@ -74,9 +76,11 @@ class Feed(Protocol):
     def view(self, given: object, reader: UUID) -> str:
         """The part of the page that a principal asks for, as `render` takes it: whoever gets the same is
         served by one drawing. Raises ValueError for what is none."""
-        if (given or self.views[0]) not in self.views:
+        asked = str(given or self.views[0])
+        asked = self.former.get(asked, asked)
+        if asked not in self.views:
             raise ValueError("the view is no part of the page")
-        return str(given or self.views[0])
+        return asked
 
     def marked(self, text: str) -> str:
         """A text from outside as a page shows it where no markup can stand."""

@@ -4,6 +4,7 @@ No plan is written down: the steps are the queue of requested calls, the calls a
 the graph, and what came of those that are over. The rules are those by which the machine takes up work.
 """
 
+from orchestrator.core.outlook.calls import carried_calls
 from orchestrator.core.outlook.criteria import criteria_of
 from orchestrator.core.outlook.shapes import (
     Asked,
@@ -28,6 +29,7 @@ __all__ = [
     "ShownCriterion",
     "StepStanding",
     "Wait",
+    "carried_calls",
     "criteria_of",
     "outlook",
     "stretch",

@@ -2,8 +2,9 @@
 
 from typing import NamedTuple
 
+from orchestrator.core.guards import MODEL
 from orchestrator.core.manifest import Pins
-from orchestrator.core.outlook.shapes import For, StepStanding, Wait
+from orchestrator.core.outlook.shapes import Asked, For, StepStanding, Wait
 from orchestrator.core.state import Call, State
 from orchestrator.core.tool import ToolSpec
 
@@ -35,6 +36,12 @@ def placed(state: State, pins: Pins) -> list[Placed]:
         found.extend(_queued(state, group, before))
         before = tuple(call.id for call in group)
     return found
+
+
+def carried_calls(state: State) -> tuple[Asked, ...]:
+    """The calls that a retry begins with, from its first state: the run before it asked for them, so that no
+    event of its own does."""
+    return tuple(Asked(call.id, call.tool, MODEL if call.by == MODEL else "node") for call in state.queue)
 
 
 def last_of(state: State, pins: Pins) -> tuple[str, ...]:

@@ -6,12 +6,14 @@ from orchestrator.core.graph import CompiledGraph, Node
 from orchestrator.core.manifest import Pins
 from orchestrator.core.outlook.calls import standing_of, wait_of
 from orchestrator.core.outlook.shapes import Asked, Move, PlanStep, StepStanding
-from orchestrator.core.outlook.ways import GOOD, WORKS
+from orchestrator.core.outlook.ways import GOOD, WORKS, beyond
 from orchestrator.core.state import Fact, Result, State
 
 S = StepStanding
 KINDS = (*WORKS, "ask_user")
 ENDED_WELL = {**GOOD, "ask_user": ("answered",)}
+WRITERS = ("respond", "act")
+"""Whose answers become the draft."""
 
 
 def node_id(node: str) -> str:
@@ -57,7 +59,7 @@ class Past:
 
     def __init__(
         self, graph: CompiledGraph, pins: Pins, state: State, moves: tuple[Move, ...],
-        asked: tuple[Asked, ...], results: Mapping[str, Result],
+        asked: tuple[Asked, ...], results: Mapping[str, Result], *, again: bool,
     ) -> None:  # fmt: skip
         self.graph, self.pins, self.state, self.results = graph, pins, state, results
         self.left = left_by(moves)
@@ -66,6 +68,9 @@ class Past:
         }
         # What a retry knows of the run before it.
         self.carried = [node for node in self.facts if node not in self.left]
+        self.drafted = self._drafted(moves) if again and state.draft is not None else ""
+        if self.drafted:
+            self.carried.insert(self._place_of_draft(), self.drafted)
         self.asked = {one.tool: one for one in asked if one.by == "node"}
 
     def step(self, node: Node, *, ahead: bool) -> PlanStep:
@@ -73,12 +78,30 @@ class Past:
         step = bare(node, self.pins, S.AHEAD if ahead else S.LEFT_OUT)
         if node.kind == "tool":
             return self._call(node, step, ahead=ahead)
-        outcome = self.left.get(node.id)
+        outcome = "drafted" if node.id == self.drafted else self.left.get(node.id)
         if outcome is None or (ahead and node.kind == "act") or outcome[0] == "!":
             return step
         if outcome in ENDED_WELL[node.kind]:
             return step.evolve(standing=S.DONE)
         return step if ahead else step.evolve(standing=S.FAILED, why=outcome)
+
+    def _drafted(self, moves: tuple[Move, ...]) -> str:
+        """The node that wrote the draft a retry began with. Nothing says which it was: it is told where one
+        alone leads to where the retry began. Empty where none can be told, or it was left since."""
+        began = (moves[0].source or moves[0].target) if moves else self.state.position
+        found = [
+            node
+            for node in self.graph.nodes.values()
+            if node.kind in WRITERS and began in beyond(self.graph, self.state, node.id)
+        ]
+        if len(found) != 1 or found[0].kind != "respond" or found[0].id in self.left:
+            return ""
+        return found[0].id
+
+    def _place_of_draft(self) -> int:
+        """In front of the first call carried that comes after it."""
+        later = beyond(self.graph, self.state, self.drafted)
+        return next((n for n, node in enumerate(self.carried) if node in later), len(self.carried))
 
     def _call(self, node: Node, step: PlanStep, *, ahead: bool) -> PlanStep:
         """A fixed call: its newest result, its fact, or how its visit ended."""

@@ -53,7 +53,8 @@ class _Telling:
         by_node = self._results_of_node()
         self.results = [one for one in state.results if by_node is None or one.call != by_node[1].call]
         held = {} if by_node is None else {by_node[0]: by_node[1]}
-        self.past = Past(graph, self.pins, state, moves, asked, held)
+        again = manifest.began is not None
+        self.past = Past(graph, self.pins, state, moves, asked, held, again=again)
         self.ways = self._ways()
 
     def steps(self) -> Iterator[PlanStep]:
@@ -143,7 +144,7 @@ class _Telling:
             if (asker := self.graph.nodes.get(one.call.by)) is not None:
                 step = bare(asker, self.pins, one.standing)
                 return [step.evolve(call=one.call.id, wait=one.wait)]
-        working = state.outcome is None and state.unwinding is None and node.kind in KINDS[1:]
+        working = state.outcome is None and state.unwinding is None and node.kind in KINDS
         return [at_work(state, bare(node, self.pins, S.READY))] if working else []
 
     def _ways(self) -> Ways:
@@ -153,7 +154,9 @@ class _Telling:
         if state.halting is not None:
             out = self.graph.interrupts[state.halting.interrupt]
             return ways_from(self.graph, state, (out, asker_of(state)), entering=True)
-        return ways_from(self.graph, state, (state.position, asker_of(state)))
+        # Only a retry stands at a fixed call that was not asked for: it has yet to write its fact.
+        fixed = self.graph.nodes[state.position].kind == "tool" and not self.calls
+        return ways_from(self.graph, state, (state.position, asker_of(state)), entering=fixed)
 
     def _ahead(self, step: PlanStep, before: list[str]) -> PlanStep:
         """A node ahead: after those on the way to it, or after what the run is at."""

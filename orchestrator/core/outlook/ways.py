@@ -45,6 +45,14 @@ def ways_from(graph: CompiledGraph, state: State, start: Place, *, entering: boo
     return Ways({node: tuple(before) for node, before in after.items()}, tuple(first))
 
 
+def beyond(graph: CompiledGraph, state: State, node: str) -> dict[str, None]:
+    """Every node that a run may come to once it was at this one, whoever asked for the call before it."""
+    walk = _Walk(graph, state, decides=False)
+    askers = ("", MODEL, *(one.id for one in graph.nodes.values() if one.kind == "tool"))
+    places = (walk.seen((node, asker), entering=False) for asker in askers)
+    return dict.fromkeys(found for seen in places for found, _ in seen)
+
+
 class _Walk:
     """A walk over one graph as a state would have it."""
 

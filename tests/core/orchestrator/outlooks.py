@@ -1,6 +1,6 @@
 """The plan of a simulated run, from what its transitions and events say."""
 
-from orchestrator.core.outlook import Asked, Move, Outlook, PlanStep, Said, outlook
+from orchestrator.core.outlook import Asked, Move, Outlook, PlanStep, Said, carried_calls, outlook
 from tests.core.orchestrator.simulation import Simulation
 from traces.core.events import (
     Body,
@@ -26,8 +26,9 @@ def moves(run: Simulation) -> tuple[Move, ...]:
 
 
 def asked(run: Simulation) -> tuple[Asked, ...]:
-    """The calls asked for since the newest reply, and whether each was sent."""
-    found: list[Asked] = []
+    """The calls asked for since the newest reply, and whether each was sent; a retry begins with some."""
+    first = run.fed[0][0] if run.fed else run.state
+    found = list(carried_calls(first)) if run.manifest.began else []
     for body in _bodies(run):
         if isinstance(body, ModelReplied):
             found = []

@@ -18,6 +18,7 @@ from orchestrator.core.outlook import Met, Outlook, StepStanding
 from tests.core.orchestrator.loops import graph_over
 from tests.core.orchestrator.outlooks import plan
 from tests.core.orchestrator.playing import next_event
+from tests.core.orchestrator.retries import checkpoints, retried
 from tests.core.orchestrator.simulation import START, Simulation, manifest, pins
 from tests.factories.graphs import graphs
 from tests.factories.tools import BOUNDARY, PROMPT, TOOLS
@@ -49,9 +50,16 @@ def driven(graph: CompiledGraph, play: Random) -> tuple[Simulation, list[tuple[i
     late = START + timedelta(milliseconds=200) if play.random() < 0.1 else None
     limits = {**LIMITS, "transitions": bound}
     run = Simulation.of(graph, manifest(graph, held, limits, GOAL.evolve(deadline=late)))
+    return run, played(run, play)
+
+
+def played(run: Simulation, play: Random) -> list[tuple[int, Outlook]]:
+    """The plans of a run that is played to its end: as it is queued, and after each event."""
+    plans = [(0, plan(run))]
+    _fits(run, plans[0][1])
     run.start()
-    plans = [(len(run.asked), plan(run))]
-    for _ in range(12 * bound):
+    plans.append((len(run.asked), plan(run)))
+    for _ in range(12 * int(run.manifest.limits["transitions"])):
         if run.state.outcome is not None:
             break
         event, takes = next_event(play, run)
@@ -60,13 +68,15 @@ def driven(graph: CompiledGraph, play: Random) -> tuple[Simulation, list[tuple[i
         plans.append((len(run.asked), plan(run)))
         _fits(run, plans[-1][1])
     assert run.state.outcome is not None
-    return run, plans
+    return plans
 
 
 def _fits(run: Simulation, found: Outlook) -> None:
     """What the plan of one state must be."""
     ids = [step.id for step in found.steps]
     assert len(ids) == len(dict.fromkeys(ids))
+    opens = next((n for n, step in enumerate(found.steps) if step.standing in BEFORE_IT), len(ids))
+    assert not [step for step in found.steps[opens:] if step.standing is S.DONE], "done behind what is open"
     for number, step in enumerate(found.steps):
         assert all(before in ids[:number] for before in step.after), step
     state = run.state
@@ -146,6 +156,28 @@ def test_every_plan_of_every_run_tells_what_is_then_done() -> None:
     tells()
     # Far below what any seed covers: a generator that lost its shapes would come here.
     assert [one.value for one in S if not seen[one.value]] == []
+
+
+@proves("R-UI-3", part="plan with dependency state")
+@proves("R-SESS-9", part="the plan of a retry")
+def test_every_plan_of_every_retry_tells_what_is_then_done() -> None:
+    seen: Counter[str] = Counter()
+
+    @given(graphs(extra=5), st.integers(0, 2**32))
+    @settings(max_examples=30, deadline=None, suppress_health_check=SLOW)
+    def tells(graph: CompiledGraph, seed: int) -> None:
+        play = Random(seed)
+        for drawn in (graph, LOOP):
+            first, _ = driven(drawn, play)
+            found = checkpoints(first)
+            for state in play.sample(found, min(3, len(found))):
+                run = retried(first, state)
+                seen[drawn.nodes[state.position].kind] += 1
+                _foretold(run, played(run, play))
+
+    tells()
+    # Far below what any seed covers: a generator that lost its shapes would come here.
+    assert {"tool", "act", "respond", "check_tool"} <= set(seen), seen
 
 
 @given(graphs(extra=3), st.integers(0, 2**32))

@@ -4,7 +4,6 @@ from collections import Counter
 from decimal import Decimal
 from random import Random
 from typing import Any
-from uuid import UUID
 
 import pytest
 from hypothesis import given, settings
@@ -17,7 +16,6 @@ from orchestrator.core.effects import CallModel, CallTool
 from orchestrator.core.events import GateDecided, Headroom, ModelFailed, Recovered
 from orchestrator.core.goal import Goal
 from orchestrator.core.graph import CompiledGraph
-from orchestrator.core.manifest import Began
 from orchestrator.core.nodes import kinds
 from orchestrator.core.rejudging import judged_again
 from orchestrator.core.retrying import (
@@ -28,7 +26,6 @@ from orchestrator.core.retrying import (
     SENTENCES,
     WORKED_OUT,
     Unfit,
-    begun,
     checkpoint_of,
     coming,
     lacking,
@@ -38,29 +35,12 @@ from orchestrator.core.state import Deed, Pending, State
 from orchestrator.core.terminal import TerminalCode
 from tests.core.orchestrator.loops import BOUNDARY, GRAPH, TOOLS, loop
 from tests.core.orchestrator.playing import SLOW, ended, hold, next_event
-from tests.core.orchestrator.simulation import NIL, RUN, SALT, Simulation, manifest, pins
+from tests.core.orchestrator.retries import checkpoints, retried
+from tests.core.orchestrator.simulation import NIL, SALT, Simulation, manifest, pins
 from tests.factories.graphs import graphs
 from tests.proves import proves
 
-AGAIN = UUID(int=8)
 FACT_OF = {"id": "A-1"}
-
-
-def retried(run: Simulation, state: State) -> Simulation:
-    """A retry of `run` from one of its checkpoints, not yet started."""
-    began = Began(run=RUN, record=state.version, record_hash=NIL, origin=RUN, by=UUID(int=9), owner=RUN)
-    held = run.manifest.evolve(run=AGAIN, began=began)
-    found = checkpoint_of(run.graph, state)
-    assert isinstance(found, State)
-    return Simulation(
-        graph=run.graph, manifest=held, state=begun(held, found), now=run.now, contents=dict(run.contents)
-    )
-
-
-def checkpoints(run: Simulation) -> list[State]:
-    """The states after the records at which a retry may begin, oldest first."""
-    states = [run.fed[0][0], *(step.after for step in run.transitions)]
-    return [state for state in states if isinstance(checkpoint_of(run.graph, state), State)]
 
 
 def looked_up() -> Simulation:

@@ -2,15 +2,25 @@
 
 from uuid import UUID
 
+from pytest_django import Settings
+
 from orchestrator.actions.signalling import cancel
 from tests.doors.api.program import Program, refusal
 from tests.doors.pages.people import refund
 from tests.doubles.company import Company
-from tests.factories.retrying import retried
+from tests.doubles.openai_server import Call
+from tests.factories.foreign import Obedient, foreign, onwards
+from tests.factories.retrying import checkpoints, retried
 from tests.factories.world import World, company_at
 from tests.proves import proves
 
 ACCEPTANCE = [{"validator": "contains", "parameters": {"text": "2"}}]
+REFUND = {"order_id": "A-1001", "amount": "10.00", "currency": "EUR", "reason": "broken"}
+ASKED = (
+    Call("payments_refund", REFUND, "a1"),
+    Call("orders_lookup", {"order_id": "A-1001"}, "a2"),
+    Call("orders_lookup", {"order_id": "A-1003"}, "a3"),
+)  # fmt: skip
 GOAL = {"objective": "How much is 1 + 1?", "acceptance": ACCEPTANCE}
 
 
@@ -68,6 +78,41 @@ def test_a_retry_has_done_what_was_done_before_it(world: World, company: Company
     ]  # fmt: skip
     # Its calls were another run's: no event of this one has them.
     assert [one["event"] is None for one in steps[:2]] == [True, True]
+
+
+@proves("R-UI-3", part="plan with dependency state")
+def test_a_queued_retry_that_begins_at_a_fixed_call_takes_it_up_next(
+    world: World, company: Company, auditor: Program
+) -> None:
+    before = refund(world, company)
+    cancel(world.id, before, by=world.people.operator.id, reason="Not now.")
+    world.drive(before)
+    (record,) = [one.record for one in checkpoints(world, before) if one.position == "refund"]
+    run = retried(world, before, record=record)
+    steps = auditor.get(f"/runs/{run}/plan").json()["steps"]
+    assert [(one["id"], one["standing"], one["after"]) for one in steps] == [
+        ("node-lookup", "done", []), ("node-evaluate", "done", []), ("node-refund", "ready", []),
+        ("node-draft", "ahead", ["node-refund"]), ("node-send", "ahead", ["node-draft"]),
+    ]  # fmt: skip
+
+
+@proves("R-UI-3", part="plan with dependency state")
+def test_calls_that_a_retry_began_with_are_left_out_where_it_is_cut_off(
+    world: World, company: Company, settings: Settings, auditor: Program
+) -> None:
+    with foreign(settings, Obedient(*ASKED)), company_at(company.url):
+        before = world.submit("tool-loop", "Refund order A-1001: 10.00 EUR, broken.")
+        onwards(world, before)
+        cancel(world.id, before, by=world.people.operator.id, reason="Not now.")
+        world.drive(before)
+        run = retried(world, before)
+    cancel(world.id, run, by=world.people.operator.id, reason="Not at all.")
+    world.drive(run)
+    for one in (before, run):
+        steps = auditor.get(f"/runs/{one}/plan").json()["steps"]
+        assert [(step["name"], step["standing"]) for step in steps if step["call"]] == [
+            (name, "left_out") for name in ("payments.refund", "orders.lookup", "orders.lookup")
+        ]
 
 
 def test_a_criterion_nobody_looked_at_is_open_and_an_answer_that_passed_met_it(

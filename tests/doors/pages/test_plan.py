@@ -18,6 +18,7 @@ from tests.doubles.company import Company
 from tests.doubles.openai_server import Call
 from tests.factories.foreign import Obedient, foreign, onwards
 from tests.factories.hostile import hostile
+from tests.factories.retrying import retried
 from tests.factories.world import World, company_at
 from tests.proves import proves
 
@@ -113,6 +114,33 @@ def test_a_cancelled_run_leaves_out_what_it_had_before_it(world: World, company:
     signalling.cancel(world.id, run, by=world.people.operator.id, reason="enough")
     world.drive(run)
     assert [one.split()[1] for one in steps(plan(world, run))] == ["Done", "Done", "Left", "Left", "Left"]
+
+
+def test_a_retry_says_where_what_came_before_it_is(world: World, company: Company) -> None:
+    before = refund(world, company)
+    signalling.cancel(world.id, before, by=world.people.operator.id, reason="enough")
+    world.drive(before)
+    page = plan(world, run := retried(world, before))
+    assert [one.split()[1] for one in steps(page)][:2] == ["Done", "Done"]
+    assert f'<a href="/runs/{before}" id="plan-before">the run it goes on from</a>' in page
+    # Those calls are no rows of this run.
+    assert 'id="call-of-step-node-lookup"' not in page
+    assert f'href="/runs/{run}?tab=facts&amp;fact=order"' in page
+    assert "the run it goes on from" not in plan(world, before)
+
+
+def test_no_two_elements_of_a_plan_have_the_same_id_and_lists_are_told_as_such(
+    world: World, company: Company
+) -> None:
+    page = plan(world, refund(world, company)).split('id="run-plan"')[1]
+    found = re.findall(r' id="([^"]+)"', page)
+    assert len(found) == len(set(found))
+    links = re.findall(r"<a [^>]*>", page.partition("</section>")[0])
+    assert links
+    assert [one for one in links if " id=" not in one] == []
+    lists = re.findall(r'<[ou]l class="plan[^>]*>', page)
+    assert len(lists) == 3
+    assert [one for one in lists if 'role="list"' not in one] == []
 
 
 def test_before_a_worker_takes_it_all_lies_ahead_and_when_it_ends_nothing_does(

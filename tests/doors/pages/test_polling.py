@@ -40,6 +40,15 @@ def test_a_run_is_asked_for_from_a_cursor_on(world: World) -> None:
     assert b"data-append" in second.content
 
 
+def test_a_page_that_names_its_tab_as_it_was_called_before_goes_on(world: World) -> None:
+    run, client = world.submit("tool-loop", ASKED), browser(world.people.operator)
+    world.drive(run)
+    former, now = (client.get(f"/runs/{run}/events.html?after=0&view={view}") for view in ("graph", "plan"))
+    assert former.status_code == 200
+    assert b'id="run-graph"' in former.content
+    assert former.content == now.content
+
+
 def test_nothing_new_is_answered_without_a_body(world: World) -> None:
     run, client = world.submit("tool-loop", ASKED), browser(world.people.operator)
     world.drive(run)

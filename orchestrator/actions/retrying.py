@@ -24,7 +24,7 @@ from orchestrator.core.events import Headroom
 from orchestrator.core.graph import CompiledGraph
 from orchestrator.core.manifest import Began, Manifest
 from orchestrator.core.rejudging import judged_again
-from orchestrator.core.retrying import begun, lacking
+from orchestrator.core.retrying import GUARDED_SINCE, begun, lacking
 from orchestrator.core.state import State
 from orchestrator.core.step import say
 from orchestrator.core.task_scope import scope_of
@@ -89,6 +89,8 @@ def _retried(tenant_id: UUID, run_id: UUID, asked: Retry) -> Submitted:
         past = Past(run)
         then, knows = past.checkpoint(asked.record)
         before = _manifest_of(run.id)
+        if before.core_version < GUARDED_SINCE:
+            raise RetryRefused(detail="it began under older rules; submit its task again")
         lost = _lost_scopes(before)
         glance(tenant_id, before.principal, at)
         version = run.workflow_version

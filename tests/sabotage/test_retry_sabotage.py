@@ -63,7 +63,7 @@ def no_rule(_: Superuser) -> AbstractContextManager[Any]:
     """The rule does not know who had the run begun again."""
 
     def forgetful(request: Request) -> Any:
-        return asked_of(request).model_copy(update={"retrier": "", "retrier_owner": ""})
+        return asked_of(request).model_copy(update={"retriers": (), "retrier_owners": ()})
 
     return mock.patch.object(approving, "asked_of", forgetful)
 

@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 
@@ -13,7 +14,7 @@ from tenancy.models import TenantOwned
 
 class Request(TenantOwned):
     """A question to people. All but its status is fixed when it is made; `packet` is what was shown.
-    `retrier` had the run begun again, where it is a retry."""
+    `retriers` had the run, or one that it goes on from, begun again."""
 
     run_id = models.UUIDField()
     call_id = models.CharField(max_length=32)
@@ -35,8 +36,8 @@ class Request(TenantOwned):
     answer_schema = models.JSONField(null=True)
     submitter = models.UUIDField()
     submitter_owner = models.UUIDField()
-    retrier = models.UUIDField(null=True)
-    retrier_owner = models.UUIDField(null=True)
+    retriers = ArrayField(models.UUIDField(), default=list)
+    retrier_owners = ArrayField(models.UUIDField(), default=list)
     grant_seconds = models.PositiveIntegerField()
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField()

@@ -74,6 +74,8 @@ STATUS: dict[str, int] = {
     "retried-already": 409,
     "no-checkpoint": 409,
     "changed-since": 409,
+    "learnt-late": 409,
+    "still-recording": 409,
     "retry-refused": 409,
     "tier-too-high": 403,
     "emergency-stop": 503,

@@ -6,12 +6,14 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from tenancy.core.news import READERS, UNDO_FAILED, explained, headline, place_of
+from tenancy.core.news import READERS, RETRY_OUTDATED, UNDO_FAILED, explained, headline, place_of
 from tenancy.models import Notice, NoticeMail, Tenant
 from tenancy.outbox import Outbox, Text, link_to, one_line
 
 STANDS: Final = timedelta(days=7)
 SHOWN: Final = 5
+# What the first page shows; drift has a place of its own there.
+ON_PAGE: Final = (UNDO_FAILED, RETRY_OUTDATED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,10 +26,10 @@ class Told:
     at: datetime
 
 
-def told_lately(at: datetime, kind: str = UNDO_FAILED) -> list[Told]:
+def told_lately(at: datetime) -> list[Told]:
     """What was told in the last seven days, the newest first, as far as a page shows it. In the tenant's
     context."""
-    rows = Notice.objects.filter(kind=kind, at__gt=at - STANDS).order_by("-at", "-id")[:SHOWN]
+    rows = Notice.objects.filter(kind__in=ON_PAGE, at__gt=at - STANDS).order_by("-at", "-id")[:SHOWN]
     return [
         Told(
             headline=headline(row.kind, row.data), lines=explained(row.kind, row.data), at=row.at,

@@ -1,6 +1,6 @@
 """The verbs of approvals: the only writers of requests, decisions and grants."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from decimal import Decimal
@@ -80,8 +80,8 @@ class NewRequest:
     grant_seconds: int
     expires_at: datetime
     answer_schema: Mapping[str, Any] | None = None
-    retrier: UUID | None = None
-    retrier_owner: UUID | None = None
+    retriers: Sequence[UUID] = ()
+    retrier_owners: Sequence[UUID] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +111,7 @@ class Consumed:
 def open_request(tenant_id: UUID, new: NewRequest, at: datetime) -> Request:
     """Ask people. Joins the ring's transaction."""
     given = {field.name: getattr(new, field.name) for field in fields(new)}
+    given |= {"retriers": list(new.retriers), "retrier_owners": list(new.retrier_owners)}
     if new.answer_schema is not None:
         given["answer_schema"] = dict(new.answer_schema)
     return Request.objects.create(tenant_id=tenant_id, created_at=at, **given)

@@ -43,7 +43,7 @@ class Refusal(BaseModel):
 
 class Asked(BaseModel):
     """What the rule looks at in a request. `amount` None: none is at stake, or it could not be read;
-    `retrier` empty: the run is no retry."""
+    `retriers` had the run, or one that it goes on from, begun again; empty: it is no retry."""
 
     model_config = ConfigDict(frozen=True)
     kind: str
@@ -53,8 +53,8 @@ class Asked(BaseModel):
     has_amount: bool
     submitter: str
     submitter_owner: str
-    retrier: str = ""
-    retrier_owner: str = ""
+    retriers: tuple[str, ...] = ()
+    retrier_owners: tuple[str, ...] = ()
 
     def moving(self, amount: Decimal | None, risk: str = "") -> "Asked":
         """The same request with another amount at stake, an edit's or the money of an extension, and with
@@ -85,7 +85,7 @@ def refusal(asked: Asked, decider: Decider) -> Refusal | None:
         return None if own else Refusal(rule=Rule.SUBMITTER_ANSWERS, sentence=sentence)
     if own:
         return Refusal(rule=Rule.OWN_RUN, sentence="nobody decides on their own run")
-    if asked.retrier and (decider.principal == asked.retrier or decider.owner == asked.retrier_owner):
+    if decider.principal in asked.retriers or decider.owner in asked.retrier_owners:
         return Refusal(rule=Rule.OWN_RUN, sentence="nobody decides on a run that they had begun again")
     if Scope.DECIDE.value not in decider.scopes or not decider.authorities:
         return Refusal(rule=Rule.SCOPE, sentence="the scope decide is missing")

@@ -28,8 +28,8 @@ def asked_of(request: Request) -> Asked:
     return Asked(
         kind=request.kind, queue=request.queue, risk=request.risk, amount=request.amount,
         has_amount=request.has_amount, submitter=str(request.submitter),
-        submitter_owner=str(request.submitter_owner), retrier=str(request.retrier or ""),
-        retrier_owner=str(request.retrier_owner or ""),
+        submitter_owner=str(request.submitter_owner), retriers=tuple(map(str, request.retriers)),
+        retrier_owners=tuple(map(str, request.retrier_owners)),
     )  # fmt: skip
 
 

@@ -301,7 +301,7 @@ def tools_that_ask() -> list[str]:
 def mine(decider: Decider) -> Q:
     """The requests that somebody may decide: the rule of approvals.core.policy as a filter."""
     own = Q(submitter=decider.principal) | Q(submitter_owner=decider.owner)
-    retried = Q(retrier=decider.principal) | Q(retrier_owner=decider.owner)
+    retried = Q(retriers__contains=[decider.principal]) | Q(retrier_owners__contains=[decider.owner])
     question = Q(kind="clarification")
     answers = question & own
     if Scope.DECIDE.value not in decider.scopes or not decider.authorities:

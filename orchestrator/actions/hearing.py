@@ -11,7 +11,7 @@ import psycopg
 from budgets.actions import tell_refused
 from orchestrator.actions.drifting import note_drifts
 from orchestrator.actions.hand import Hand
-from orchestrator.actions.telling import tell_left
+from orchestrator.actions.telling import tell_late, tell_left
 from traces.core.events import Body, ReservationRefused
 
 
@@ -28,3 +28,4 @@ def pass_on(hand: Hand, said: Sequence[Body], at: datetime, cursor: "psycopg.Cur
             tell_refused(hand.tenant, body.wanted, at, cursor)
     note_drifts(hand, said, at)
     tell_left(hand, said, at, cursor)
+    tell_late(hand, said, at, cursor)

@@ -8,6 +8,7 @@ from approvals.actions import NewRequest, open_request, withdraw_one
 from orchestrator.actions.hand import Hand
 from orchestrator.actions.telling import tell_asked
 from orchestrator.core.effects import AskApproval, AskPerson
+from orchestrator.queries.lines import retriers_of
 from traces.core.events import ApprovalWithdrawn, Body
 
 
@@ -41,6 +42,7 @@ def withdraw(hand: Hand, said: Iterable[Body], at: datetime) -> None:
 
 def _new(hand: Hand, ask: AskApproval | AskPerson, packet: bytes) -> NewRequest:
     manifest = hand.manifest
+    retriers = () if manifest.began is None else retriers_of(hand.run)
     approval = ask if isinstance(ask, AskApproval) else None
     return NewRequest(
         id=ask.request,
@@ -60,7 +62,7 @@ def _new(hand: Hand, ask: AskApproval | AskPerson, packet: bytes) -> NewRequest:
         submitter_owner=manifest.owner,
         grant_seconds=manifest.pins.boundary.grant_ttl_seconds,
         expires_at=ask.expires_at,
-        retrier=manifest.began.by if manifest.began else None,
-        retrier_owner=manifest.began.owner if manifest.began else None,
+        retriers=[one.principal for one in retriers],
+        retrier_owners=[one.owner for one in retriers],
         answer_schema=None if approval else ask.answer_schema,  # type: ignore[union-attr]
     )

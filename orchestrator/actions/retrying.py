@@ -10,7 +10,6 @@ from django.conf import settings
 from django.db import transaction
 
 from budgets.actions import open_run_account
-from budgets.actions.ceilings import ceilings_at
 from budgets.core.errors import CeilingTooNear
 from orchestrator.actions.admission import glance, hold_rates
 from orchestrator.actions.admitting import Opening, admissible, compiled, goal_fits, open_run
@@ -18,14 +17,14 @@ from orchestrator.actions.beginning import begins_within, tell_too_near
 from orchestrator.actions.pinning import Pinned, pin
 from orchestrator.actions.submit import Submitted
 from orchestrator.actions.workspace import carry_files
-from orchestrator.core.admission import limits_again
+from orchestrator.core.admission import asked_before, limits_again
 from orchestrator.core.desk import Desk
 from orchestrator.core.errors import ContentMissing, RetryRefused, RunNotFound
 from orchestrator.core.events import Headroom
 from orchestrator.core.graph import CompiledGraph
 from orchestrator.core.manifest import Began, Manifest
-from orchestrator.core.rejudging import judged_again
-from orchestrator.core.retrying import begun, lacking
+from orchestrator.core.rejudging import Judged, judged_again
+from orchestrator.core.retrying import GUARDED_SINCE, begun, lacking
 from orchestrator.core.state import State
 from orchestrator.core.step import say
 from orchestrator.core.task_scope import scope_of
@@ -35,7 +34,7 @@ from orchestrator.queries.checkpoints import Past
 from orchestrator.runtime.recall import manifest_of, pins_of
 from tenancy.actions import audit
 from tenancy.clock import NOW
-from tenancy.context import raw_cursor, tenant_reading
+from tenancy.context import tenant_reading
 from tenancy.core.roles import Scope
 from tenancy.idempotency import KeyReused
 from tenancy.ids import fresh_id
@@ -69,8 +68,8 @@ def retry_run(tenant_id: UUID, run_id: UUID, asked: Retry) -> Submitted:
     """Admit a retry of an ended run: durable when this returns. What is in force now is pinned and asked as
     at a submission, in the name of whoever submitted the task.
 
-    Raises RunNotFound, RunNotOver, RunSucceeded, RetriedAlready, NoCheckpoint, ChangedSince, RetryRefused,
-    KeyReused, and what a submission does.
+    Raises RunNotFound, RunNotOver, RunSucceeded, RetriedAlready, NoCheckpoint, ChangedSince, LearntLate,
+    StillRecording, RetryRefused, KeyReused, and what a submission does.
     """
     try:
         return _retried(tenant_id, run_id, asked)
@@ -89,7 +88,9 @@ def _retried(tenant_id: UUID, run_id: UUID, asked: Retry) -> Submitted:
             return known
         past = Past(run)
         then, knows = past.checkpoint(asked.record)
-        before = _manifest_of(run)
+        before = _manifest_of(run.id)
+        if before.core_version < GUARDED_SINCE:
+            raise RetryRefused(detail="it began under older rules; submit its task again")
         lost = _lost_scopes(before)
         glance(tenant_id, before.principal, at)
         version = run.workflow_version
@@ -100,11 +101,12 @@ def _retried(tenant_id: UUID, run_id: UUID, asked: Retry) -> Submitted:
         began = _began(run, before, then, asked)
         manifest = _manifest(before, began, version, graph, pinned, at)
         old_salt = _salt(run.id)
-        state = _state(graph, manifest, begun(manifest, knows), Headroom(missing_scopes=lost), old_salt)
-        begins_within(graph, manifest, state, at)
-        opening = Opening(
-            state=state, version=version, salt=old_salt, said=(_said(began, asked),), key=asked.key
+        state, found = _state(
+            graph, manifest, begun(manifest, knows), Headroom(missing_scopes=lost), old_salt
         )
+        begins_within(graph, manifest, state, at)
+        said = (_said(began, asked), *found)
+        opening = Opening(state=state, version=version, salt=old_salt, said=said, key=asked.key)
         seq = open_run(manifest, opening, at)
         copy_payloads(tenant_id, run.id, manifest.run, canonical_model(state))
         # Whoever erased it meanwhile was first: what was copied before that is the retry's own.
@@ -130,9 +132,9 @@ def _retried_before(run: Run, asked: Retry) -> Submitted | None:
     return Submitted(task=made.task_id, run=made.id, status=made.status)
 
 
-def _manifest_of(run: Run) -> Manifest:
-    row = ManifestRow.objects.get(id=run.id)
-    return manifest_of(bytes(row.body), pins_of(run.tenant_id, row.pins_digest))
+def _manifest_of(run_id: UUID) -> Manifest:
+    row = ManifestRow.objects.get(id=run_id)
+    return manifest_of(bytes(row.body), pins_of(row.tenant_id, row.pins_digest))
 
 
 def _lost_scopes(before: Manifest) -> tuple[str, ...]:
@@ -172,9 +174,12 @@ def _manifest(
 ) -> Manifest:
     """The pins of a retry. Its account is its own: what the run before it spent stays in that one's."""
     run_id = fresh_id()
-    ceiling = ceilings_at(before.tenant, before.admitted_at, raw_cursor()).per_run_usd
-    asked: Mapping[str, Decimal] = limits_again(graph, pinned.pins, before, ceiling)
-    limits = open_run_account(before.tenant, run_id, asked, at)
+    # Of its first run, for those between may have been given less than was asked for, or more.
+    asked = before.asked
+    if asked is None:
+        asked = asked_before(graph, _manifest_of(before.line))
+    wanted: Mapping[str, Decimal] = limits_again(graph, pinned.pins, before.goal, asked)
+    limits = open_run_account(before.tenant, run_id, wanted, at)
     return Manifest(
         run=run_id,
         task=before.task,
@@ -188,6 +193,7 @@ def _manifest(
         pins=pinned.pins,
         pins_digest=pinned.digest,
         limits={str(name): amount for name, amount in limits.items()},
+        asked=dict(asked),
         # It begins somewhere in the middle: what is known of whole runs says nothing about it.
         expected=None,
         scope=scope_of(before.goal),
@@ -212,7 +218,7 @@ def _salt(run_id: UUID) -> bytes:
         raise RetryRefused(detail=ERASED) from None
 
 
-def _state(graph: CompiledGraph, manifest: Manifest, state: State, room: Headroom, key: bytes) -> State:
+def _state(graph: CompiledGraph, manifest: Manifest, state: State, room: Headroom, key: bytes) -> Judged:
     """The state it begins with, judged by what is in force now. Raises RetryRefused."""
     assert manifest.began is not None
     desk = Desk(key, payloads(manifest.began.run, state.answers))

@@ -14,14 +14,11 @@ from orchestrator.core.settling import settles
 from orchestrator.core.terminal import TERMINAL_STATUSES, Status
 from orchestrator.gateways.queue import wake
 from orchestrator.models import Run, RunSignal
+from orchestrator.queries.mailbox import has_untaken
 from tenancy.actions import audit
 from tenancy.clock import database_now
-from tenancy.context import raw_cursor, tenant
+from tenancy.context import tenant
 from traces.live import nudge
-
-UNTAKEN = """
-SELECT EXISTS (SELECT 1 FROM orchestrator_runsignal s WHERE s.run_id = %(run)s
-  AND NOT EXISTS (SELECT 1 FROM orchestrator_signalreceipt r WHERE r.id = s.id))"""
 
 
 def leave_signal(
@@ -98,7 +95,7 @@ def leave_late_outcomes(hand: Any, events: Sequence[AnyEvent], bodies: Mapping[s
                 "late",
                 {
                     "effect": event.effect,
-                    "status": said.get("error", said["kind"]),
+                    "status": said.get("error") or said.get("resolution") or said["kind"],
                     "observation": body.decode("utf-8", "backslashreplace")[:20_000] if body else None,
                 },
                 None,
@@ -109,11 +106,3 @@ def has_untaken_signals(tenant_id: UUID, run_id: UUID) -> bool:
     """Whether anything waits in the run's mailbox."""
     with tenant(tenant_id):
         return has_untaken(run_id)
-
-
-def has_untaken(run_id: UUID) -> bool:
-    """The same inside a transaction."""
-    cursor = raw_cursor()
-    cursor.execute(UNTAKEN, {"run": run_id}, prepare=True)
-    row = cursor.fetchone()
-    return bool(row and row[0])

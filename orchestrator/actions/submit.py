@@ -114,6 +114,7 @@ def _submitted(tenant_id: UUID, submitter: Submitter, asked: Submission) -> Subm
             pins=pinned.pins,
             pins_digest=pinned.digest,
             limits=limits,
+            asked=dict(asked.budget),
             expected=expected_for(subject_of(graph, pinned.pins)),
             scope=scope_of(asked.goal),
             workflow=version.slug,

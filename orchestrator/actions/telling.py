@@ -15,10 +15,13 @@ from orchestrator.actions.hand import Hand
 from orchestrator.core.effects import Finish
 from orchestrator.core.reasons import left_in_words
 from orchestrator.core.undoing import REJECTED, REPORTED
+from orchestrator.models import Intent
+from orchestrator.queries.checkpoints import NOTHING_SENT
+from orchestrator.queries.lines import retried_as
 from tenancy.context import raw_cursor
-from tenancy.core.news import APPROVAL_ASKED, RUN_ENDED, UNDO_FAILED
+from tenancy.core.news import APPROVAL_ASKED, RETRY_OUTDATED, RUN_ENDED, UNDO_FAILED
 from tenancy.news import tell, tell_people
-from traces.core.events import Body, DeedLeft
+from traces.core.events import Body, DeedLeft, LateOutcome
 
 # What a person, or the boundary's author, wanted left as it is, is no news to them.
 WANTED: Final = (REPORTED, REJECTED)
@@ -59,3 +62,19 @@ def tell_left(hand: Hand, said: Sequence[Body], at: datetime, cursor: "psycopg.C
         ],
     }  # fmt: skip
     tell_people(hand.tenant, UNDO_FAILED, f"{hand.run}:{left[0].call}"[:100], data, at=at, cursor=cursor)
+
+
+def tell_late(hand: Hand, said: Sequence[Body], at: datetime, cursor: "psycopg.Cursor[Any]") -> None:
+    """That a change of a run may have happened after all, of which the retry that was begun meanwhile does
+    not know. Joins the transaction; without a late outcome no statement."""
+    late = [body for body in said if isinstance(body, LateOutcome) and body.status not in NOTHING_SENT]
+    if not late or (retry := retried_as(hand.run)) is None:
+        return
+    effects = [body.effect for body in late]
+    sent = Intent.objects.filter(run_id=hand.run, mutating=True, effect__in=effects)
+    if not (tools := sorted(set(sent.values_list("tool", flat=True)))):
+        return
+    data = {
+        "run": str(retry), "before": str(hand.run), "workflow": hand.manifest.workflow, "tools": tools,
+    }  # fmt: skip
+    tell_people(hand.tenant, RETRY_OUTDATED, f"{hand.run}:{effects[0]}"[:100], data, at=at, cursor=cursor)

@@ -29,15 +29,11 @@ def limits_for(
     A task may ask for less, never for more than its boundary gives. Raises GoalInvalid otherwise, and for a
     long_running task that states no time.
     """
-    stated: dict[str, Decimal | None] = dict(pins.boundary.budget)
-    for name, given in graph.spec.budget.items():
-        held = stated.get(name)
-        stated[name] = Decimal(given) if held is None else min(Decimal(given), held)
-    timed = "wall_clock_seconds" in asked or stated.get("wall_clock_seconds") is not None
+    timed = "wall_clock_seconds" in asked or pins.boundary.budget.get("wall_clock_seconds") is not None
+    timed = timed or "wall_clock_seconds" in graph.spec.budget
     if goal.mode is Mode.LONG_RUNNING and not timed:
         raise GoalInvalid(detail="a long_running task states its wall_clock_seconds", pointer="/budget")
-    mode: Literal["interactive", "async"] = "interactive" if goal.mode is Mode.INTERACTIVE else "async"
-    limits = {str(name): amount for name, amount in defaults_for(mode, stated=stated).items()}
+    limits = given_by(graph, pins, goal)
     for name, amount in asked.items():
         ceiling = limits.get(name)
         if name not in DIMENSIONS or amount < 0 or (ceiling is not None and amount > ceiling):
@@ -47,24 +43,37 @@ def limits_for(
     return limits
 
 
-def limits_again(
-    graph: CompiledGraph, pins: Pins, before: Manifest, ceiling: Decimal | None
-) -> dict[str, Decimal]:
-    """A retry's limits: what its pins give now, with less where the run before it was given less than its own
-    pins gave, for then its task had asked for that. `ceiling` is the tenant's per run at that time, which no
-    task asked for. Raises GoalInvalid."""
-    goal, long = before.goal, before.goal.mode is Mode.LONG_RUNNING
-    timed = {name: before.limits[name] for name in ("wall_clock_seconds",) if long}
-    then = limits_for(graph, before.pins, goal, timed)
-    asked = {
+def given_by(graph: CompiledGraph, pins: Pins, goal: Goal) -> dict[str, Decimal]:
+    """What a run under these pins is given where its task asks for nothing, but for its transitions."""
+    stated: dict[str, Decimal | None] = dict(pins.boundary.budget)
+    for name, given in graph.spec.budget.items():
+        held = stated.get(name)
+        stated[name] = Decimal(given) if held is None else min(Decimal(given), held)
+    mode: Literal["interactive", "async"] = "interactive" if goal.mode is Mode.INTERACTIVE else "async"
+    return {str(name): amount for name, amount in defaults_for(mode, stated=stated).items()}
+
+
+def asked_before(graph: CompiledGraph, first: Manifest) -> dict[str, Decimal]:
+    """What the task of a line asked for, by the manifest of its first run. Manifests from before that was
+    kept say only what was given: less than their pins give is taken for a wish, be it the tenant's ceiling
+    of that time, so that no retry is given more than its task asked for."""
+    if first.asked is not None:
+        return first.asked
+    given, long = given_by(graph, first.pins, first.goal), first.goal.mode is Mode.LONG_RUNNING
+    return {
         name: amount
-        for name, amount in before.limits.items()
-        if name != "transitions" and (name not in then or amount < then[name] or name in timed)
-        if not (name == Dimension.COST_USD.value and amount == ceiling)
+        for name, amount in first.limits.items()
+        if name != Dimension.TRANSITIONS.value
+        and (name not in given or amount < given[name] or (long and name == "wall_clock_seconds"))
     }
-    now = {name: amount for name, amount in pins.boundary.budget.items() if amount is not None}
-    timed = {name: min(amount, now.get(name, amount)) for name, amount in timed.items()}
-    given = limits_for(graph, pins, goal, timed)
+
+
+def limits_again(
+    graph: CompiledGraph, pins: Pins, goal: Goal, asked: Mapping[str, Decimal]
+) -> dict[str, Decimal]:
+    """A retry's limits: what its pins give now, with less where its task asked for less (`asked_before`).
+    Raises GoalInvalid."""
+    given = given_by(graph, pins, goal)
     return limits_for(
         graph, pins, goal, {name: min(amount, given.get(name, amount)) for name, amount in asked.items()}
     )

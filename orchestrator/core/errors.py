@@ -93,6 +93,18 @@ class ChangedSince(OrchestratorError):
     code = "changed-since"
 
 
+class LearntLate(OrchestratorError):
+    """It was learnt too late for the run to know that this may have happened: {tools}. Nor would a retry."""
+
+    code = "learnt-late"
+
+
+class StillRecording(OrchestratorError):
+    """The run has ended, and something that reached it since is still to be recorded; ask again shortly."""
+
+    code = "still-recording"
+
+
 class RetryRefused(OrchestratorError):
     """The run cannot be retried: {detail}."""
 

@@ -91,7 +91,8 @@ class Manifest(Value):
     """One run's pins. `limits` is the budget vector (dimension → amount, absent: unlimited). `expected` is
     what was known of its like when it was admitted; None in runs that nothing was expected of. `scope` is
     what the goal names (R-TOOL-17); `files` the digest of those that the task came with; `began` None in
-    a run that is no retry."""
+    a run that is no retry. `asked` is the budget that its task asked for, which a line of retries hands on;
+    None in runs from before that was kept."""
 
     run: UUID
     task: UUID
@@ -105,6 +106,7 @@ class Manifest(Value):
     pins: Pins
     pins_digest: Hex
     limits: dict[str, Decimal]
+    asked: dict[str, Decimal] | None = None
     expected: Expected | None = None
     scope: TaskScope | None = None
     files: Hex | None = None

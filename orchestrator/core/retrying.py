@@ -44,6 +44,10 @@ PASSED_BY: Final = frozenset(
         "terminate",
     }
 )
+# A retry goes by the rules of the core that made its state, so it is refused where those protect less than
+# today's: the newest that guard more are those of a prompt's lines (orchestrator/core/context.py). To be
+# raised with every core that guards more.
+GUARDED_SINCE: Final = 9
 # What a retry knows: what was found, said and tried in the run before. Counts of refusals, denials and equal
 # calls stay, so that a retry is no way around them; those of calls and facts, because they name what follows.
 # `foreseen`, `planned`, `alarms`, `guarded`, `echoes` and `sent` say what was read and how far it may be

@@ -11,11 +11,13 @@ import orjson
 
 from orchestrator.core.errors import (
     ChangedSince,
+    LearntLate,
     NoCheckpoint,
     OrchestratorError,
     RetriedAlready,
     RunNotOver,
     RunSucceeded,
+    StillRecording,
 )
 from orchestrator.core.graph import CompiledGraph
 from orchestrator.core.retrying import KEPT, SENTENCES, Unfit, checkpoint_of, coming, otherwise_since
@@ -23,10 +25,11 @@ from orchestrator.core.state import State
 from orchestrator.core.terminal import TERMINAL_STATUSES, Status, TerminalCode
 from orchestrator.models import Intent, Run
 from orchestrator.queries.lines import newest_of, retried_as
+from orchestrator.queries.mailbox import has_untaken
 from orchestrator.queries.runs import state_now
 from orchestrator.runtime.recall import graph_of
 from traces.core.patch import apply
-from traces.models import Record
+from traces.models import Event, Record
 from traces.queries import recall_at
 
 WINDOW: Final = 200
@@ -34,6 +37,8 @@ WINDOW: Final = 200
 LOOKED_AT: Final = 1_000
 # A record after which nothing else is known than after the one before is no checkpoint of its own.
 TOLD: Final = (*KEPT, "facts", "echoes", "deeds")
+# Late outcomes that say that nothing was sent. Of any other, a change may have come.
+NOTHING_SENT: Final = ("abandoned", "circuit_open")
 # What a state at which nothing is open has none of, as it is stored: most records are told by these.
 OPEN: Final = ("outcome", "interrupt", "halting", "unwinding", "frozen", "gates", "batch", "paused")
 
@@ -71,6 +76,19 @@ class Past:
         return list(found.values_list("record", "tool"))
 
     @cached_property
+    def learnt_late(self) -> list[str]:
+        """The tools of changes of which the run heard when it had gone on or ended, and whose state knows
+        nothing of them: a person said that they did not happen, or nobody waited for them any more."""
+        if not self.changes:
+            return []
+        said = Event.objects.filter(run_id=self.run.id, kind="late_outcome").values_list("body", flat=True)
+        told = [orjson.loads(bytes(body)) for body in said]
+        effects = [one["effect"] for one in told if one["status"] not in NOTHING_SENT]
+        sent = Intent.objects.filter(run_id=self.run.id, mutating=True, effect__in=effects)
+        calls = [(tool, orjson.loads(bytes(body))["call"]) for tool, body in sent.values_list("tool", "body")]
+        return sorted({tool for tool, call in calls if call not in self.end.deeds})
+
+    @cached_property
     def end(self) -> State:
         """The state as the run ended."""
         return state_now(self.run.id)
@@ -84,7 +102,10 @@ class Past:
             return RunSucceeded()
         if retried_as(self.run.id) is not None:
             return RetriedAlready(newest=str(newest_of(self.run)))
-        return None
+        if has_untaken(self.run.id):
+            return StillRecording()
+        # Wherever a retry began, before the change or behind it: its state would not hold it.
+        return LearntLate(tools=", ".join(self.learnt_late)) if self.learnt_late else None
 
     def refused(self, then: State) -> OrchestratorError | None:
         """Why no retry may begin at a checkpoint: what it changed after that would be done twice, or is not

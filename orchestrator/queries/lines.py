@@ -1,6 +1,6 @@
 """The line of a run: itself and the runs it goes on from (R-SESS-9). Inside the tenant's context."""
 
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from orchestrator.models import Run
@@ -12,6 +12,27 @@ WITH RECURSIVE line AS (
  UNION ALL
   SELECT r.id, r.retry_of_id, line.back + 1 FROM line JOIN orchestrator_run r ON r.id = line.retry_of_id)
 SELECT id FROM line ORDER BY back"""
+
+RETRIERS: Final = """
+WITH RECURSIVE line AS (
+  SELECT id, retry_of_id, retried_by FROM orchestrator_run WHERE id = %(run)s
+ UNION ALL
+  SELECT r.id, r.retry_of_id, r.retried_by FROM line JOIN orchestrator_run r ON r.id = line.retry_of_id)
+SELECT DISTINCT p.id, p.owner_id FROM line JOIN tenancy_principal p ON p.id = line.retried_by ORDER BY p.id"""
+
+
+class Retrier(NamedTuple):
+    """Whoever had a run begun again: the principal, and the person who answers for it."""
+
+    principal: UUID
+    owner: UUID
+
+
+def retriers_of(run_id: UUID) -> tuple[Retrier, ...]:
+    """All who had this run, or one that it goes on from, begun again."""
+    cursor = raw_cursor()
+    cursor.execute(RETRIERS, {"run": run_id})
+    return tuple(Retrier(*row) for row in cursor.fetchall())
 
 
 def line_of(run_id: UUID) -> tuple[UUID, ...]:

@@ -14,8 +14,8 @@ from approvals.queries.people import Stands, decider_of
 from orchestrator.core.memory import Evidence
 from orchestrator.core.review import SEVERITIES, Finding, Kind, Last, State, state_of
 from orchestrator.models import ReviewItem, ReviewWord, Run
+from orchestrator.queries.lines import retriers_of
 from tenancy.core.errors import NotFound
-from tenancy.models import Principal
 
 LONGEST: Final = 200
 
@@ -127,13 +127,14 @@ def reviewed(row: Any) -> Reviewed:
 
 
 def refused_to(found: Reviewed, who: Stands) -> Refusal | None:
-    """Why somebody may not review an item: not on a run of their own or that they had begun again, not
-    without the scope, not in another queue than theirs (R-APPR-5). None where they may."""
+    """Why somebody may not review an item: not on a run of their own, nor of a line that they had begun
+    again, not without the scope, not in another queue than theirs (R-APPR-5). None where they may."""
     run = Run.objects.only("submitted_by", "owner", "retried_by").get(id=found.row.run_id)
-    retrier = Principal.objects.filter(id=run.retried_by).first() if run.retried_by else None
+    retriers = retriers_of(run.id) if run.retried_by else ()
     asked = Asked(
         kind="review", queue=found.row.queue, risk="read_only", amount=None, has_amount=False,
         submitter=str(run.submitted_by), submitter_owner=str(run.owner),
-        retrier=str(retrier.id) if retrier else "", retrier_owner=str(retrier.owner_id) if retrier else "",
+        retriers=tuple(str(one.principal) for one in retriers),
+        retrier_owners=tuple(str(one.owner) for one in retriers),
     )  # fmt: skip
     return refusal(asked, decider_of(who))

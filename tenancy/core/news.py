@@ -16,6 +16,7 @@ BUDGET_ALERT: Final = "budget.alert"
 RUN_ENDED: Final = "run.ended"
 APPROVAL_ASKED: Final = "approval.asked"
 UNDO_FAILED: Final = "undo.failed"
+RETRY_OUTDATED: Final = "retry.outdated"
 FIGURES_DRIFT: Final = "figures.drift"
 TEST: Final = "webhook.test"
 
@@ -24,12 +25,14 @@ KINDS: Final[Mapping[str, str]] = {
     RUN_ENDED: "A run came to its end",
     APPROVAL_ASKED: "People are asked to decide or to answer",
     UNDO_FAILED: "Something that a run did was not taken back, and nobody chose that",
+    RETRY_OUTDATED: "Something may have happened in a run of which its retry does not know",
     FIGURES_DRIFT: "A figure of a workflow's runs drifts",
 }
 """What an endpoint may ask for. A test goes to the one endpoint it tries, whatever that asked for."""
 
 READERS: Final[Mapping[str, tuple[Role, ...]]] = {
     UNDO_FAILED: (Role.ADMIN, Role.OPERATOR),
+    RETRY_OUTDATED: (Role.ADMIN, Role.OPERATOR),
     FIGURES_DRIFT: (Role.ADMIN,),
 }
 """Whom a notice concerns: they get the letter about it."""
@@ -58,7 +61,8 @@ def headline(kind: str, data: Mapping[str, Any]) -> str:
     if kind == FIGURES_DRIFT:
         metric = str(data.get("metric"))
         return f"The {FIGURES.get(metric, metric)} of {data.get('workflow')} drifts"
-    return "A test" if kind == TEST else KINDS.get(kind, kind)
+    outdated = f"A retry in {data.get('workflow')} may not know all that happened"
+    return {TEST: "A test", RETRY_OUTDATED: outdated}.get(kind, KINDS.get(kind, kind))
 
 
 def explained(kind: str, data: Mapping[str, Any]) -> tuple[str, ...]:
@@ -71,6 +75,12 @@ def explained(kind: str, data: Mapping[str, Any]) -> tuple[str, ...]:
             *left,
             *((f"- and {more} more",) if more > 0 else ()),
             "Somebody has to see to it by hand.",
+        )
+    if kind == RETRY_OUTDATED:
+        return (
+            f"Once the run {data['before']} had been retried, it was learnt that it may have done this:",
+            *(f"- {tool}" for tool in data["tools"]),
+            "Its retry may do it again. Somebody has to look.",
         )
     if kind == FIGURES_DRIFT:
         runs, unit = data["runs"], data["unit"]
@@ -87,7 +97,7 @@ def _measured(amount: str, unit: str) -> str:
 
 def place_of(kind: str, data: Mapping[str, Any]) -> str:
     """The path of the page that shows what a notice is about."""
-    if kind == UNDO_FAILED:
+    if kind in (UNDO_FAILED, RETRY_OUTDATED):
         return f"/runs/{data['run']}"
     return f"/budgets/figures?workflow={quote(str(data['workflow']))}" if kind == FIGURES_DRIFT else "/"
 

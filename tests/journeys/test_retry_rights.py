@@ -86,6 +86,58 @@ def test_the_database_takes_no_word_of_whoever_retried_it(world: World, company:
         )  # fmt: skip
 
 
+@proves("R-APPR-5", part="never on a run of a line that one had begun again")
+def test_nor_does_whoever_retried_a_run_before_it(world: World, company: Company) -> None:
+    people = world.people
+    add_member(world.id, people.approver.person, Role.OPERATOR)
+    company.faults("policy", "refuse", times=2)
+    run = world.submit("support-refund", "Refund the order", inputs={"order_id": "A-1001"})
+    assert world.drive(run).terminal_code == "IMPOSSIBLE"
+    second = retried(world, run, by=people.approver)
+    assert world.drive(second).terminal_code == "IMPOSSIBLE"
+    third = retried(world, second, by=people.operator)
+    request = asked(world, third)
+    assert set(request.retriers) == {people.approver.id, people.operator.id}
+    assert set(request.retrier_owners) == {people.approver.person.id, people.operator.person.id}
+    with pytest.raises(NotYours):
+        world.decide(request, people.approver)
+    with tenant(world.id):
+        standing = standing_of(world.id, people.approver.id)
+        assert standing is not None
+        assert not Request.objects.filter(mine(decider_of(standing)), id=request.id).exists()
+    world.decide(request, people.second_approver)
+
+
+FORGOTTEN = {
+    "all": {"retriers": "'{}'", "retrier_owners": "'{}'"},
+    "the one before": {"retriers": "retriers[1:1]"},
+    "the people": {"retrier_owners": "'{}'"},
+    "none, and one that is not": {"retriers": "retriers || gen_random_uuid()"},
+}
+
+
+@proves("R-APPR-5", part="never on a run of a line that one had begun again, in the database")
+@pytest.mark.parametrize("name", FORGOTTEN)
+def test_the_database_takes_no_request_that_forgets_who_retried_it(
+    world: World, company: Company, superuser: psycopg.Connection, name: str
+) -> None:
+    company.faults("policy", "refuse", times=2)
+    run = world.submit("support-refund", "Refund the order", inputs={"order_id": "A-1001"})
+    world.drive(run)
+    second = retried(world, run, by=world.people.approver)
+    world.drive(second)
+    request = asked(world, retried(world, second, by=world.people.operator))
+    columns = [str(field.column) for field in Request._meta.concrete_fields]
+    given = {column: f'"{column}"' for column in columns}
+    given |= {"id": "gen_random_uuid()", "call_id": "'c99'"} | FORGOTTEN[name]
+    statement = (
+        f"INSERT INTO approvals_request ({', '.join(given)})"
+        f" SELECT {', '.join(given.values())} FROM approvals_request WHERE id = %s"
+    )
+    with pytest.raises(psycopg.errors.IntegrityConstraintViolation, match="names all who had its run"):
+        superuser.execute(statement, [request.id])
+
+
 class Killed(BaseException):
     """The worker is gone."""
 

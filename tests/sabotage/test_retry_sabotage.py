@@ -16,16 +16,18 @@ from approvals import actions as approving
 from approvals.core.errors import NotYours
 from approvals.models import Request
 from approvals.queries.people import asked_of
-from orchestrator.core.errors import ChangedSince
+from orchestrator.core.errors import ChangedSince, LearntLate
 from orchestrator.core.manifest import Manifest
 from orchestrator.queries import checkpoints as looking
 from orchestrator.queries.checkpoints import Past
 from tests.conftest import House
 from tests.doubles.company import Company
 from tests.doubles.openai_server import OpenAIServer, failing, said
+from tests.factories.denied import POSTING, denied
 from tests.factories.foreign import foreign, to_the_end
 from tests.factories.retrying import checkpoints, retried
 from tests.factories.world import World, company_at, make_world
+from tests.journeys.interleaving.clock import Clock
 from tests.proves import proves
 from tests.sabotage.scenes import Unsafe, safe
 
@@ -47,6 +49,11 @@ def no_deeds(_: Superuser) -> AbstractContextManager[Any]:
     return mock.patch.object(looking, "otherwise_since", return_value=())
 
 
+def no_ear(_: Superuser) -> AbstractContextManager[Any]:
+    """Nobody looks for what was learnt too late."""
+    return mock.patch.object(Past, "learnt_late", [])
+
+
 def no_line(_: Superuser) -> AbstractContextManager[Any]:
     """Each run of a line is a stranger to the world outside."""
     return mock.patch.object(Manifest, "line", property(lambda self: self.run))
@@ -56,7 +63,7 @@ def no_rule(_: Superuser) -> AbstractContextManager[Any]:
     """The rule does not know who had the run begun again."""
 
     def forgetful(request: Request) -> Any:
-        return asked_of(request).model_copy(update={"retrier": "", "retrier_owner": ""})
+        return asked_of(request).model_copy(update={"retriers": (), "retrier_owners": ()})
 
     return mock.patch.object(approving, "asked_of", forgetful)
 
@@ -90,6 +97,17 @@ def a_refund_is_paid_once(stage: "Stage", sabotage: AbstractContextManager[Any])
     safe(len(stage.company.effects("payments")) == 1, "the same money was paid back twice")
 
 
+def a_posting_is_made_once(stage: "Stage", sabotage: AbstractContextManager[Any]) -> None:
+    """Somebody said that the posting did not happen, and its company said later that it did."""
+    with denied(stage.world, stage.company, stage.model, stage.clock) as (run, heard):
+        heard()
+        stage.world.drive(run)
+    stage.model.play(POSTING, said("It is posted."))
+    with sabotage, suppress(LearntLate):
+        to_the_end(stage.world, retried(stage.world, run))
+    safe(len(stage.company.effects("ledger")) == 1, "the same amount was posted twice")
+
+
 def nobody_allows_what_they_began_again(stage: "Stage", sabotage: AbstractContextManager[Any]) -> None:
     """An approver has a run begun again, and says yes to what it asks."""
     stage.company.faults("policy", "refuse", times=1)
@@ -109,6 +127,7 @@ class Stage(NamedTuple):
     world: World
     company: Company
     model: OpenAIServer
+    clock: Clock
 
     def refund(self) -> UUID:
         """A refund of a part, of which the shop would pay several."""
@@ -127,6 +146,7 @@ class Rule(NamedTuple):
 
 RULES = (
     Rule("no action twice in a line", a_refund_is_paid_once, (no_changes, no_deeds, no_line)),
+    Rule("learnt late", a_posting_is_made_once, (no_ear,)),
     Rule("retrier", nobody_allows_what_they_began_again, (no_rule, no_trigger)),
 )
 EACH_RULE = pytest.mark.parametrize(
@@ -143,10 +163,10 @@ EACH_ALONE = pytest.mark.parametrize(
 
 
 @pytest.fixture
-def stage(house: House, company: Company, settings: Settings) -> Iterator[Stage]:
+def stage(house: House, company: Company, settings: Settings, superuser: Superuser) -> Iterator[Stage]:
     """A furnished house with the demo company and a model of this test's."""
     with company_at(company.url), foreign(settings, OpenAIServer()) as model:
-        yield Stage(make_world(house), company, model)
+        yield Stage(make_world(house), company, model, Clock(superuser))
 
 
 @contextmanager

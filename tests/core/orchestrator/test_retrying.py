@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.core.admission import limits_again, limits_for
+from orchestrator.core.admission import asked_before, limits_again, limits_for
 from orchestrator.core.boundary import Boundary
 from orchestrator.core.desk import Desk
 from orchestrator.core.effects import CallModel, CallTool
@@ -17,7 +17,7 @@ from orchestrator.core.events import GateDecided, Headroom, ModelFailed, Recover
 from orchestrator.core.goal import Goal
 from orchestrator.core.graph import CompiledGraph
 from orchestrator.core.nodes import kinds
-from orchestrator.core.rejudging import judged_again
+from orchestrator.core.rejudging import Judged, judged_again
 from orchestrator.core.retrying import (
     ANEW,
     ENTERED,
@@ -231,39 +231,56 @@ def test_a_goal_that_is_forbidden_by_now_is_refused_behind_the_intake() -> None:
     run = looked_up()
     again, room, desk = retried(run, run.state), Headroom(), Desk(SALT, run.contents)
     as_it_was = judged_again(run.graph, again.manifest, again.state, room, run.now, desk)
-    assert as_it_was == again.state
+    assert isinstance(as_it_was, Judged)
+    assert as_it_was.state == again.state
+    # It says what the nodes behind it find, as they say it in any run.
+    assert {one.body.kind for one in as_it_was.said} == {"phase_noted", "policy_decided"}
     boundary = run.manifest.pins.boundary.evolve(denied_words=("how much",))
     now = again.manifest.evolve(pins=run.manifest.pins.evolve(boundary=boundary))
     assert judged_again(run.graph, now, again.state, room, run.now, desk) == "denied_word:how much"
     # One that begins with the intake is judged by it.
     first = again.state.evolve(position=run.graph.entry)
-    assert judged_again(run.graph, now, first, room, run.now, desk) == first
+    assert judged_again(run.graph, now, first, room, run.now, desk) == Judged(first, ())
 
 
-def limits_of(
-    asked: dict[str, Decimal], then: Boundary, now: Boundary, ceiling: Decimal | None = None
-) -> Any:
-    """The limits of a retry whose task asked for `asked` under one boundary, under another."""
-    held = pins(TOOLS, then, ("tool-loop",))
+WIDE = BOUNDARY.evolve(budget={"tool_calls": Decimal(9), "cost_usd": Decimal(2)})
+NARROW = BOUNDARY.evolve(budget={"tool_calls": Decimal(2), "cost_usd": Decimal(1)})
+
+
+def limits_of(asked: dict[str, Decimal], *lines: Boundary, kept: bool = True, **less: Decimal) -> Any:
+    """The limits of the last run of a line whose task asked for `asked`, each under its own boundary; `kept`:
+    the manifests say what was asked. `less` is what the first was given less of."""
+    under = [pins(TOOLS, one, ("tool-loop",)) for one in lines]
     goal = Goal(objective="2 + 2?")
-    before = manifest(GRAPH, held, {}).evolve(limits=limits_for(GRAPH, held, goal, asked), goal=goal)
-    if ceiling is not None:
-        before = before.evolve(limits={**before.limits, "cost_usd": ceiling})
-    return limits_again(GRAPH, pins(TOOLS, now, ("tool-loop",)), before, ceiling)
+    limits = {**limits_for(GRAPH, under[0], goal, asked), **less}
+    first = manifest(GRAPH, under[0], {}).evolve(limits=limits, goal=goal, asked=asked if kept else None)
+    for now in under[1:]:
+        limits = limits_again(GRAPH, now, goal, asked_before(GRAPH, first))
+    return limits
 
 
 @proves("R-SESS-9", part="a budget of its own")
-def test_a_retry_is_given_what_its_task_would_be_given_now() -> None:
-    wide = BOUNDARY.evolve(budget={"tool_calls": Decimal(9), "cost_usd": Decimal(2)})
-    narrow = BOUNDARY.evolve(budget={"tool_calls": Decimal(2), "cost_usd": Decimal(1)})
-    assert limits_of({}, wide, narrow)["tool_calls"] == 2
-    assert limits_of({}, narrow, wide)["tool_calls"] == 9
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_retry_is_given_what_its_task_would_be_given_now(kept: bool) -> None:
+    assert limits_of({}, WIDE, NARROW, kept=kept)["tool_calls"] == 2
+    assert limits_of({}, NARROW, WIDE, kept=kept)["tool_calls"] == 9
     # Its task asked for less than it would have been given; so does the retry, of whatever is given now.
-    asked = {"tool_calls": Decimal(3)}
-    assert limits_of(asked, wide, wide)["tool_calls"] == 3
-    assert limits_of(asked, wide, narrow)["tool_calls"] == 2
-    # The tenant's ceiling was no wish of the task's.
-    assert limits_of({}, wide, wide, ceiling=Decimal("0.50"))["cost_usd"] == 2
+    asked = {"tool_calls": Decimal(3), "wall_clock_seconds": Decimal(20)}
+    assert limits_of(asked, WIDE, WIDE, kept=kept)["tool_calls"] == 3
+    assert limits_of(asked, WIDE, NARROW, kept=kept)["tool_calls"] == 2
+    # Also where a run between them was given less than that.
+    for boundary, calls in ((WIDE, 3), (NARROW, 2)):
+        found = limits_of(asked, WIDE, NARROW, boundary, kept=kept)
+        assert (found["tool_calls"], found["wall_clock_seconds"]) == (calls, 20)
+
+
+@proves("R-SESS-9", part="a budget of its own")
+def test_less_than_was_given_is_a_wish_only_where_nobody_wrote_the_wish_down() -> None:
+    ceiling = Decimal("0.50")
+    assert limits_of({}, WIDE, WIDE, cost_usd=ceiling)["cost_usd"] == 2
+    assert limits_of({"cost_usd": ceiling}, WIDE, WIDE, cost_usd=ceiling)["cost_usd"] == ceiling
+    # Without it, the ceiling of a tenant and a wish for as much look the same: the smaller holds.
+    assert limits_of({}, WIDE, WIDE, kept=False, cost_usd=ceiling)["cost_usd"] == ceiling
 
 
 @proves("R-TOOL-9", part="one key for a line of retries")

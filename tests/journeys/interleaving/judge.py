@@ -5,10 +5,10 @@ from typing import Any
 
 from budgets.models import Line
 from budgets.verify import verify_ledger
-from orchestrator.actions.signalling import has_untaken
 from orchestrator.core.terminal import TERMINAL_STATUSES, Status, TerminalCode
 from orchestrator.models import Run
 from orchestrator.models.run import LIVE
+from orchestrator.queries.mailbox import has_untaken
 from tenancy.context import tenant
 from tests.journeys.interleaving.stage import Stage
 

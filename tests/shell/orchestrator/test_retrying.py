@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any
 from uuid import UUID
 
 import psycopg
@@ -36,7 +35,7 @@ from tests.factories.retrying import checkpoints, retried
 from tests.factories.world import World, make_world
 from tests.proves import proves
 from traces.actions import erase
-from traces.models import Payload
+from traces.models import Event, Payload
 from traces.queries import salt
 
 SUM = "How much is (12 + 30) * 2?"
@@ -103,7 +102,7 @@ OBSTACLES: dict[str, tuple[Callable[[World], None], type[Exception], str]] = {
     "the submitter left": (leave, RetryRefused, "may not submit any more"),
     "an emergency stop": (stop, Stopped, "tenant"),
     "the tier": (lower, TierTooHigh, "tier"),
-    "the rate": (flood, RateReached, "."),
+    "the rate": (flood, RateReached, "a minute"),
     "the goal is forbidden": (forbid, RetryRefused, "denied_word"),
     "its content was erased": (forget, RetryRefused, "erased"),
 }
@@ -178,12 +177,28 @@ def test_who_retried_what_and_why_is_on_record(world: World) -> None:
     assert (entry.principal, entry.reason) == (world.people.operator.id, "The model is back.")
     assert entry.after == {"run": str(again), "record": found.retry_record}
     assert world.kinds(again)[:2] == ["task_submitted", "run_retried"]
+    world.sound(again)
+
+
+@proves("R-SESS-9", part="what is in force now holds")
+def test_what_a_judgement_of_today_finds_stands_in_the_trace(world: World) -> None:
+    run = halted(world, begun=True)
+    again = retried(world, run)
+    with tenant(world.id):
+        begun = Event.objects.filter(run_id=again).order_by("seq")
+        first, second, *found = begun.values_list("kind", flat=True)
+    assert (first, second, set(found)) == ("task_submitted", "run_retried", {"phase_noted", "policy_decided"})
+    assert world.drive(again).terminal_code == "SUCCESS"
+    world.sound(again)
 
 
 REFUSED = {
     "a second retry": "retry_of_id = %(first)s",
     "of a run of another task": "retry_of_id = %(other)s",
     "after a record that is not there": "retry_record = 10000",
+    "in another name": "submitted_by = gen_random_uuid()",
+    "that another person answers for": "owner = gen_random_uuid()",
+    "of another graph": "workflow_version_id = gen_random_uuid()",
 }
 
 
@@ -194,7 +209,7 @@ def test_the_database_takes_no_retry_that_is_none(
 ) -> None:
     first, other = halted(world), halted(world)
     again = retried(world, first)
-    if name == "after a record that is not there":
+    if name not in ("a second retry", "of a run of another task"):
         cancel(world.id, again, by=world.people.operator.id, reason="Not now.")
         world.drive(again)
     values = {"first": first, "other": other, "again": again, "live": world.submit("tool-loop", SUM)}

@@ -11,7 +11,7 @@ from pytest_django.fixtures import Settings
 from tenancy.actions import add_member, remove_member
 from tenancy.clock import database_now
 from tenancy.context import raw_cursor, tenant
-from tenancy.core.news import UNDO_FAILED, explained, headline, place_of
+from tenancy.core.news import RETRY_OUTDATED, UNDO_FAILED, explained, headline, place_of
 from tenancy.core.roles import Role
 from tenancy.models import Notice, NoticeMail, WebhookMessage
 from tenancy.news import tell_people
@@ -111,6 +111,10 @@ def test_a_kind_has_a_headline_its_lines_and_a_place() -> None:
     assert headline("figures.drift", {**data, "metric": "steps"}) == "The number of steps of w drifts"
     assert "The median of the newest 30 runs is US$ 2." in explained("figures.drift", data)
     assert place_of("figures.drift", data) == "/budgets/figures?workflow=w"
+    outdated = {"workflow": "w", "run": "r2", "before": "r1", "tools": ["mail.send"]}
+    assert headline(RETRY_OUTDATED, outdated) == "A retry in w may not know all that happened"
+    assert "- mail.send" in explained(RETRY_OUTDATED, outdated)
+    assert place_of(RETRY_OUTDATED, outdated) == "/runs/r2"
     many = {"workflow": "w", "run": "r", "left": [LEFT, LEFT]}
     assert headline(UNDO_FAILED, many) == "2 actions of a run of w were not taken back"
     assert not any("more" in line for line in explained(UNDO_FAILED, many))

@@ -1,0 +1,58 @@
+"""By which rules a retry goes: those of the run that made its state, where they protect as today's do
+(R-SESS-9, R-SESS-13)."""
+
+from uuid import UUID
+
+import orjson
+import psycopg
+import pytest
+
+from orchestrator.actions.signalling import cancel
+from orchestrator.core.errors import RetryRefused
+from orchestrator.core.machine import CORE_VERSION
+from orchestrator.core.retrying import GUARDED_SINCE
+from orchestrator.models import ManifestRow, Run
+from tenancy.context import tenant
+from tests.conftest import House
+from tests.factories.retrying import retried, rewrite
+from tests.factories.world import World, make_world
+from tests.proves import proves
+
+
+@pytest.fixture
+def world(house: House) -> World:
+    return make_world(house)
+
+
+@pytest.fixture
+def run(world: World) -> UUID:
+    """A cancelled run."""
+    found = world.submit("tool-loop", "How much is (12 + 30) * 2?")
+    cancel(world.id, found, by=world.people.operator.id, reason="Not now.")
+    assert world.drive(found).terminal_code == "USER_CANCEL"
+    return found
+
+
+@proves("R-SESS-13", part="a retry follows the rules of the run that made its state")
+def test_a_retry_has_the_core_version_of_the_run_before_it(
+    world: World, run: UUID, superuser: psycopg.Connection
+) -> None:
+    # One that is not today's, so that it can be told from it.
+    rewrite(superuser, run, core_version=CORE_VERSION + 1)
+    again = retried(world, run)
+    with tenant(world.id):
+        body = orjson.loads(bytes(ManifestRow.objects.get(id=again).body))
+    assert body["core_version"] == CORE_VERSION + 1
+
+
+@proves("R-SESS-9", part="what is in force now holds")
+def test_a_run_of_rules_that_protected_less_is_not_retried(
+    world: World, run: UUID, superuser: psycopg.Connection
+) -> None:
+    rewrite(superuser, run, core_version=GUARDED_SINCE - 1)
+    with pytest.raises(RetryRefused, match="older rules; submit its task again"):
+        retried(world, run)
+    with tenant(world.id):
+        assert Run.objects.count() == 1
+    rewrite(superuser, run, core_version=GUARDED_SINCE)
+    assert retried(world, run) != run

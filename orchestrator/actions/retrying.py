@@ -23,7 +23,7 @@ from orchestrator.core.errors import ContentMissing, RetryRefused, RunNotFound
 from orchestrator.core.events import Headroom
 from orchestrator.core.graph import CompiledGraph
 from orchestrator.core.manifest import Began, Manifest
-from orchestrator.core.rejudging import judged_again
+from orchestrator.core.rejudging import Judged, judged_again
 from orchestrator.core.retrying import GUARDED_SINCE, begun, lacking
 from orchestrator.core.state import State
 from orchestrator.core.step import say
@@ -101,11 +101,12 @@ def _retried(tenant_id: UUID, run_id: UUID, asked: Retry) -> Submitted:
         began = _began(run, before, then, asked)
         manifest = _manifest(before, began, version, graph, pinned, at)
         old_salt = _salt(run.id)
-        state = _state(graph, manifest, begun(manifest, knows), Headroom(missing_scopes=lost), old_salt)
-        begins_within(graph, manifest, state, at)
-        opening = Opening(
-            state=state, version=version, salt=old_salt, said=(_said(began, asked),), key=asked.key
+        state, found = _state(
+            graph, manifest, begun(manifest, knows), Headroom(missing_scopes=lost), old_salt
         )
+        begins_within(graph, manifest, state, at)
+        said = (_said(began, asked), *found)
+        opening = Opening(state=state, version=version, salt=old_salt, said=said, key=asked.key)
         seq = open_run(manifest, opening, at)
         copy_payloads(tenant_id, run.id, manifest.run, canonical_model(state))
         # Whoever erased it meanwhile was first: what was copied before that is the retry's own.
@@ -217,7 +218,7 @@ def _salt(run_id: UUID) -> bytes:
         raise RetryRefused(detail=ERASED) from None
 
 
-def _state(graph: CompiledGraph, manifest: Manifest, state: State, room: Headroom, key: bytes) -> State:
+def _state(graph: CompiledGraph, manifest: Manifest, state: State, room: Headroom, key: bytes) -> Judged:
     """The state it begins with, judged by what is in force now. Raises RetryRefused."""
     assert manifest.began is not None
     desk = Desk(key, payloads(manifest.began.run, state.answers))

@@ -5,7 +5,7 @@ step, though the nodes that hold the goal against them are behind it (R-SESS-9, 
 """
 
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 from orchestrator.core.desk import Desk
 from orchestrator.core.events import Headroom
@@ -14,6 +14,7 @@ from orchestrator.core.manifest import Manifest
 from orchestrator.core.nodes import kind_of
 from orchestrator.core.state import State
 from orchestrator.core.step import View
+from traces.core.chain import Said
 
 # The kinds that judge the goal itself, and the answers of theirs that end a run. What is missing or unclear
 # the run before got past.
@@ -23,12 +24,21 @@ JUDGES: Final = {
 }
 
 
+class Judged(NamedTuple):
+    """A state that may begin, and what its trace says of the judgement."""
+
+    state: State
+    said: tuple[Said, ...]
+
+
 def judged_again(
     graph: CompiledGraph, manifest: Manifest, state: State, room: Headroom, at: datetime, desk: Desk
-) -> State | str:
-    """The retry's state, guarded where what is in force now finds the goal suspect; or why it may not run.
+) -> Judged | str:
+    """The retry's state, guarded where what is in force now finds the goal suspect, and what was said of
+    that; or why it may not run.
 
     Raises ContentMissing for answers that are not on the desk."""
+    said: tuple[Said, ...] = ()
     for name in sorted(_behind(graph, state.position)):
         node = graph.nodes[name]
         if node.kind not in JUDGES:
@@ -42,7 +52,8 @@ def judged_again(
         if step.outcome in JUDGES[node.kind]:
             return step.state.reason or step.outcome
         state = state.evolve(alarms=step.state.alarms, guarded=step.state.guarded)
-    return state
+        said += step.said
+    return Judged(state, said)
 
 
 def _behind(graph: CompiledGraph, position: str) -> set[str]:

@@ -19,7 +19,7 @@ from orchestrator.core.goal import Goal
 from orchestrator.core.graph import CompiledGraph
 from orchestrator.core.manifest import Began
 from orchestrator.core.nodes import kinds
-from orchestrator.core.rejudging import judged_again
+from orchestrator.core.rejudging import Judged, judged_again
 from orchestrator.core.retrying import (
     ANEW,
     ENTERED,
@@ -251,13 +251,16 @@ def test_a_goal_that_is_forbidden_by_now_is_refused_behind_the_intake() -> None:
     run = looked_up()
     again, room, desk = retried(run, run.state), Headroom(), Desk(SALT, run.contents)
     as_it_was = judged_again(run.graph, again.manifest, again.state, room, run.now, desk)
-    assert as_it_was == again.state
+    assert isinstance(as_it_was, Judged)
+    assert as_it_was.state == again.state
+    # It says what the nodes behind it find, as they say it in any run.
+    assert {one.body.model_dump()["kind"] for one in as_it_was.said} == {"phase_noted", "policy_decided"}
     boundary = run.manifest.pins.boundary.evolve(denied_words=("how much",))
     now = again.manifest.evolve(pins=run.manifest.pins.evolve(boundary=boundary))
     assert judged_again(run.graph, now, again.state, room, run.now, desk) == "denied_word:how much"
     # One that begins with the intake is judged by it.
     first = again.state.evolve(position=run.graph.entry)
-    assert judged_again(run.graph, now, first, room, run.now, desk) == first
+    assert judged_again(run.graph, now, first, room, run.now, desk) == Judged(first, ())
 
 
 WIDE = BOUNDARY.evolve(budget={"tool_calls": Decimal(9), "cost_usd": Decimal(2)})

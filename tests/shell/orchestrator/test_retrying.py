@@ -35,7 +35,7 @@ from tests.factories.retrying import checkpoints, retried
 from tests.factories.world import World, make_world
 from tests.proves import proves
 from traces.actions import erase
-from traces.models import Payload
+from traces.models import Event, Payload
 from traces.queries import salt
 
 SUM = "How much is (12 + 30) * 2?"
@@ -177,6 +177,19 @@ def test_who_retried_what_and_why_is_on_record(world: World) -> None:
     assert (entry.principal, entry.reason) == (world.people.operator.id, "The model is back.")
     assert entry.after == {"run": str(again), "record": found.retry_record}
     assert world.kinds(again)[:2] == ["task_submitted", "run_retried"]
+    world.sound(again)
+
+
+@proves("R-SESS-9", part="what is in force now holds")
+def test_what_a_judgement_of_today_finds_stands_in_the_trace(world: World) -> None:
+    run = halted(world, begun=True)
+    again = retried(world, run)
+    with tenant(world.id):
+        begun = Event.objects.filter(run_id=again).order_by("seq")
+        first, second, *found = begun.values_list("kind", flat=True)
+    assert (first, second, set(found)) == ("task_submitted", "run_retried", {"phase_noted", "policy_decided"})
+    assert world.drive(again).terminal_code == "SUCCESS"
+    world.sound(again)
 
 
 REFUSED = {

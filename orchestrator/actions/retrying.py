@@ -256,6 +256,11 @@ def _told(tenant_id: UUID, run: Run, manifest: Manifest, asked: Retry) -> None:
         verb="run.retry",
         object=f"run:{run.id}",
         before={"status": run.status},
-        after={"run": str(manifest.run), "record": manifest.began.record},
+        after={
+            "run": str(manifest.run),
+            "record": manifest.began.record,
+            "workflow": manifest.workflow,
+            "version": manifest.workflow_version,
+        },
         reason=asked.reason,
     )

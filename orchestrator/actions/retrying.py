@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import transaction
 
 from budgets.actions import open_run_account
-from budgets.core.errors import CeilingTooNear
+from budgets.core.errors import CeilingTooNear, PriceUnknown
 from orchestrator.actions.admission import glance, hold_rates
 from orchestrator.actions.admitting import Opening, admissible, compiled, goal_fits, open_run
 from orchestrator.actions.beginning import begins_within, tell_too_near
@@ -19,7 +19,7 @@ from orchestrator.actions.submit import Submitted
 from orchestrator.actions.workspace import carry_files
 from orchestrator.core.admission import asked_before, limits_again
 from orchestrator.core.desk import Desk
-from orchestrator.core.errors import ContentMissing, RetryRefused, RunNotFound
+from orchestrator.core.errors import ContentMissing, GoalInvalid, RetryRefused, RunNotFound
 from orchestrator.core.events import Headroom
 from orchestrator.core.graph import CompiledGraph
 from orchestrator.core.manifest import Began, Manifest
@@ -73,9 +73,18 @@ def retry_run(tenant_id: UUID, run_id: UUID, asked: Retry) -> Submitted:
     """
     try:
         return _retried(tenant_id, run_id, asked)
+    except (GoalInvalid, PriceUnknown) as refused:
+        # Nothing of the goal, the budget or the boundary is in what was asked here, to be pointed at.
+        raise RetryRefused(detail=_why(refused)) from refused
     except CeilingTooNear as refused:
         tell_too_near(tenant_id, refused)
         raise
+
+
+def _why(refused: GoalInvalid | PriceUnknown) -> str:
+    if isinstance(refused, PriceUnknown):
+        return f"there is no price for {refused.data['model']} of {refused.data['provider']}"
+    return str(refused.data["detail"])
 
 
 def _retried(tenant_id: UUID, run_id: UUID, asked: Retry) -> Submitted:
@@ -247,6 +256,11 @@ def _told(tenant_id: UUID, run: Run, manifest: Manifest, asked: Retry) -> None:
         verb="run.retry",
         object=f"run:{run.id}",
         before={"status": run.status},
-        after={"run": str(manifest.run), "record": manifest.began.record},
+        after={
+            "run": str(manifest.run),
+            "record": manifest.began.record,
+            "workflow": manifest.workflow,
+            "version": manifest.workflow_version,
+        },
         reason=asked.reason,
     )

@@ -3,7 +3,7 @@
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from orchestrator.models import Run
+from orchestrator.models import Run, WorkflowVersion
 from tenancy.context import raw_cursor
 
 LINE: Final = """
@@ -45,6 +45,14 @@ def line_of(run_id: UUID) -> tuple[UUID, ...]:
 def retried_as(run_id: UUID) -> UUID | None:
     """The run that began after one of this run's records; None where none did."""
     return Run.objects.filter(retry_of_id=run_id).values_list("id", flat=True).first()
+
+
+def newer_version(run: Run) -> int | None:
+    """The newest version of the run's workflow that is not retired, where that is not the run's own: a retry
+    goes by the run's."""
+    found = WorkflowVersion.objects.filter(slug=run.workflow, retired_at=None).order_by("-version")
+    newest = found.values_list("version", flat=True).first()
+    return newest if newest is not None and newest > run.workflow_version.version else None
 
 
 def newest_of(run: Run) -> UUID:

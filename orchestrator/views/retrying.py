@@ -11,7 +11,7 @@ from django.views.decorators.http import require_http_methods
 from orchestrator.actions.retrying import Retry, retry_run
 from orchestrator.models import Run
 from orchestrator.queries.checkpoints import Past
-from orchestrator.queries.lines import retried_as
+from orchestrator.queries.lines import newer_version, retried_as
 from orchestrator.queries.runs import run_of
 from orchestrator.queries.standing import effects_done
 from orchestrator.views.runs import LONGEST_REASON
@@ -72,6 +72,7 @@ def _context(run: Run, chosen: int | None, below: int | None) -> dict[str, Any]:
         "run": run,
         "over": None if past.over is None else str(past.over),
         "retried_as": retried_as(run.id),
+        "newer_version": newer_version(run),
         "checkpoints": found.found,
         "older": found.below,
         "chosen": chosen if chosen in able else None,

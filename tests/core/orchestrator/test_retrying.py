@@ -234,7 +234,7 @@ def test_a_goal_that_is_forbidden_by_now_is_refused_behind_the_intake() -> None:
     assert isinstance(as_it_was, Judged)
     assert as_it_was.state == again.state
     # It says what the nodes behind it find, as they say it in any run.
-    assert {one.body.kind for one in as_it_was.said} == {"phase_noted", "policy_decided"}
+    assert {one.body.model_dump()["kind"] for one in as_it_was.said} == {"phase_noted", "policy_decided"}
     boundary = run.manifest.pins.boundary.evolve(denied_words=("how much",))
     now = again.manifest.evolve(pins=run.manifest.pins.evolve(boundary=boundary))
     assert judged_again(run.graph, now, again.state, room, run.now, desk) == "denied_word:how much"

@@ -5,6 +5,8 @@ from uuid import UUID
 
 import pytest
 
+from orchestrator import library
+from orchestrator.actions.publish import publish_workflow
 from orchestrator.actions.signalling import cancel
 from orchestrator.models import Run
 from tenancy.context import tenant
@@ -161,3 +163,14 @@ def test_whoever_may_not_is_offered_nothing(world: World, ended: UUID) -> None:
         assert who.get(f"/runs/{ended}/retry").status_code == 403
         assert who.post(f"/runs/{ended}/retry", {"record": "0", "reason": "x"}).status_code == 403
     assert retries(world) == []
+
+
+@proves("R-SESS-9", part="the version of its own")
+def test_the_page_says_that_a_retry_goes_by_an_older_version(world: World, ended: UUID) -> None:
+    who = at(world.people.operator)
+    sentence = "It goes by version 1 of its workflow; version 2 is the newest."
+    assert "is the newest" not in words(who.get(f"/runs/{ended}/retry"))
+    spec = library.workflows()["tool-loop"]
+    with tenant(world.id):
+        publish_workflow(world.id, spec.evolve(budget={"tool_calls": 7}), by=None)
+    assert sentence in words(who.get(f"/runs/{ended}/retry"))

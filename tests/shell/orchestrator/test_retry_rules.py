@@ -1,6 +1,7 @@
 """By which rules a retry goes: those of the run that made its state, where they protect as today's do
 (R-SESS-9, R-SESS-13)."""
 
+from typing import Any
 from uuid import UUID
 
 import orjson
@@ -56,3 +57,32 @@ def test_a_run_of_rules_that_protected_less_is_not_retried(
         assert Run.objects.count() == 1
     rewrite(superuser, run, core_version=GUARDED_SINCE)
     assert retried(world, run) != run
+
+
+def overdue(superuser: psycopg.Connection, run: UUID) -> None:
+    """The deadline of the task has passed."""
+    row = superuser.execute("SELECT body FROM orchestrator_manifestrow WHERE id = %s", [run]).fetchone()
+    assert row is not None
+    goal = orjson.loads(bytes(row[0]))["goal"]
+    rewrite(superuser, run, goal={**goal, "deadline": "2020-01-01T00:00:00Z"})
+
+
+def unbounded(superuser: psycopg.Connection, run: UUID) -> None:
+    """Its boundary is not there any more."""
+    superuser.execute("ALTER TABLE orchestrator_boundaryversion DISABLE TRIGGER USER")
+    superuser.execute("UPDATE orchestrator_boundaryversion SET slug = 'gone-' || slug")
+    superuser.execute("ALTER TABLE orchestrator_boundaryversion ENABLE TRIGGER USER")
+
+
+@proves("R-SESS-9", part="what is in force now holds")
+@pytest.mark.parametrize(
+    ("obstacle", "words"), [(overdue, "the deadline has passed"), (unbounded, "there is no boundary")]
+)
+def test_what_refuses_a_task_is_said_as_of_a_retry(
+    world: World, run: UUID, superuser: psycopg.Connection, obstacle: Any, words: str
+) -> None:
+    obstacle(superuser, run)
+    with pytest.raises(RetryRefused, match=f"cannot be retried: {words}") as refused:
+        retried(world, run)
+    # There is no body of a task that it could point into.
+    assert "pointer" not in refused.value.data

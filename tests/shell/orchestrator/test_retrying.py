@@ -176,7 +176,8 @@ def test_who_retried_what_and_why_is_on_record(world: World) -> None:
         entry = AuditEntry.objects.get(verb="run.retry")
         assert line_of(again) == (again, run)
     assert (entry.principal, entry.reason) == (world.people.operator.id, "The model is back.")
-    assert entry.after == {"run": str(again), "record": found.retry_record}
+    version = {"workflow": "tool-loop", "version": 1}
+    assert entry.after == {"run": str(again), "record": found.retry_record, **version}
     assert world.kinds(again)[:2] == ["task_submitted", "run_retried"]
     world.sound(again)
 

@@ -48,7 +48,7 @@ PASSED_BY: Final = frozenset(
 # today's: the newest that guard more are those of a prompt's lines (orchestrator/core/context.py). To be
 # raised with every core that guards more.
 GUARDED_SINCE: Final = 9
-# What a retry knows: what was found, said and tried in the run before. Counts of refusals, denials and equal
+# What a retry knows: what was found, said and tried in the run before (`heeded` adds to it). Counts of equal
 # calls stay, so that a retry is no way around them; those of calls and facts, because they name what follows.
 # `foreseen`, `planned`, `alarms`, `guarded`, `echoes` and `sent` say what was read and how far it may be
 # believed, which is as true as it was.
@@ -161,6 +161,26 @@ def checkpoint_of(graph: CompiledGraph, state: State) -> State | Unfit:
         echoes=_echoes(state),
         deeds=state.deeds,
         counters=counters,
+    )
+
+
+def heeded(checkpoint: State, end: State) -> State:
+    """The state of a checkpoint with what people and rules said no to until the run's end, and what was found
+    suspect: to begin farther back is no way around them. Equal calls count as at the checkpoint, for what
+    such a call brought after it the retry does not know."""
+    counters = checkpoint.counters.evolve(
+        denials=max(checkpoint.counters.denials, end.counters.denials),
+        refusals=max(checkpoint.counters.refusals, end.counters.refusals),
+    )
+    refused = {
+        tool: max(checkpoint.refused.get(tool, 0), end.refused.get(tool, 0))
+        for tool in (*checkpoint.refused, *end.refused)
+    }
+    return checkpoint.evolve(
+        counters=counters,
+        refused=refused,
+        alarms=tuple(dict.fromkeys((*checkpoint.alarms, *end.alarms))),
+        guarded=checkpoint.guarded or end.guarded,
     )
 
 

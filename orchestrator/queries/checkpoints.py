@@ -20,7 +20,7 @@ from orchestrator.core.errors import (
     StillRecording,
 )
 from orchestrator.core.graph import CompiledGraph
-from orchestrator.core.retrying import KEPT, SENTENCES, Unfit, checkpoint_of, coming, otherwise_since
+from orchestrator.core.retrying import KEPT, SENTENCES, Unfit, checkpoint_of, coming, heeded, otherwise_since
 from orchestrator.core.state import State
 from orchestrator.core.terminal import TERMINAL_STATUSES, Status, TerminalCode
 from orchestrator.models import Intent, Run
@@ -139,7 +139,7 @@ class Past:
             raise NoCheckpoint(why=SENTENCES[known])
         if (refused := self.refused(then)) is not None:
             raise refused
-        return then, known
+        return then, heeded(known, self.end)
 
     def page(self, below: int | None, limit: int) -> Page:
         """So many checkpoints below a record, newest first."""

@@ -28,6 +28,7 @@ from orchestrator.core.retrying import (
     Unfit,
     checkpoint_of,
     coming,
+    heeded,
     lacking,
     otherwise_since,
 )
@@ -159,6 +160,24 @@ def test_a_model_that_failed_is_asked_as_if_for_the_first_time() -> None:
     again.start()
     (asked,) = again.open.values()
     assert asked.attempt == 1  # type: ignore[union-attr]
+
+
+@proves("R-SESS-9", part="no way around a no")
+def test_what_was_said_no_to_after_a_checkpoint_counts_in_a_retry() -> None:
+    run = looked_up()
+    then = run.state.evolve(refused={"mail.send": 2}, alarms=("a",), repeats={"x": 1})
+    counters = then.counters.evolve(denials=3, refusals=2, errors=9)
+    end = then.evolve(
+        counters=counters, refused={"mail.send": 1, "payments.refund": 1}, alarms=("b", "a"), guarded=True,
+        repeats={"x": 2},
+    )  # fmt: skip
+    found = checkpoint_of(run.graph, then)
+    assert isinstance(found, State)
+    again = heeded(found, end)
+    assert (again.counters.denials, again.counters.refusals, again.counters.errors) == (3, 2, 0)
+    assert again.refused == {"mail.send": 2, "payments.refund": 1}
+    assert (again.alarms, again.guarded, again.repeats) == (("a", "b"), True, {"x": 1})
+    assert heeded(found, then) == found
 
 
 AT_WORK = Pending(kind="call_tool", call="c1", attempt=1, reserve={})

@@ -170,14 +170,18 @@ def test_every_plan_of_every_retry_tells_what_is_then_done() -> None:
         for drawn in (graph, LOOP):
             first, _ = driven(drawn, play)
             found = checkpoints(first)
-            for state in play.sample(found, min(3, len(found))):
+            play.shuffle(found)
+            # What was seen least goes first: some kinds are one of a hundred.
+            found.sort(key=lambda state: seen[drawn.nodes[state.position].kind])
+            for state in found[:3]:
                 run = retried(first, state)
                 seen[drawn.nodes[state.position].kind] += 1
                 _foretold(run, played(run, play))
 
     tells()
     # Far below what any seed covers: a generator that lost its shapes would come here.
-    assert {"tool", "act", "respond", "check_tool"} <= set(seen), seen
+    # A fixed call, which few graphs begin again at, is looked at in test_outlook_retries.
+    assert {"act", "check_tool", "goal_intake"} <= set(seen), seen
 
 
 @given(graphs(extra=3), st.integers(0, 2**32))

@@ -14,3 +14,4 @@ class OrchestratorConfig(AppConfig):
         """Connect receivers and ports."""
         import_module("orchestrator.receivers")
         import_module("orchestrator.ports")
+        import_module("orchestrator.verify")

@@ -13,6 +13,7 @@ from tests.factories.foreign import called, onwards, to_the_end
 from tests.factories.world import World, fresh_worker
 from tests.journeys.interleaving.clock import Clock
 
+# A key that nobody takes back is no reason to leave a provider alone for a while, as a breakdown is.
 DOWN = failing(401, "Your key was revoked.")
 # Nobody can look such a posting up, so people are asked what became of it.
 POSTING = calls(called("ledger.post", account="refunds", amount="-10.00", memo=""))

@@ -17,7 +17,8 @@ from orchestrator.runtime.proving import prove_ledger
 from tenancy.context import tenant
 from tests.conftest import House
 from tests.doubles.company import Company
-from tests.doubles.openai_server import OpenAIServer, calls, failing, said
+from tests.doubles.openai_server import OpenAIServer, calls, said
+from tests.factories.denied import DOWN
 from tests.factories.foreign import called, foreign, onwards, to_the_end
 from tests.factories.retrying import checkpoints, retried
 from tests.factories.tenancy import apart
@@ -28,8 +29,6 @@ from traces.core.exported import verify_lines
 from traces.exports.jsonl import export
 from traces.queries import incomplete
 
-# A key that nobody takes back is no reason to leave a provider alone for a while, as a breakdown is.
-DOWN = failing(401, "Your key was revoked.")
 REFUND = {"order_id": "A-1001", "amount": "10.00", "currency": "USD", "reason": "late"}
 
 

@@ -23,9 +23,6 @@ class StepStanding(StrEnum):
     LEFT_OUT = "left_out"
 
 
-OVER = (StepStanding.DONE, StepStanding.FAILED, StepStanding.REFUSED)
-"""Nothing comes of these any more."""
-
 For = Literal["decision", "verdict", "answer", "budget", "resume", "retry", "claim"]
 """What a step may wait for: people's decision on it, their word on whether it happened, an answer, more
 budget, somebody who resumes the run, the time of the next attempt, another run that writes to the same

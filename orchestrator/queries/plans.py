@@ -13,6 +13,7 @@ from orchestrator.core.outlook import Asked, Move, Outlook, Said, carried_calls,
 from orchestrator.core.state import State
 from orchestrator.models import ManifestRow, Run
 from orchestrator.queries.checkpoints import Past
+from orchestrator.queries.runs import path_through
 from orchestrator.runtime.recall import graph_of, manifest_of, pins_of
 from traces.models import Event, Record
 
@@ -41,7 +42,9 @@ def plan_of(run: Run, state: State) -> Plan:
     moves = moves_of(run.id)
     asked, rows = _calls(run)
     return Plan(
-        outlook=outlook(graph, manifest, state, moves, asked, _said(run.id)), path=_path(moves), rows=rows
+        outlook=outlook(graph, manifest, state, moves, asked, _said(run.id)),
+        path=path_through(move.target for move in moves),
+        rows=rows,
     )
 
 
@@ -49,13 +52,6 @@ def moves_of(run_id: UUID) -> tuple[Move, ...]:
     """The run's transitions, in order."""
     records = Record.objects.filter(run_id=run_id).order_by("number")
     return tuple(Move(*move) for move in records.values_list("source", "outcome", "target"))
-
-
-def _path(moves: tuple[Move, ...]) -> tuple[str, ...]:
-    """The nodes the run went through, neighbours once."""
-    return tuple(
-        move.target for n, move in enumerate(moves) if not n or moves[n - 1].target != move.target
-    )  # fmt: skip
 
 
 def _calls(run: Run) -> tuple[tuple[Asked, ...], dict[str, int]]:

@@ -1,7 +1,8 @@
 """Reads of runs for doors and pages. All inside the tenant's context unless they say otherwise."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import groupby
 from typing import Any
 from uuid import UUID
 
@@ -74,11 +75,12 @@ def goal_of(run: Run) -> Goal:
 def path_of(run_id: UUID) -> tuple[str, ...]:
     """The nodes the run went through, neighbours once."""
     targets = Record.objects.filter(run_id=run_id).order_by("number").values_list("target", flat=True)
-    path: list[str] = []
-    for target in targets:
-        if not path or path[-1] != target:
-            path.append(target)
-    return tuple(path)
+    return path_through(targets)
+
+
+def path_through(targets: Iterable[str]) -> tuple[str, ...]:
+    """The path of transitions to these nodes: a node that a run stayed at is named once."""
+    return tuple(node for node, _ in groupby(targets))
 
 
 def calls_of(run_id: UUID) -> Counter[str]:

@@ -13,6 +13,7 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, Phase, event, example, given, settings
 
+from orchestrator.actions.circuits import TenantCircuits
 from tests.conftest import House
 from tests.doubles.company import Company
 from tests.journeys.interleaving.moves import ORDERS, SCHEDULES, Move
@@ -56,6 +57,12 @@ def theatre(house: House, company: Company, superuser: psycopg.Connection) -> It
 def test_left_alone_the_refund_is_made_once_and_told_once(theatre: Theatre) -> None:
     stage = theatre.play("A-1001", [])
     assert len(stage.company.effects("payments")) == len(stage.company.effects("mail")) == 1
+
+
+def test_what_failed_in_one_schedule_shuts_nothing_in_the_next(theatre: Theatre) -> None:
+    TenantCircuits(theatre.world.id).trip("tool", "mail.send", "by the schedule before")
+    stage = theatre.play("A-1001", [])
+    assert stage.world.run(stage.run).terminal_code == "SUCCESS"
 
 
 @proves("RING", part="interleaving")

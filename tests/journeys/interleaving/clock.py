@@ -23,6 +23,7 @@ UPDATE orchestrator_run SET lease_owner = 'left by a test that is over',
  WHERE status IN ('queued', 'in_progress', 'awaiting_gate', 'awaiting_input', 'paused')"""
 CIRCUITS = """
 UPDATE orchestrator_circuitrow SET until = clock_timestamp() WHERE tenant_id = %s AND until IS NOT NULL"""
+FORGOTTEN = "DELETE FROM orchestrator_circuitrow WHERE tenant_id = %s"
 
 
 class Clock:
@@ -40,6 +41,10 @@ class Clock:
     def circuits_cool_down(self, tenant: UUID) -> None:
         """The cooldowns of a tenant's circuits are over."""
         self._superuser.execute(CIRCUITS, [tenant])
+
+    def failures_are_forgotten(self, tenant: UUID) -> None:
+        """The circuits of a tenant know of no failure: what broke for one run was long ago for the next."""
+        self._superuser.execute(FORGOTTEN, [tenant])
 
     def gates_expire(self, run: UUID) -> None:
         """Nobody decided in time."""

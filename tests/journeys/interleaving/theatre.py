@@ -37,8 +37,9 @@ class Theatre:
     loops: dict[str, EffectLoop]
 
     def stage(self, order: str) -> Stage:
-        """A fresh run among fresh workers in a company on its first day."""
+        """A fresh run among fresh workers in a company on its first day, which has not failed yet."""
         self.company.reset()
+        self.clock.failures_are_forgotten(self.world.id)
         puppets = {
             name: Puppet(name, Performer(loop=loop, models=ModelGateway(), tools=ToolGateway()))
             for name, loop in self.loops.items()

@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 import structlog
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.utils.cache import add_never_cache_headers
@@ -100,9 +101,8 @@ def preferences(request: HttpRequest) -> HttpResponse:
             "preferences": Preferences.of(request),
         }
         return render(request, "pages/preferences.html", context)
-    response: HttpResponse = (
-        HttpResponse(status=204) if request.POST.get("quiet") else back(request, "preferences")
-    )
+    quiet = bool(request.POST.get("quiet"))
+    response: HttpResponse = HttpResponse(status=204) if quiet else back(request, "preferences")
     chosen = {
         "theme": request.POST.get("theme") in THEMES,
         "density": request.POST.get("density") in DENSITIES,
@@ -112,8 +112,10 @@ def preferences(request: HttpRequest) -> HttpResponse:
     for name, fits in chosen.items():
         if fits:
             _keep(request, response, name, request.POST[name])
-    if request.POST.get(ZONE_COOKIE) == "":
+    if the_browsers := request.POST.get(ZONE_COOKIE) == "":
         response.delete_cookie(ZONE_COOKIE, samesite="Lax")
+    if not quiet and (the_browsers or any(chosen.values())):
+        messages.success(request, "Kept in this browser.")
     return response
 
 

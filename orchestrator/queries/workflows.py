@@ -5,13 +5,23 @@ from dataclasses import dataclass
 from typing import Any
 
 import orjson
-from django.db.models import Count, Q
+from django.db import connection
 
 from orchestrator.core.boundary import Boundary
 from orchestrator.core.graph import GraphSpec
-from orchestrator.core.terminal import TERMINAL_STATUSES
-from orchestrator.models import BoundaryVersion, Run, WorkflowVersion
+from orchestrator.models import BoundaryVersion, WorkflowVersion
+from orchestrator.queries.listing import CAP, LIVE, Count, plan_anew
 from tenancy.core.errors import NotFound
+
+# A count each, and not one walk over all runs: a workflow that has had a million answers as fast.
+_COUNTED = f"""
+WITH live AS (
+  SELECT workflow, count(*) AS number FROM orchestrator_run WHERE status = ANY(%(live)s) GROUP BY workflow)
+SELECT w.slug,
+       (SELECT count(*) FROM (
+         SELECT 1 FROM orchestrator_run r WHERE r.workflow = w.slug LIMIT {CAP + 1}) AS those),
+       coalesce((SELECT number FROM live WHERE live.workflow = w.slug), 0)
+  FROM (SELECT DISTINCT slug FROM orchestrator_workflowversion) AS w"""  # noqa: S608 - a number of ours
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,8 +29,8 @@ class Listed:
     """A workflow in the list: the version in force (or, where all are retired, the newest), its runs."""
 
     row: WorkflowVersion
-    runs: int
-    live: int
+    runs: Count
+    live: Count
 
     @property
     def state(self) -> str:
@@ -34,11 +44,11 @@ def workflows() -> list[Listed]:
     newest = {row.slug: row for row in WorkflowVersion.objects.order_by("slug", "-version").distinct("slug")}
     rows = newest | {row.slug: row for row in published}
     counted = _runs()
-    return [Listed(row=rows[slug], **counted.get(slug, {"runs": 0, "live": 0})) for slug in sorted(rows)]
+    return [Listed(row=rows[slug], runs=counted[slug][0], live=counted[slug][1]) for slug in sorted(rows)]
 
 
 def slugs() -> list[str]:
-    """The names of all workflows, retired ones too: `workflows` counts every run for its own."""
+    """The names of all workflows, retired ones too: `workflows` counts runs for its own."""
     return list(WorkflowVersion.objects.order_by("slug").values_list("slug", flat=True).distinct())
 
 
@@ -72,9 +82,9 @@ def boundary_of(slug: str) -> Boundary | None:
     return Boundary.model_validate_json(bytes(row.body)) if row is not None else None
 
 
-def _runs() -> Mapping[str, dict[str, int]]:
-    over = [status.value for status in TERMINAL_STATUSES]
-    rows = Run.objects.values("workflow").annotate(
-        runs=Count("id"), live=Count("id", filter=~Q(status__in=over))
-    )
-    return {row["workflow"]: {"runs": row["runs"], "live": row["live"]} for row in rows}
+def _runs() -> Mapping[str, tuple[Count, Count]]:
+    """By workflow: its runs and those of them that are under way, each up to the cap of a list."""
+    plan_anew()
+    with connection.cursor() as cursor:
+        cursor.execute(_COUNTED, {"live": list(LIVE)})
+        return {slug: (Count(runs), Count(live)) for slug, runs, live in cursor.fetchall()}

@@ -38,6 +38,11 @@ VOID_AND_CANCELLED_AT_ONCE = [
     Move("time_passes", ("grants",)),
     Move("operate", ("cancel",)),
 ]
+THREE_DIED_AT_ONE_STEP = [
+    Move("work", ("a", 9)),
+    Move("review", ("approver", "approve")),
+    *[Move("crash_at", ("a", "before_dispatch")), Move("time_passes", ("lease",))] * 3,
+]
 ORDERED = settings(
     deadline=None, print_blob=True, derandomize=False, database=None,
     phases=[Phase.explicit, Phase.generate, Phase.shrink],
@@ -71,6 +76,7 @@ def test_what_failed_in_one_schedule_shuts_nothing_in_the_next(theatre: Theatre)
 @example(order="A-1001", moves=OVERSLEPT_A_LOOK_UP)
 @example(order="A-1001", moves=OVERSLEPT_A_READ_BACK)
 @example(order="A-1001", moves=VOID_AND_CANCELLED_AT_ONCE)
+@example(order="A-1001", moves=THREE_DIED_AT_ONE_STEP)
 @given(order=ORDERS, moves=SCHEDULES)
 def test_no_order_of_steps_breaks_a_promise(theatre: Theatre, order: str, moves: list[Move]) -> None:
     _tell(theatre.play(order, moves))

@@ -16,6 +16,7 @@ from orchestrator.core.errors import RunOver
 from orchestrator.core.terminal import TERMINAL_STATUSES, Status
 from orchestrator.models import Run
 from orchestrator.queries.crossing import due_runs
+from orchestrator.runtime.loop import POISONED
 from tests.doubles.company import Company
 from tests.factories.tenancy import Somebody
 from tests.factories.world import World
@@ -39,7 +40,8 @@ class Word:
 
 @dataclass(kw_only=True)
 class Stage:
-    """One run with everybody who acts on it. `agreed` is every word of agreement that was accepted."""
+    """One run with everybody who acts on it. `agreed` is every word of agreement that was accepted, `lost`
+    the fence of every lease that died, by the version of the run that it held."""
 
     world: World
     company: Company
@@ -48,6 +50,7 @@ class Stage:
     run: UUID
     agreed: list[Word] = field(default_factory=list)
     intrusions: list[str] = field(default_factory=list)
+    lost: dict[int, set[int]] = field(default_factory=dict)
 
     # -- workers and sweeper ---------------------------------------------------------------------------------
 
@@ -138,10 +141,20 @@ class Stage:
     def time_passes(self, what: str) -> None:
         """A lease dies, a gate's or a grant's time is up."""
         if what == "lease":
-            self.clock.lease_dies(self.run)
+            self._lease_dies()
             return
         self.intrusions.append(f"{what} expired")
         {"gates": self.clock.gates_expire, "grants": self.clock.grants_expire}[what](self.run)
+
+    def _lease_dies(self) -> None:
+        """A run that loses its workers again and again is left to people, and what it was at is given up."""
+        run = self.world.run(self.run)
+        if run.lease_owner is not None:
+            dead = self.lost.setdefault(run.version, set())
+            dead.add(run.fence)
+            if len(dead) == POISONED:
+                self.intrusions.append("poison")
+        self.clock.lease_dies(self.run)
 
     def company_fails(self, service: str, mode: str) -> None:
         """The next write to a service of the demo company goes wrong."""
@@ -165,7 +178,7 @@ class Stage:
             self._one_round(run)
         # What came too late for an ended run is recorded when a message wakes a worker for it, a dead lease
         # or not.
-        self.clock.lease_dies(self.run)
+        self._lease_dies()
         self.puppets["a"].begin(self._errand("a"))
         self.puppets["a"].finish()
         return self.world.run(self.run)
@@ -179,8 +192,7 @@ class Stage:
             self.clock.park_the_rest()
 
     def _one_round(self, run: Run) -> None:
-        if run.lease_owner is not None:
-            self.clock.lease_dies(self.run)
+        self._lease_dies()
         if run.status == Status.PAUSED:
             self.operate("resume")
         for request in self.world.open_requests(self.run):

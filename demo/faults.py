@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -56,6 +57,7 @@ class Faults:
     def __init__(self) -> None:
         self._faults: dict[str, Fault] = {}
         self._changed: dict[str, asyncio.Event] = {}
+        self._ended: dict[str, asyncio.Event] = {}
         self._applied: dict[str, int] = {}
         self._held: dict[str, int] = {}
 
@@ -66,6 +68,8 @@ class Faults:
         self._faults[fault.service] = fault
         if fault.mode == "none":
             del self._faults[fault.service]
+            if event := self._ended.pop(fault.service, None):
+                event.set()
 
     def clear(self) -> None:
         """End every fault and let go of every held request."""
@@ -90,6 +94,14 @@ class Faults:
             if not left:
                 del self._faults[fault.service]
         return fault
+
+    async def slowly(self, fault: Fault) -> None:
+        """Take a request's time, whoever leaves and whatever the next ones meet: until it is over, or until
+        the service's faults are ended."""
+        ended = self._ended.setdefault(fault.service, asyncio.Event())
+        with suppress(TimeoutError):
+            async with asyncio.timeout(fault.lasting):
+                await ended.wait()
 
     async def hold(self, fault: Fault, gone: Callable[[], Awaitable[None]]) -> bool:
         """Keep a request until its time is over, the fault is changed (True) or the client leaves (False)."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 import sqlite3
@@ -178,7 +177,7 @@ class Application:
             raise Refusal(409, "in_progress", "Nothing was done for this request.")
         if fault.mode == "slow":
             # Carried out even where the client has left meanwhile, as a slow server would.
-            await asyncio.sleep(fault.lasting)
+            await self._faults.slowly(fault)
         if fault.mode == "hang" and not await self._hold(fault, receive):
             return None
         answer = route.handler(request)

@@ -10,6 +10,7 @@ from django.db import connection
 from tests.doubles.company import Company
 from tests.doubles.openai_server import OpenAIServer, calls, failing
 from tests.factories.foreign import called, onwards, to_the_end
+from tests.factories.hurry import in_no_hurry
 from tests.factories.world import World, fresh_worker
 from tests.journeys.interleaving.clock import Clock
 
@@ -31,7 +32,7 @@ def denied(
     (request,) = world.open_requests(run)
     world.decide(request, world.people.approver)
     company.faults("ledger", "hang", times=1, on="writes")
-    with ThreadPoolExecutor(1) as pool:
+    with in_no_hurry("ledger.post"), ThreadPoolExecutor(1) as pool:
         out = pool.submit(advanced, run)
 
         def heard() -> None:

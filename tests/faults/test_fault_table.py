@@ -4,6 +4,7 @@ The judge is the demo company's own log: an effect is there once, or nobody know
 """
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
@@ -12,13 +13,13 @@ import psycopg
 import pytest
 from pytest_django import Settings
 
-from orchestrator.core.step import View
 from orchestrator.runtime.loop import FaultPoint
 from tenancy.ids import fresh_id
 from tests.conftest import House
 from tests.doors.demo.test_faults import eventually
 from tests.doubles.company import Company
 from tests.factories.foreign import Obedient, called, foreign, onwards, to_the_end
+from tests.factories.hurry import in_a_hurry
 from tests.factories.world import World, company_at, make_world
 from tests.journeys.interleaving.clock import Clock
 from tests.proves import proves
@@ -32,6 +33,8 @@ ASKED: dict[str, tuple[str, dict[str, str]]] = {
     FINDABLE: ("mail", {"to": "a@b.example", "subject": "Yours", "text": "Hello", "reference": "r-1"}),
     BLIND: ("ledger", {"account": "refunds", "amount": "-10.00", "memo": ""}),
 }
+# A slow company is told to go on: how long what comes before that takes is the machine's.
+UNTIL_TOLD = 3_600
 
 
 class Killed(BaseException):
@@ -187,13 +190,14 @@ def test_killed_again_while_it_repeats(case: Case, tool: str, point: str) -> Non
 def test_a_repetition_that_is_turned_away_says_nothing_of_the_first_request(
     case: Case, tool: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(View, "deadline_ms", lambda view, wanted: min(wanted, 400))
     monkeypatch.setattr("orchestrator.runtime.perform.LOOK_AGAIN_SECONDS", 0.05)
-    case.company.faults("payments", "slow", seconds=4, times=1, on="writes")
-    case.dies("sent")
+    case.company.faults("payments", "slow", seconds=UNTIL_TOLD, times=1, on="writes")
+    with in_a_hurry(tool):
+        case.dies("sent")
     case.company.faults("payments", "refuse", times=1, on="writes")
     onwards(case.world, case.run)
     assert (case.effects(), case.resolutions()) == (0, ["repeated", "in_doubt"])
+    case.company.faults("payments", "none")
     assert eventually(lambda: case.effects() == 1)
     judge(case, "happened", 1, ["repeated", "in_doubt"])
 
@@ -224,11 +228,9 @@ MODES: list[Any] = [
 @proves("R-TOOL-11", part="every kind of failure")
 @proves("R-TOOL-10", part="every kind of failure")
 @pytest.mark.parametrize(("tool", "mode", "effects", "resolutions"), MODES)
-def test_the_company_fails(
-    case: Case, tool: str, mode: str, effects: int, resolutions: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(View, "deadline_ms", lambda view, wanted: min(wanted, 400))
+def test_the_company_fails(case: Case, tool: str, mode: str, effects: int, resolutions: list[str]) -> None:
     case.company.faults(ASKED[tool][0], mode, times=1, on="all" if tool == READ else "writes")
-    judge(case, "happened" if effects else "not_happened", effects, resolutions)
+    with in_a_hurry(tool) if "hang" in mode else nullcontext():
+        judge(case, "happened" if effects else "not_happened", effects, resolutions)
     sends = [asked for asked in case.company.requests(ASKED[tool][0]) if asked["method"] == "POST"]
     assert len(sends) == (0 if tool == READ else 1), "a mutating call was sent twice"

@@ -63,7 +63,7 @@ def calls_of(world: World, run: UUID) -> list[tuple[EntryView, EntryView]]:
     return [(entry, ends[entry.effect_id][0]) for entry in held]
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 @proves("B3", part="kill -9 during a model call")
 @proves("R-BUDGET-3", part="kill -9 during a model call")
 def test_a_call_lost_with_its_process_is_charged_as_reserved_and_its_repetition_as_measured(

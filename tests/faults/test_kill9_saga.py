@@ -12,15 +12,13 @@ from tests.conftest import House
 from tests.doubles.company import Company
 from tests.factories.foreign import to_the_end
 from tests.factories.world import World, company_at, make_world
-from tests.faults.test_kill9 import process, sleep_until_dead, told
+from tests.faults.test_kill9 import PATIENCE_SECONDS, process, sleep_until_dead, told
 from tests.journeys.test_saga import before_the_last
 from tests.proves import proves
 from tests.servers import TestServers
 
 pytestmark = pytest.mark.slow
 
-# Three interpreters start at once, on whatever else the machine has to do.
-PATIENCE_SECONDS = 240.0
 # Where a worker dies: with the first of two done and unheard of, between the two, and with both done.
 DEATHS = {
     "the first is done": ("payments", "commit_then_hang"),

@@ -17,7 +17,6 @@ from approvals.models import Request
 from budgets.models import Entry
 from orchestrator.actions.signalling import cancel
 from orchestrator.core.state import State
-from orchestrator.core.step import View
 from orchestrator.models import Intent
 from orchestrator.queries.runs import state_now
 from orchestrator.runtime.loop import Worker
@@ -27,8 +26,9 @@ from tests.conftest import House
 from tests.doors.demo.test_faults import eventually
 from tests.doubles.company import Company
 from tests.factories.foreign import Obedient, called, foreign, onwards, to_the_end
+from tests.factories.hurry import in_a_hurry, in_no_hurry
 from tests.factories.world import World, company_at, fresh_worker, make_world
-from tests.faults.test_fault_table import ASKED, BLIND, FINDABLE, KEYED, READ, Killed
+from tests.faults.test_fault_table import ASKED, BLIND, FINDABLE, KEYED, READ, UNTIL_TOLD, Killed
 from tests.journeys.interleaving.clock import Clock
 from tests.proves import proves
 
@@ -87,7 +87,7 @@ class Play:
     def held(self) -> Iterator["Future[None]"]:
         """A worker is in the middle of the call, and loses its lease; the company answers when told to."""
         self.company.faults(self.service, "hang", times=1, on="all" if self.tool == READ else "writes")
-        with ThreadPoolExecutor(1) as pool:
+        with in_no_hurry(self.tool), ThreadPoolExecutor(1) as pool:
             out = pool.submit(_advance, fresh_worker(), self.run)
             self.company.wait_until_held(self.service)
             self.clock.lease_dies(self.run)
@@ -186,18 +186,17 @@ def test_an_answer_to_a_worker_that_lost_its_run_is_recorded_and_changes_nothing
 @pytest.mark.slow
 @proves("G9", part="after the deadline, by the company's own log")
 @EVERY_TOOL
-def test_an_answer_after_the_deadline_reaches_nobody_and_changes_nothing(
-    play: Play, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(View, "deadline_ms", lambda view, wanted: min(wanted, 400))
+def test_an_answer_after_the_deadline_reaches_nobody_and_changes_nothing(play: Play) -> None:
     play.company.faults(
-        play.service, "slow", seconds=10, times=1, on="all" if play.tool == READ else "writes"
+        play.service, "slow", seconds=UNTIL_TOLD, times=1, on="all" if play.tool == READ else "writes"
     )
-    onwards(play.world, play.run)
+    with in_a_hurry(play.tool):
+        onwards(play.world, play.run)
     before = play.standing()
     assert None in play.sent()
     assert play.company.effects(play.service) == []
-    assert any(eventually(lambda: None not in play.sent()) for _ in range(4))
+    play.answer()
+    assert eventually(lambda: None not in play.sent())
     play.world.drive(play.run)
     assert play.standing() == before
     assert len(play.company.effects(play.service)) == many(play)

@@ -43,7 +43,8 @@ pytestmark = pytest.mark.slow
 
 TEN = ("A-1001", "A-1002", "A-1003", "A-1006", "A-1009", "A-1010", "A-1012", "A-1013", "A-1014", "A-1015")
 BODY = {"workflow": "tool-loop", "goal": {"objective": "How much is (12 + 30) * 2?"}}
-PATIENCE_SECONDS = 60.0
+# Ten refunds at once, of which some wait for leases that die: on a busy machine that takes minutes.
+PATIENCE_SECONDS = 240.0
 
 
 @pytest.fixture
@@ -118,6 +119,7 @@ def _once_paid(company: Company, outage: Callable[[], None], struck: list[int]) 
     outage()
 
 
+@pytest.mark.timeout(600)
 @proves("R-SESS-1", part="FLUSHALL")
 def test_ten_refunds_end_right_when_the_broker_forgets_everything(
     world: World,
@@ -143,6 +145,7 @@ def test_ten_refunds_end_right_when_the_broker_forgets_everything(
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(600)
 @proves("R-SESS-1", part="the database is away")
 @proves("R-SESS-3", part="connections lost anywhere")
 def test_ten_refunds_end_right_when_every_connection_is_cut(
@@ -195,6 +198,7 @@ def _swap(entry: dict[str, object]) -> None:
     connections.settings["default"] = entry
 
 
+@pytest.mark.timeout(600)
 @proves("R-SESS-1", part="PostgreSQL is killed and starts again")
 def test_ten_refunds_end_right_when_postgresql_is_killed(
     own_servers: TestServers, company: Company, settings: Settings
@@ -287,6 +291,8 @@ def postman(broker: str) -> Celery:
 def test_a_task_is_accepted_while_the_broker_is_dead(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue, "current_app", postman("redis://127.0.0.1:9/0"))
     monkeypatch.setattr(queue, "_quiet_until", 0.0)
+    # However long the three take, it is not yet time to try again.
+    monkeypatch.setattr(queue, "steady", lambda: 1.0)
     submitter, before = program(world.id, Role.CLIENT), Counter(TALLY.read())
     accepted = [submitter.post("/tasks", BODY) for _ in range(3)]
     assert [answer.status_code for answer in accepted] == [202] * 3

@@ -12,6 +12,7 @@ from tenancy.clock import database_now
 from tenancy.context import tenant
 from tests.conftest import House
 from tests.doubles.company import Company
+from tests.factories.hurry import in_no_hurry
 from tests.factories.world import World, company_at, fresh_worker, make_world
 from tests.proves import proves
 
@@ -31,18 +32,19 @@ def test_the_second_run_waits_until_the_first_has_its_answer(world: World, compa
         world.drive(runs[-1])
         (asked,) = world.open_requests(runs[-1])
         world.decide(asked, world.people.approver)
-    company.faults("payments", "slow", seconds=3, times=1, on="writes")
-    first = Thread(target=_driven, args=(world, runs[0]))
-    first.start()
-    try:
-        while not company.requests("payments"):
-            sleep(0.02)
-        world.drive(runs[1], fresh_worker())
-        assert len([asked for asked in company.requests("payments") if asked["method"] == "POST"]) == 1
-        (said,) = world.said(runs[1], "conflict_waited")
-        assert said["key"] == "order:A-1001"
-    finally:
-        first.join()
+    company.faults("payments", "hang", times=1, on="writes")
+    with in_no_hurry("payments.refund"):
+        first = Thread(target=_driven, args=(world, runs[0]))
+        first.start()
+        try:
+            company.wait_until_held("payments")
+            world.drive(runs[1], fresh_worker())
+            assert len([asked for asked in company.requests("payments") if asked["method"] == "POST"]) == 1
+            (said,) = world.said(runs[1], "conflict_waited")
+            assert said["key"] == "order:A-1001"
+        finally:
+            company.faults("payments", "none")
+            first.join()
     while not world.open_requests(runs[1]):
         world.drive(runs[1])
         sleep(0.05)

@@ -17,6 +17,7 @@ from tests.doubles.company import Company
 from tests.doubles.openai_server import OpenAIServer, calls, said
 from tests.factories.denied import DOWN, advanced, denied
 from tests.factories.foreign import called, foreign, onwards, to_the_end
+from tests.factories.hurry import in_no_hurry
 from tests.factories.retrying import checkpoints, retried
 from tests.factories.world import World, company_at, make_world
 from tests.journeys.interleaving.clock import Clock
@@ -86,7 +87,7 @@ def test_a_late_word_of_what_a_run_knows_keeps_nobody_from_retrying_it(
     world.decide(request, world.people.approver)
     company.faults("payments", "hang", times=1, on="writes")
     server.play(DOWN)
-    with ThreadPoolExecutor(1) as pool:
+    with in_no_hurry("payments.refund"), ThreadPoolExecutor(1) as pool:
         out: Future[None] = pool.submit(advanced, run)
         company.wait_until_held("payments")
         Clock(superuser).lease_dies(run)

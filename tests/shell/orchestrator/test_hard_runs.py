@@ -21,6 +21,7 @@ from tenancy.ids import fresh_id
 from tests.conftest import House
 from tests.factories.forging import forge
 from tests.factories.world import World, fresh_worker, make_world
+from tests.journeys.interleaving.clock import Clock
 from tests.proves import proves
 
 SUM = "How much is (12 + 30) * 2?"
@@ -42,11 +43,11 @@ def damage(superuser: psycopg.Connection, run: UUID) -> None:
 def test_a_run_that_cannot_be_read_keeps_no_other_waiting_and_is_parked(
     world: World, superuser: psycopg.Connection
 ) -> None:
+    Clock(superuser).park_the_rest()
     broken, healthy = world.submit("tool-loop", SUM), world.submit("tool-loop", SUM)
     damage(superuser, broken)
     sweep = Sweep(world.worker)
-    # What other tests left ready has its turns in between.
-    for _ in range(60):
+    for _ in range(20):
         sweep.tick()
         if world.run(broken).status == "paused" and world.run(healthy).terminal_code:
             break

@@ -26,6 +26,7 @@ from tests.conftest import House
 from tests.doubles.company import Company
 from tests.factories.forging import forge
 from tests.factories.world import World, company_at, fresh_worker, make_world
+from tests.journeys.interleaving.clock import Clock
 from tests.proves import proves
 from traces.models import Payload, Record, Snapshot
 
@@ -178,7 +179,8 @@ def test_a_run_that_kills_three_workers_is_parked(world: World, superuser: psyco
 
 @proves("R-SESS-1")
 @proves("D3")
-def test_the_sweep_finds_what_no_message_told_of(world: World) -> None:
+def test_the_sweep_finds_what_no_message_told_of(world: World, superuser: psycopg.Connection) -> None:
+    Clock(superuser).park_the_rest()
     run = world.submit("tool-loop", SUM)
     sweep = Sweep(world.worker)
     for _ in range(20):

@@ -14,6 +14,7 @@ from tenancy.ids import fresh_id
 from tests.conftest import House
 from tests.factories.tenancy import make_people, make_tenant
 from tests.factories.world import World, make_world
+from tests.journeys.interleaving.clock import Clock
 from tests.proves import proves
 
 SUM = "How much is (12 + 30) * 2?"
@@ -87,15 +88,17 @@ def test_a_run_in_somebodys_hands_has_no_turn(noisy: World, superuser: psycopg.C
 
 
 @proves("R-BUDGET-11", part="the sweep goes round too")
-def test_the_sweep_finds_the_quiet_tenants_run_behind_a_flood(noisy: World, quiet: World) -> None:
+def test_the_sweep_finds_the_quiet_tenants_run_behind_a_flood(
+    noisy: World, quiet: World, superuser: psycopg.Connection
+) -> None:
+    # A look finds a hundred; the tenants of earlier tests may be as many.
+    Clock(superuser).park_the_rest()
     for _ in range(5):
         noisy.submit("tool-loop", SUM)
     alone = quiet.submit("tool-loop", SUM)
     second_of_the_flood = noisy.submit("tool-loop", SUM)
     found = due_runs(100)
-    assert alone in found
-    if second_of_the_flood in found:
-        assert found.index(alone) < found.index(second_of_the_flood)
+    assert found.index(alone) < found.index(second_of_the_flood)
 
 
 @proves("R-BUDGET-11", part="threads")

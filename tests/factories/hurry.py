@@ -1,0 +1,42 @@
+"""How long one call may take, in a run that has as much time as ever: what a test is about does not hang on
+how fast the machine is."""
+
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+from unittest import mock
+
+from orchestrator.core.effects import CallTool
+from orchestrator.gateways.effects_loop import EffectLoop
+from orchestrator.gateways.outcome import Performed
+from orchestrator.gateways.tools.dispatcher import ToolGateway
+
+LITTLE_MS, AN_HOUR_MS = 400, 3_600_000
+
+
+def in_a_hurry(tool: str) -> AbstractContextManager[None]:
+    """The next call of a tool is given up soon where nobody answers it. What comes after it, looks it up or
+    asks the model has its own time: those are answered, as soon as the machine can."""
+    return _given(tool, LITTLE_MS)
+
+
+def in_no_hurry(tool: str) -> AbstractContextManager[None]:
+    """The next call of a tool waits for its answer however long the test does other things meanwhile."""
+    return _given(tool, AN_HOUR_MS)
+
+
+@contextmanager
+def _given(tool: str, timeout_ms: int) -> Iterator[None]:
+    start, wanted = ToolGateway.start, [tool]
+
+    def started(
+        gateway: ToolGateway, loop: EffectLoop, effect: CallTool, *more: Any, **named: Any
+    ) -> "Future[Performed]":
+        if effect.tool in wanted:
+            wanted.clear()
+            effect = effect.evolve(timeout_ms=timeout_ms)
+        return start(gateway, loop, effect, *more, **named)
+
+    with mock.patch.object(ToolGateway, "start", started):
+        yield

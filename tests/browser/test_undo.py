@@ -14,7 +14,7 @@ from tests.browser.test_inbox import ARMED_MS, opened, outcome
 from tests.browser.test_runs import EACH_MOTION, SHIFTS, Motion
 from tests.conftest import House
 from tests.factories.approvals import ASKED, Desk, open_desk
-from tests.factories.undoing import kept_of, let_undo, pass_time
+from tests.factories.undoing import hold_time, kept_of, let_undo, pass_time
 from tests.proves import proves
 
 LOW: dict[str, Any] = {"risk": "local_write", "has_amount": False}
@@ -28,13 +28,16 @@ def desk(house: House) -> Iterator[Desk]:
 
 
 @proves("R-UI-4", part="undo by key while it is offered")
-def test_a_yes_is_taken_back_by_a_key_and_seen_by_others(page_as: PageAs, desk: Desk) -> None:
+def test_a_yes_is_taken_back_by_a_key_and_seen_by_others(
+    page_as: PageAs, desk: Desk, superuser: psycopg.Connection
+) -> None:
     let_undo(desk.id, desk.house.people.admin)
     first, second = (desk.ask(arguments={**ASKED, "order_id": f"A-{n}"}, **LOW) for n in (1, 2))
     other = opened(page_as("second-reviewer"), f"/approvals/{first.id}")
     expect(other.locator("#pill")).to_have_attribute("data-pill", "live")
     page = opened(page_as("reviewer"))
     page.keyboard.press("a")
+    hold_time(superuser, first)
     expect(page.locator(f"#card-{second.id}")).to_be_visible()
     expect(page.locator(f"#offer-{first.id}")).to_contain_text("takes effect in")
     expect(other.locator(".decide")).to_contain_text("Approved by the reviewer, takes effect in")
@@ -73,13 +76,18 @@ def test_it_counts_down_in_its_place_and_then_says_that_it_took_effect(
     assert outcome(desk.house, first) == ("decided", "approve")
 
 
-AHEAD = "() => { const now = Date.now.bind(Date); Date.now = () => now() + 60_000; }"
+# Further than the yes is kept back, and not so far that the whole page would be too old to decide on.
+HELD_SECONDS = 80
+AHEAD = "() => { const now = Date.now.bind(Date); Date.now = () => now() + 100_000; }"
 
 
-def test_a_clock_that_is_ahead_disables_nothing_and_asks_once(page_as: PageAs, desk: Desk) -> None:
+def test_a_clock_that_is_ahead_disables_nothing_and_asks_once(
+    page_as: PageAs, desk: Desk, superuser: psycopg.Connection
+) -> None:
     let_undo(desk.id, desk.house.people.admin)
     request = desk.ask(**LOW)
     desk.say(request, desk.house.people.approver)
+    hold_time(superuser, request, HELD_SECONDS)
     page = opened(page_as("reviewer"), f"/approvals?tab=open&open={request.id}")
     asked: list[str] = []
     page.on("request", lambda sent: asked.append(sent.url) if sent.headers.get("hx-request") else None)

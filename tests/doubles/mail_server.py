@@ -15,6 +15,9 @@ from typing import Any
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 
+# Longer than anybody waits for it; the end of the server ends it.
+HUNG_SECONDS = 600
+
 
 class Post:
     """A mail server that keeps what it takes, and does with it as it is told."""
@@ -44,7 +47,7 @@ class Post:
         letter = message_from_bytes(envelope.content, policy=default)
         self.letters.append((envelope, letter))
         if self.fault == "hang":
-            await asyncio.sleep(5)
+            await asyncio.sleep(HUNG_SECONDS)
         if self.fault == "cut":
             assert isinstance(server.transport, asyncio.WriteTransport)
             server.transport.abort()

@@ -7,6 +7,7 @@ import os
 import queue
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -168,24 +169,16 @@ def test_up_serves_and_heals_and_ends_and_keeps_its_data(data: Path) -> None:
 
 
 def test_a_port_in_use_is_said(data: Path) -> None:
-    with socket_on(free_port()) as port, up(data, port) as house:
+    with a_port_in_use() as port, up(data, port) as house:
         house.wait_for(f"Port {port} of 127.0.0.1 is in use")
         assert house.process.wait(20) == 1
 
 
 @contextmanager
-def socket_on(port: int) -> Iterator[int]:
+def a_port_in_use() -> Iterator[int]:
     """Somebody else on a port."""
-    with subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            f"import socket,time; s=socket.create_server(('127.0.0.1',{port})); time.sleep(60)",
-        ]
-    ) as other:
-        time.sleep(0.5)
-        yield port
-        other.kill()
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        yield other.getsockname()[1]
 
 
 def test_an_unreachable_database_is_said(data: Path) -> None:

@@ -27,6 +27,11 @@ from traces.core.canonical import canonical_outside, digest, payload_digest
 SALT = b"s" * 32
 RUN = UUID(int=7)
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+# Seconds, for what is to come in any case. Whoever asks its first model loads the libraries for it, too, on a
+# machine that has other things to do.
+PATIENCE = 100
+# What a call has where its deadline is not what a test is about.
+TIMEOUT_MS = 60_000
 RESERVE = {"input_tokens": Decimal(5_000), "output_tokens": Decimal(500), "model_turns": Decimal(1)}
 
 
@@ -93,7 +98,9 @@ def offered(*names: str) -> list[dict[str, Any]]:
     return [{"name": name, "description": f"does {name}", "schema": schema} for name in names]
 
 
-def call_model(request: bytes, *, timeout_ms: int = 5_000, attempt: int = 1, **changes: Any) -> CallModel:
+def call_model(
+    request: bytes, *, timeout_ms: int = TIMEOUT_MS, attempt: int = 1, **changes: Any
+) -> CallModel:
     """The effect that asks with `request`."""
     fields: dict[str, Any] = {
         "id": "e" * 32,
@@ -109,7 +116,7 @@ def call_model(request: bytes, *, timeout_ms: int = 5_000, attempt: int = 1, **c
     return CallModel(**(fields | changes))
 
 
-def call_tool(name: str, arguments: bytes, *, timeout_ms: int = 5_000, key: str = "key-1") -> CallTool:
+def call_tool(name: str, arguments: bytes, *, timeout_ms: int = TIMEOUT_MS, key: str = "key-1") -> CallTool:
     """The effect that calls a shipped tool with these bytes."""
     spec = shipped_tools()[name].spec
     return CallTool(
@@ -175,7 +182,7 @@ def ask_model(
     body = prompt() if request is None else request
     gateway = ModelGateway(lambda: environment)
     effect = call_model(body, **changes)
-    return read(gateway.start(loop, effect, body, profile, SALT, ScriptedPermit()).result(30))
+    return read(gateway.start(loop, effect, body, profile, SALT, ScriptedPermit()).result(PATIENCE))
 
 
 def use_tool(
@@ -185,5 +192,7 @@ def use_tool(
     body = arguments if isinstance(arguments, bytes) else canonical_outside(arguments)
     spec = shipped_tools()[name].spec
     return read(
-        gateway.start(loop, call_tool(name, body, **changes), body, spec, SALT, ScriptedPermit()).result(30)
+        gateway.start(loop, call_tool(name, body, **changes), body, spec, SALT, ScriptedPermit()).result(
+            PATIENCE
+        )
     )

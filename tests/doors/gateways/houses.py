@@ -11,7 +11,7 @@ from orchestrator.gateways.tools.dispatcher import ToolGateway
 from orchestrator.gateways.tools.registry import shipped_tools
 from orchestrator.queries.tools import tool_now
 from tenancy.context import tenant
-from tests.doors.gateways.effects import SALT, ScriptedPermit, Told, call_tool, read
+from tests.doors.gateways.effects import PATIENCE, SALT, ScriptedPermit, Told, call_tool, read
 from traces.core.canonical import canonical_outside
 
 
@@ -29,7 +29,7 @@ def use_in_house(
     body = canonical_outside(arguments)
     effect = call_tool(name, body, **changes)
     started = ToolGateway().start(loop, effect, body, spec, SALT, ScriptedPermit(), tenant=house)
-    return read(started.result(30))
+    return read(started.result(PATIENCE))
 
 
 def registered(house: UUID, name: str) -> ToolSpec:

@@ -11,7 +11,16 @@ from orchestrator.gateways.effects_loop import EffectLoop
 from orchestrator.gateways.llm.gateway import ModelGateway, subject_of
 from orchestrator.gateways.tools.dispatcher import ToolGateway
 from orchestrator.gateways.tools.registry import shipped_tools
-from tests.doors.gateways.effects import SALT, ScriptedPermit, call_model, openai_at, prompt, read, use_tool
+from tests.doors.gateways.effects import (
+    PATIENCE,
+    SALT,
+    ScriptedPermit,
+    call_model,
+    openai_at,
+    prompt,
+    read,
+    use_tool,
+)
 from tests.doubles.company import Company
 from tests.doubles.openai_server import OpenAIServer, failing, said, usage
 from tests.proves import proves
@@ -51,7 +60,7 @@ def test_a_provider_that_hangs_is_left_alone_by_runs_shorter_than_its_timeout(
     def ask(timeout_ms: int) -> str:
         effect = call_model(body, timeout_ms=timeout_ms)
         started = gateway.start(loop, effect, body, profile, SALT, ScriptedPermit())
-        return str(getattr(read(started.result(20)).event, "error", "replied"))
+        return str(getattr(read(started.result(PATIENCE)).event, "error", "replied"))
 
     assert profile.timeout_ms > 200
     assert [ask(200) for _ in range(3)] == ["timeout", "timeout", "circuit_open"]
@@ -96,7 +105,7 @@ def test_a_provider_that_failed_is_asked_again_by_one_call(
 
     def ask() -> str:
         started = gateway.start(loop, call_model(body), body, profile, SALT, ScriptedPermit())
-        return str(getattr(read(started.result(20)).event, "error", "replied"))
+        return str(getattr(read(started.result(PATIENCE)).event, "error", "replied"))
 
     assert [ask() for _ in range(3)] == ["server_error", "server_error", "circuit_open"]
     now[0] = 30
@@ -114,7 +123,7 @@ def test_a_reply_that_took_more_than_was_reserved_shuts_the_askers_own_use(
 
     def ask() -> str:
         started = gateway.start(loop, call_model(body), body, profile, SALT, ScriptedPermit())
-        return str(getattr(read(started.result(20)).event, "error", "replied"))
+        return str(getattr(read(started.result(PATIENCE)).event, "error", "replied"))
 
     assert [ask(), ask()] == ["replied", "circuit_open"]
     subject = subject_of(profile)

@@ -21,7 +21,7 @@ from orchestrator.gateways.llm.dialects import Capture, clean_openai
 from orchestrator.gateways.llm.remote import perform
 from orchestrator.gateways.llm.reply import MAX_TEXT
 from orchestrator.gateways.llm.transport import CAPTURE, http_client
-from tests.doors.gateways.effects import SALT, Told, Watching, call_model, prompt, read
+from tests.doors.gateways.effects import PATIENCE, SALT, Told, Watching, call_model, prompt, read
 from tests.doors.gateways.test_egress import Site, answers, named
 from tests.doors.gateways.test_egress import site as site
 from tests.doubles.anthropic_server import AnthropicServer, ToolUse, uses
@@ -34,7 +34,6 @@ from tests.proves import proves
 
 # Of no shape that anybody could know a key by.
 KEY = "0f1e2d3c4b5a69788796a5b4c3d2e1f0"
-PATIENCE = 50
 
 
 def asked(

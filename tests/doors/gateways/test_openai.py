@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from decimal import Decimal
 from typing import Any
 
@@ -12,6 +11,7 @@ from orchestrator.core.events import ModelFailed, ModelReplied
 from orchestrator.gateways.effects_loop import EffectLoop
 from orchestrator.gateways.llm.gateway import ModelGateway, subject_of
 from tests.doors.gateways.effects import (
+    PATIENCE,
     SALT,
     ScriptedPermit,
     Told,
@@ -158,10 +158,8 @@ def test_a_wish_to_wait_is_capped(
 
 @proves("M10", part="deadline")
 def test_a_slow_server_meets_the_deadline(loop: EffectLoop, openai_server: OpenAIServer) -> None:
-    began = time.monotonic()
-    told = _ask(loop, openai_server, said("late").after(60), timeout_ms=300)
+    told = _ask(loop, openai_server, said("late").after(600), timeout_ms=300)
     assert (told.event.error, told.event.transient) == ("timeout", True)
-    assert time.monotonic() - began < 30
 
 
 def test_a_closed_port_is_unreachable(loop: EffectLoop) -> None:
@@ -310,7 +308,7 @@ def test_without_a_permit_nothing_is_sent(loop: EffectLoop, openai_server: OpenA
     started = ModelGateway(lambda: environment).start(
         loop, call_model(body), body, profile, SALT, permit, before_wait=lambda: waits.append(1)
     )
-    told = read(started.result(5))
+    told = read(started.result(PATIENCE))
     assert (told.event.error, told.event.transient) == ("refused_by_wall", False)
     assert openai_server.seen == []
     assert (permit.asked, waits) == (1, [])
@@ -335,7 +333,7 @@ def test_a_provider_that_keeps_failing_is_left_alone_for_a_while(
     gateway, body = ModelGateway(lambda: environment), prompt()
     words = [
         read(
-            gateway.start(loop, call_model(body), body, profile, SALT, ScriptedPermit()).result(10)
+            gateway.start(loop, call_model(body), body, profile, SALT, ScriptedPermit()).result(PATIENCE)
         ).event.error
         for _ in range(6)
     ]
@@ -352,7 +350,9 @@ def test_a_provider_that_takes_more_than_was_reserved_is_left_alone_for_a_while(
     environment, profile = openai_at(openai_server.url)
     gateway, body = ModelGateway(lambda: environment), prompt()
     first, second = (
-        read(gateway.start(loop, call_model(body), body, profile, SALT, ScriptedPermit()).result(10)).event
+        read(
+            gateway.start(loop, call_model(body), body, profile, SALT, ScriptedPermit()).result(PATIENCE)
+        ).event
         for _ in range(2)
     )
     assert first.usage["input_tokens"] == 6_000

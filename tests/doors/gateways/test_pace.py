@@ -10,7 +10,7 @@ from orchestrator.gateways.effects_loop import EffectLoop
 from orchestrator.gateways.pace import KEPT, Pace
 from orchestrator.gateways.tools.dispatcher import ToolGateway
 from orchestrator.gateways.tools.registry import shipped_tools
-from tests.doors.gateways.effects import SALT, ScriptedPermit, Told, call_tool, read
+from tests.doors.gateways.effects import PATIENCE, SALT, ScriptedPermit, Told, call_tool, read
 from tests.doubles.company import Company
 from tests.proves import proves
 
@@ -40,7 +40,7 @@ def tools(company: Company, clock: Clock) -> ToolGateway:
 def look_up(loop: EffectLoop, tools: ToolGateway, run: int = 1) -> Told:
     permit = ScriptedPermit(run=UUID(int=run))
     effect = call_tool("orders.lookup", ORDER)
-    return read(tools.start(loop, effect, ORDER, SPEC, SALT, permit).result(30))
+    return read(tools.start(loop, effect, ORDER, SPEC, SALT, permit).result(PATIENCE))
 
 
 @proves("R-BUDGET-17", part="rate")

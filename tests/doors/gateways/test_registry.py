@@ -13,7 +13,7 @@ from orchestrator.gateways.effects_loop import EffectLoop
 from orchestrator.gateways.tools.dispatcher import ToolGateway
 from orchestrator.gateways.tools.http import Answer, ToolContext
 from orchestrator.gateways.tools.registry import Told, Tool, shipped_tools, tool
-from tests.doors.gateways.effects import SALT, ScriptedPermit, call_tool, read
+from tests.doors.gateways.effects import PATIENCE, SALT, ScriptedPermit, call_tool, read
 from tests.proves import proves
 from traces.core.canonical import canonical_model
 
@@ -175,7 +175,7 @@ def test_a_tools_own_fault_is_an_outcome(loop: EffectLoop, result: object, error
     )
     gateway = ToolGateway(tools=lambda: {"test.bad": declared})
     effect = call_tool("clock.now", b"{}").evolve(tool="test.bad")
-    told = read(gateway.start(loop, effect, b"{}", declared.spec, SALT, ScriptedPermit()).result(5))
+    told = read(gateway.start(loop, effect, b"{}", declared.spec, SALT, ScriptedPermit()).result(PATIENCE))
     assert told.event.error == error
     assert not any(b"sk-abc" in body for body in told.bodies.values())
 
@@ -184,6 +184,8 @@ def test_a_tool_that_is_not_there_is_refused(loop: EffectLoop) -> None:
     gateway = ToolGateway(tools=dict)
     spec = shipped_tools()["clock.now"].spec
     told = read(
-        gateway.start(loop, call_tool("clock.now", b"{}"), b"{}", spec, SALT, ScriptedPermit()).result(5)
+        gateway.start(loop, call_tool("clock.now", b"{}"), b"{}", spec, SALT, ScriptedPermit()).result(
+            PATIENCE
+        )
     )
     assert (told.event.error, told.event.sent) == ("refused", False)

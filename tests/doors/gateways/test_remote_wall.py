@@ -22,7 +22,7 @@ from orchestrator.gateways.tools.http import CallFailed
 from orchestrator.gateways.tools.mcp import Place, look
 from orchestrator.gateways.tools.registry import Tool, shipped_tools
 from orchestrator.gateways.tools.remote import NO_SECRET, request_tool, server_tool
-from tests.doors.gateways.effects import SALT, ScriptedPermit, call_tool, read
+from tests.doors.gateways.effects import PATIENCE, SALT, ScriptedPermit, call_tool, read
 from tests.doubles.company import Company
 from tests.doubles.http_server import Reply, ScriptedServer, Seen
 from tests.doubles.mcp_server import ToolServer
@@ -89,13 +89,13 @@ def test_a_tool_server_hears_nothing_of_a_call_that_the_wall_refuses(
     tool, tools, body = note_tool(tool_server), ToolGateway(), canonical_outside(NOTE)
     effect, remotes = effect_of(tool.spec, body), One(tool)
     lying = ScriptedPermit(reason=reason)
-    told = read(tools.start(loop, effect, body, tool.spec, SALT, lying, remotes=remotes).result(9))
+    told = read(tools.start(loop, effect, body, tool.spec, SALT, lying, remotes=remotes).result(PATIENCE))
     assert (told.event.error, told.event.sent) == ("refused_by_wall", False)
     looked = tools.look_up(loop, effect, body, tool.spec, SALT, lying, remotes=remotes)
     assert looked == Found(answered=False, why=f"refused by the wall: {reason}")
     assert tool_server.calls() == []
     honest = ScriptedPermit()
-    sent = read(tools.start(loop, effect, body, tool.spec, SALT, honest, remotes=remotes).result(9))
+    sent = read(tools.start(loop, effect, body, tool.spec, SALT, honest, remotes=remotes).result(PATIENCE))
     assert sent.event.kind == "tool_answered"
     looked = tools.look_up(loop, effect, body, tool.spec, SALT, honest, remotes=remotes)
     assert (looked.answered, looked.observation is not None, honest.asked) == (True, True, 2)
@@ -116,10 +116,14 @@ def test_a_service_hears_nothing_of_a_request_that_the_wall_refuses(loop: Effect
         tool, body = request_tool(declared(declaration), leave, NO_SECRET), canonical_outside(NOTE)
         effect, tools = effect_of(tool.spec, body), ToolGateway()
         lying = ScriptedPermit(reason="reservation")
-        told = read(tools.start(loop, effect, body, tool.spec, SALT, lying, remotes=One(tool)).result(9))
+        told = read(
+            tools.start(loop, effect, body, tool.spec, SALT, lying, remotes=One(tool)).result(PATIENCE)
+        )
         assert (told.event.error, service.seen) == ("refused_by_wall", [])
         honest = ScriptedPermit()
-        told = read(tools.start(loop, effect, body, tool.spec, SALT, honest, remotes=One(tool)).result(9))
+        told = read(
+            tools.start(loop, effect, body, tool.spec, SALT, honest, remotes=One(tool)).result(PATIENCE)
+        )
         assert (told.event.kind, len(service.seen)) == ("tool_answered", 1)
 
 

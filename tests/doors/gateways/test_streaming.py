@@ -20,6 +20,7 @@ from orchestrator.gateways.llm.reply import MAX_NAME
 from orchestrator.gateways.llm.streaming import OpenAIStream
 from orchestrator.gateways.llm.utterance import WINDOW
 from tests.doors.gateways.effects import (
+    PATIENCE,
     SALT,
     ScriptedPermit,
     Told,
@@ -48,8 +49,6 @@ from tests.doubles.streams import (
 from tests.proves import proves
 
 PATIENT: dict[str, Any] = {"timeout_ms": 25_000}
-# Whoever asks its first model loads the libraries for it, too.
-PATIENCE = 50
 TOOLS = prompt(tools=offered("orders.lookup", "clock.now"))
 
 

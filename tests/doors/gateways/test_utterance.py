@@ -6,10 +6,7 @@ import pytest
 
 from orchestrator.gateways.llm import utterance
 from orchestrator.gateways.llm.utterance import MOST_TEXT, PACE_SECONDS, WINDOW, Utterance
-from tests.doors.gateways.effects import Watching
-
-# A machine under load.
-PATIENCE = 50
+from tests.doors.gateways.effects import PATIENCE, Watching
 
 
 async def test_nothing_is_told_once_the_reply_is_there() -> None:

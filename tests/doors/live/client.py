@@ -12,6 +12,9 @@ from websockets.exceptions import ConnectionClosed
 
 from tests.doors.api.program import Program
 
+# How long a busy machine may need, which loads a library for the first model call of a process.
+PATIENCE = 60.0
+
 
 async def in_thread(function: Callable[..., Any], *arguments: Any, **more: Any) -> Any:
     """Database work beside the loop, in a thread that gives its connection back."""
@@ -53,7 +56,7 @@ class Follower:
             await self.hello()
         return frame
 
-    async def until(self, enough: Callable[["Follower"], bool], patience: float = 10) -> None:
+    async def until(self, enough: Callable[["Follower"], bool], patience: float = PATIENCE) -> None:
         """Take frames until there is enough."""
         async with asyncio.timeout(patience):
             while not enough(self):
@@ -78,7 +81,9 @@ async def following(
 ) -> AsyncIterator[Follower]:
     """A socket that has said hello."""
     given = (bearer(key) if key else {}) | (headers or {})
-    async with connect(f"ws://{base}{path}", additional_headers=given, close_timeout=2) as socket:
+    async with connect(
+        f"ws://{base}{path}", additional_headers=given, open_timeout=PATIENCE, close_timeout=2
+    ) as socket:
         follower = Follower(socket, name, after)
         await follower.hello(**hello)
         yield follower
@@ -93,7 +98,7 @@ async def close_code(base: str, path: str, key: str | Program | None = None, **m
         return closed.rcvd.code if closed.rcvd is not None else 1006
 
 
-async def closing(follower: Follower, patience: float = 10) -> int:
+async def closing(follower: Follower, patience: float = PATIENCE) -> int:
     """Take frames until the close; its code."""
     try:
         async with asyncio.timeout(patience):

@@ -19,7 +19,7 @@ from tenancy.core.roles import Role
 from tenancy.models import ApiKey
 from tests.conftest import House
 from tests.doors.api.program import Program, program
-from tests.doors.live.client import Follower, close_code, ended, following, in_thread
+from tests.doors.live.client import PATIENCE, Follower, close_code, ended, following, in_thread
 from tests.doors.live.serving import Serving
 from tests.doors.live.test_streams import events_of, source
 from tests.factories.foreign import Talking, foreign, onwards
@@ -85,7 +85,7 @@ def has_more(frames: int, follower: Follower) -> bool:
 
 async def known(run: UUID) -> None:
     """Until this process knows that somebody follows."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         while not RunAudience(run, "e").there():  # noqa: ASYNC110 - a thread and a broker know, no event
             await asyncio.sleep(0.02)
 
@@ -280,6 +280,6 @@ async def test_nobody_is_there_once_the_last_one_has_left(
     run = await in_thread(world.submit, "tool-loop", ASKED)
     async with hearing(site, run, reader):
         await known(run)
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(PATIENCE):
         while RunAudience(run, "e").there():  # noqa: ASYNC110 - as above
             await asyncio.sleep(0.05)

@@ -16,7 +16,7 @@ from config.embedded import EmbeddedValkey
 from config.routing import router
 from tests.conftest import House
 from tests.doors.api.program import Program
-from tests.doors.live.client import Follower, closing, following, in_thread
+from tests.doors.live.client import PATIENCE, Follower, closing, following, in_thread
 from tests.doors.live.serving import QUICK, Serving
 from tests.proves import proves
 from tests.servers import TestServers
@@ -155,11 +155,11 @@ async def test_news_during_a_newcomer_s_first_read_is_read_at_once(house: House,
     follower.hint(0)
     following = asyncio.create_task(follower.follow())
     try:
-        await in_thread(feed.begun.wait, 10)
+        await in_thread(feed.begun.wait, PATIENCE)
         seq = feed.append(house.tenant.id, run, b'{"n":2}')
         follower.hint(seq)
         feed.go_on.set()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             while viewer.at != seq:
                 await viewer.next()
     finally:

@@ -16,7 +16,7 @@ from tenancy.ids import fresh_id
 from tenancy.models import ApiKey
 from tests.conftest import House
 from tests.doors.api.program import Program, program
-from tests.doors.live.client import close_code, closing, ended, following, in_thread
+from tests.doors.live.client import PATIENCE, close_code, closing, ended, following, in_thread
 from tests.doors.live.serving import QUICK, Serving, serving
 from tests.factories.world import World, make_world
 from tests.proves import proves
@@ -233,7 +233,7 @@ async def test_a_person_has_so_many_sockets_and_no_more(
                 await second.take()
                 assert await close_code(site.base, "/ws/runs", reader, after="") == 4429
             # Whoever has left is gone for the server once it has come to know of it.
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE):
                 while site.hub._seats.total() > 1:  # noqa: ASYNC110 - known to another thread's loop
                     await asyncio.sleep(0.02)
             async with following(site.base, "/ws/runs", reader, after="") as third:

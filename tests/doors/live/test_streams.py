@@ -18,7 +18,7 @@ from tenancy.models import ApiKey
 from tenancy.throttling import PerKey
 from tests.conftest import House
 from tests.doors.api.program import PROBLEM, Program, program
-from tests.doors.live.client import bearer, in_thread
+from tests.doors.live.client import PATIENCE, bearer, in_thread
 from tests.doors.live.serving import Serving, serving
 from tests.factories.world import World
 from tests.proves import proves
@@ -54,7 +54,7 @@ class Source:
 
     async def to_the_end(self) -> None:
         """Until the server ends it."""
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(PATIENCE):
             while await self.take():
                 pass
 
@@ -70,7 +70,7 @@ async def source(
     """An open stream."""
     headers = bearer(key) | {"Accept": "text/event-stream"} | ({"Last-Event-ID": last} if last else {})
     async with (
-        httpx2.AsyncClient(timeout=15) as client,
+        httpx2.AsyncClient(timeout=PATIENCE) as client,
         client.stream("GET", f"http://{base}/api/v1/runs/{run}/stream{query}", headers=headers) as response,
     ):
         assert response.status_code == 200, await response.aread()
@@ -120,7 +120,7 @@ async def test_a_look_at_the_head_of_a_stream_holds_no_seat(world: World, reader
     run = await in_thread(world.submit, "tool-loop", ASKED)
     headers = bearer(reader) | {"Accept": "text/event-stream"}
     with serving(Limits(sockets_a_person=1)) as site:
-        async with httpx2.AsyncClient(timeout=15) as client:
+        async with httpx2.AsyncClient(timeout=PATIENCE) as client:
             for _ in range(2):
                 answer = await client.head(f"http://{site.base}/api/v1/runs/{run}/stream", headers=headers)
                 assert answer.status_code == 200
@@ -155,7 +155,7 @@ async def test_refusals_are_problem_documents(
         (run, Program(), "", 401), (run, mute, "", 403), (run, stranger, "", 404),
         (fresh_id(), reader, "", 404), (run, reader, "?after=-1", 400),
     )  # fmt: skip
-    async with httpx2.AsyncClient(timeout=15) as client:
+    async with httpx2.AsyncClient(timeout=PATIENCE) as client:
         for where, key, query, status in cases:
             headers = (bearer(key) if key.clear else {}) | {"Accept": "text/event-stream"}
             url = f"http://{site.base}/api/v1/runs/{where}/stream{query}"

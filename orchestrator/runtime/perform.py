@@ -127,9 +127,9 @@ class Performer:
             # A key would make a repetition safe, but payments and sends are not repeated by themselves
             # (R-TOOL-10).
             return self.resolve(hand, effect, at)
-        if performed.by_status and _doubts(effect, event, again=again):
-            first = not again and effect.attempt == 1
-            return self._looked_into(hand, effect, at, performed, alone=first and not performed.busy)
+        before = again or _sent_before(hand, effect)
+        if performed.by_status and _doubts(effect, event, again=again, before=before):
+            return self._looked_into(hand, effect, at, performed, alone=not before and not performed.busy)
         if held_back(event):
             # Nobody else can know it, so it is said: recovery would have to ask what a `started` row means.
             return Outcomes(events=(Recovered(at=at, effect=effect.id, resolution="abandoned"),))
@@ -181,14 +181,21 @@ class Performer:
         return Outcomes(events=(Recovered(at=at, effect=effect.id, resolution=resolution, detail=detail),))
 
 
-def _doubts(effect: CallTool, event: AnyEvent, *, again: bool) -> bool:
+def _sent_before(hand: Hand, effect: CallTool) -> bool:
+    """Whether an earlier attempt of the call may have reached somebody. One that surely was not sent leaves
+    nothing to doubt."""
+    unsent = next((call.unsent for call in hand.state.batch if call.effect == effect.id), 0)
+    return effect.attempt - 1 > unsent
+
+
+def _doubts(effect: CallTool, event: AnyEvent, *, again: bool, before: bool) -> bool:
     """Whether a status alone does not settle that a change was not made: it may stand in front of what was
     done all the same, or of a first request that is still under way. Who honours keys is asked where it can
     be; what its key was turned away for (401, 403) is sent again under the same key, once it may be, unless
-    a worker that died may have sent it before."""
+    a worker that died may have sent it before. `before`: an earlier attempt may have been sent."""
     if not effect.honours_keys or again:
         return True
-    looked = effect.lookup or effect.attempt > 1
+    looked = effect.lookup or before
     return looked and isinstance(event, ToolFailed) and event.error == "refused"
 
 

@@ -30,6 +30,7 @@ from tests.servers import FOLDER, TestServers
 if TYPE_CHECKING:
     from tenancy.models import Tenant
     from tests.factories.tenancy import Cast
+    from tests.factories.world import World
 
 WHOLLY_SLOW = re.compile(r"^pytestmark = .*pytest\.mark\.slow\b", re.MULTILINE)
 # How long an example takes depends on who else is at the machine; pytest-timeout bounds a whole test.
@@ -150,6 +151,14 @@ def house(servers: TestServers, django_db_blocker: DjangoDbBlocker) -> Iterator[
         tenant = make_tenant()
         yield House(tenant=tenant, people=make_people(tenant))
         connections.close_all()
+
+
+@pytest.fixture
+def world(house: House) -> World:
+    """The house furnished; its tools need no company."""
+    from tests.factories.world import make_world  # noqa: PLC0415 - as above
+
+    return make_world(house)
 
 
 @pytest.fixture

@@ -10,17 +10,10 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import PageAs
 from tests.browser.harness import NARROWEST, axe, no_sideways
 from tests.browser.test_keyboard import to
-from tests.conftest import House
 from tests.doors.api.doors import some_proposal, some_review
 from tests.factories.tenancy import apart
-from tests.factories.world import World, make_world
+from tests.factories.world import World
 from tests.proves import proves
-
-
-@pytest.fixture
-def world(house: House) -> World:
-    """A furnished house."""
-    return make_world(house)
 
 
 def sound(page: Page) -> None:

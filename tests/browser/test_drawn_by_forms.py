@@ -10,18 +10,11 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import PageAs
 from tests.browser.forms import FORMS
 from tests.browser.harness import NARROW, NARROWEST, WIDE, Messages, axe, no_sideways, photograph, themes
-from tests.conftest import House
 from tests.factories.tenancy import apart
-from tests.factories.world import World, make_world
+from tests.factories.world import World
 from tests.proves import proves
 
 LONG = "W" * 90 + " and a title that goes on"
-
-
-@pytest.fixture
-def world(house: House) -> World:
-    """A furnished house."""
-    return make_world(house)
 
 
 def looked_at(page: Page) -> None:

@@ -8,20 +8,13 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import PageAs
 from tests.browser.forms import FORMS
 from tests.browser.test_keyboard import MOST, to
-from tests.conftest import House
 from tests.doors.pages.test_every_page import address, belongings
 from tests.factories.tenancy import apart
-from tests.factories.world import World, make_world
+from tests.factories.world import World
 from tests.proves import proves
 
 # One of each make: plain, in a fold, in a row of a table, of several forms on a page, of a schema.
 OFTEN = ("key", "limits", "price", "private place", "task")
-
-
-@pytest.fixture
-def world(house: House) -> World:
-    """A furnished house."""
-    return make_world(house)
 
 
 def opened(page: Page, world: World, name: str) -> None:

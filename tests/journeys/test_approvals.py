@@ -1,6 +1,5 @@
 """The refund and its people: what the run does with their word, as the company's own log has it."""
 
-from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -13,17 +12,9 @@ from approvals.models import Decision, GrantUse, Request
 from approvals.verify import check_run
 from orchestrator.actions.signalling import cancel
 from tenancy.context import tenant
-from tests.conftest import House
 from tests.doubles.company import Company
-from tests.factories.world import World, company_at, make_world
+from tests.factories.world import World
 from tests.proves import proves
-
-
-@pytest.fixture
-def world(house: House, company: Company) -> Iterator[World]:
-    """A furnished house whose tools talk to the demo company."""
-    with company_at(company.url):
-        yield make_world(house)
 
 
 def at_the_gate(world: World, order: str = "A-1001") -> tuple[Any, Request]:

@@ -1,27 +1,17 @@
 """Two runs that would write to the same order at once: one after the other (G10)."""
 
-from collections.abc import Iterator
 from threading import Thread
 from time import sleep
 
-import pytest
 from django.db import connection
 
 from orchestrator.models import ConflictClaim
 from tenancy.clock import database_now
 from tenancy.context import tenant
-from tests.conftest import House
 from tests.doubles.company import Company
 from tests.factories.hurry import in_no_hurry
-from tests.factories.world import World, company_at, fresh_worker, make_world
+from tests.factories.world import World, fresh_worker
 from tests.proves import proves
-
-
-@pytest.fixture
-def world(house: House, company: Company) -> Iterator[World]:
-    """A furnished house whose tools talk to the demo company."""
-    with company_at(company.url):
-        yield make_world(house)
 
 
 @proves("G10", part="across runs, by the company's own log")

@@ -1,6 +1,5 @@
 """An incident from its first look to its diagnosis, as the demo company's own log has it."""
 
-from collections.abc import Iterator
 from contextlib import nullcontext
 from decimal import Decimal
 from typing import Any
@@ -26,13 +25,6 @@ from tests.factories.foreign import foreign, onwards
 from tests.factories.world import World, company_at, make_world
 from tests.journeys.interleaving.clock import Clock
 from tests.proves import proves
-
-
-@pytest.fixture
-def world(house: House, company: Company) -> Iterator[World]:
-    """A furnished house whose tools talk to the demo company."""
-    with company_at(company.url):
-        yield make_world(house)
 
 
 def reported(world: World, service: str = "checkout") -> UUID:

@@ -1,27 +1,17 @@
 """A change whose first attempt reached nobody: what its second is told is an answer, and no doubt."""
 
-from collections.abc import Iterator
-
 import pytest
 from pytest_django import Settings
 
-from tests.conftest import House
 from tests.doubles.company import Company
 from tests.doubles.openai_server import OpenAIServer, calls, said
 from tests.factories.foreign import called, foreign, onwards
-from tests.factories.world import World, company_at, make_world
+from tests.factories.world import World
 from tests.proves import proves
 
 REFUND = {"order_id": "A-1001", "currency": "USD", "reason": "late"}
 # More than the order came to: the company refuses it, and is not at it.
 TOO_MUCH = "190.00"
-
-
-@pytest.fixture
-def world(house: House, company: Company) -> Iterator[World]:
-    """A furnished house whose tools talk to the demo company."""
-    with company_at(company.url):
-        yield make_world(house)
 
 
 @proves("R-TOOL-10", part="what was not sent leaves nothing to doubt")

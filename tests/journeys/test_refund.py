@@ -20,18 +20,10 @@ from orchestrator.core.errors import Stopped
 from orchestrator.models import Run
 from orchestrator.queries.runs import sentence_of
 from tenancy.context import tenant
-from tests.conftest import House
 from tests.doubles.company import Company
-from tests.factories.world import World, company_at, make_world
+from tests.factories.world import World
 from tests.journeys.interleaving.clock import Clock
 from tests.proves import proves
-
-
-@pytest.fixture
-def world(house: House, company: Company) -> Iterator[World]:
-    """A furnished house whose tools talk to the demo company."""
-    with company_at(company.url):
-        yield make_world(house)
 
 
 def submitted(world: World, order: str = "A-1001", **inputs: str) -> UUID:

@@ -1,7 +1,6 @@
 """A question answered from documents: what is found is cited, what contradicts itself is named, and what a
 document orders is not done."""
 
-from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
@@ -19,13 +18,6 @@ from tests.proves import proves
 
 WARRANTY = "What warranty does a grinder have?"
 BRIEFS = [starter for starter in library.starters() if starter.workflow == "research-brief"]
-
-
-@pytest.fixture
-def world(house: House, company: Company) -> Iterator[World]:
-    """A furnished house whose tools talk to the demo company."""
-    with company_at(company.url):
-        yield make_world(house)
 
 
 def asked(world: World, question: str = WARRANTY) -> UUID:

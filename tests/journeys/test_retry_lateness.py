@@ -12,25 +12,17 @@ from orchestrator.core.errors import LearntLate, StillRecording
 from tenancy.context import tenant
 from tenancy.core.news import RETRY_OUTDATED
 from tenancy.models import Notice
-from tests.conftest import House
 from tests.doubles.company import Company
 from tests.doubles.openai_server import OpenAIServer, calls, said
 from tests.factories.denied import DOWN, advanced, denied
 from tests.factories.foreign import called, foreign, onwards, to_the_end
 from tests.factories.hurry import in_no_hurry
 from tests.factories.retrying import checkpoints, retried
-from tests.factories.world import World, company_at, make_world
+from tests.factories.world import World
 from tests.journeys.interleaving.clock import Clock
 from tests.proves import proves
 
 REFUND = {"order_id": "A-1001", "amount": "10.00", "currency": "USD", "reason": "late"}
-
-
-@pytest.fixture
-def world(house: House, company: Company) -> Iterator[World]:
-    """A furnished house whose tools talk to the demo company."""
-    with company_at(company.url):
-        yield make_world(house)
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """Who had a run begun again decides on it no more than who submitted it; and a worker that dies changes
 nothing."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from uuid import UUID
 
@@ -19,19 +18,11 @@ from tenancy.context import tenant
 from tenancy.core.roles import Role
 from tenancy.ids import fresh_id
 from tenancy.queries import standing_of
-from tests.conftest import House
 from tests.doubles.company import Company
 from tests.factories.retrying import retried
-from tests.factories.world import World, company_at, make_world
+from tests.factories.world import World
 from tests.journeys.interleaving.clock import Clock
 from tests.proves import proves
-
-
-@pytest.fixture
-def world(house: House, company: Company) -> Iterator[World]:
-    """A furnished house whose tools talk to the demo company."""
-    with company_at(company.url):
-        yield make_world(house)
 
 
 def failed(world: World, company: Company) -> UUID:

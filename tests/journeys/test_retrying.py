@@ -15,14 +15,13 @@ from orchestrator.core.errors import ChangedSince, NoCheckpoint, RetriedAlready,
 from orchestrator.queries.runs import state_now
 from orchestrator.runtime.proving import prove_ledger
 from tenancy.context import tenant
-from tests.conftest import House
 from tests.doubles.company import Company
 from tests.doubles.openai_server import OpenAIServer, calls, said
 from tests.factories.denied import DOWN
 from tests.factories.foreign import called, foreign, onwards, to_the_end
 from tests.factories.retrying import checkpoints, retried
 from tests.factories.tenancy import apart
-from tests.factories.world import World, company_at, make_world
+from tests.factories.world import World
 from tests.proves import proves
 from traces.actions import erase
 from traces.core.exported import verify_lines
@@ -30,13 +29,6 @@ from traces.exports.jsonl import export
 from traces.queries import incomplete
 
 REFUND = {"order_id": "A-1001", "amount": "10.00", "currency": "USD", "reason": "late"}
-
-
-@pytest.fixture
-def world(house: House, company: Company) -> Iterator[World]:
-    """A furnished house whose tools talk to the demo company."""
-    with company_at(company.url):
-        yield make_world(house)
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """A saga of four steps that fails at the last: taken back in reverse, each once, by the company's own log
 (R-TOOL-15)."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from uuid import UUID
 
@@ -13,10 +12,9 @@ from tenancy.context import tenant
 from tenancy.core.news import UNDO_FAILED
 from tenancy.ids import fresh_id
 from tenancy.models import Notice
-from tests.conftest import House
 from tests.doubles.company import Company
 from tests.factories.foreign import to_the_end
-from tests.factories.world import World, company_at, make_world
+from tests.factories.world import World
 from tests.journeys.interleaving.clock import Clock
 from tests.proves import proves
 
@@ -27,13 +25,6 @@ BACK = [("payments", "release"), ("stock", "release")]
 
 class Killed(BaseException):
     """A worker dies: nothing is cleaned up."""
-
-
-@pytest.fixture
-def world(house: House, company: Company) -> Iterator[World]:
-    """A furnished house whose tools talk to the demo company."""
-    with company_at(company.url):
-        yield make_world(house)
 
 
 def submitted(world: World, order: str = CANCELLED) -> UUID:

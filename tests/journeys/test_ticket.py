@@ -1,26 +1,15 @@
 """A complaint: one ticket behind a gate, one item that people look at, judged by the company's own log."""
 
-from collections.abc import Iterator
 from uuid import UUID
-
-import pytest
 
 from orchestrator.actions.reviews import answer_review
 from orchestrator.queries.reviews import open_items
 from tenancy.context import tenant
-from tests.conftest import House
 from tests.doubles.company import Company
-from tests.factories.world import World, company_at, make_world
+from tests.factories.world import World
 from tests.proves import proves
 
 TASK = {"order_id": "A-1001", "complaint": "The lamp arrived with a broken shade.", "severity": "high"}
-
-
-@pytest.fixture
-def world(house: House, company: Company) -> Iterator[World]:
-    """A furnished house whose tools talk to the demo company."""
-    with company_at(company.url):
-        yield make_world(house)
 
 
 def submitted(world: World) -> UUID:

@@ -43,7 +43,6 @@ from tests.proves import proves
 from tests.sabotage import threat_walls as walls
 from tests.shell.orchestrator import test_servers as servers
 from tests.shell.orchestrator.test_servers import connected as connected
-from tests.shell.orchestrator.test_servers import world as world
 from tests.shell.tenancy import test_guards as guards
 
 RED = (AssertionError, pytest.fail.Exception, LookupError)

@@ -3,15 +3,8 @@
 import pytest
 
 from tenancy.core.roles import Role
-from tests.conftest import House
 from tests.doors.api.program import Program, program
-from tests.factories.world import World, make_world
-
-
-@pytest.fixture
-def world(house: House) -> World:
-    """A furnished house whose tools need no company."""
-    return make_world(house)
+from tests.factories.world import World
 
 
 @pytest.fixture
@@ -24,6 +17,12 @@ def client_program(world: World) -> Program:
 def operator(world: World) -> Program:
     """Submits, reads and operates."""
     return program(world.id, Role.OPERATOR)
+
+
+@pytest.fixture
+def admin(world: World) -> Program:
+    """Sets up the tenant."""
+    return program(world.id, Role.ADMIN)
 
 
 @pytest.fixture

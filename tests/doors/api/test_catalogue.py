@@ -4,21 +4,14 @@ import pytest
 
 from orchestrator import library
 from tenancy.context import tenant
-from tenancy.core.roles import Role
 from tenancy.models import AuditEntry
 from tests.doors.api.doors import BODIES
-from tests.doors.api.program import Program, pointers, program, refusal
+from tests.doors.api.program import Program, pointers, refusal
 from tests.factories.world import World
 from tests.proves import proves
 
 TOOL = "/tools/calculator.evaluate"
 FILE = library.HERE / "workflows" / "tool-loop.yaml"
-
-
-@pytest.fixture
-def admin(world: World) -> Program:
-    """May do everything."""
-    return program(world.id, Role.ADMIN)
 
 
 @proves("R-API-2", part="PATCH /tools/{name}")

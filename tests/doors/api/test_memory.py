@@ -7,16 +7,9 @@ import pytest
 from orchestrator.actions.memory import propose_memory
 from orchestrator.queries.memory import facts_of_run
 from tenancy.context import tenant
-from tenancy.core.roles import Role
-from tests.doors.api.program import Program, program, refusal
+from tests.doors.api.program import Program, refusal
 from tests.factories.world import World
 from tests.proves import proves
-
-
-@pytest.fixture
-def admin(world: World) -> Program:
-    """Administers."""
-    return program(world.id, Role.ADMIN)
 
 
 @pytest.fixture

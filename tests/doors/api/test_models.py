@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from pytest_django import Settings
 
 from orchestrator.queries.models import profiles_now
@@ -18,12 +17,6 @@ MODELS = "/model-profiles"
 MAIN: dict[str, Any] = {
     "name": "main", "provider": "openai", "model": "gpt-5.4", "roles": ["executor"], "reason": "Ours",
 }  # fmt: skip
-
-
-@pytest.fixture
-def admin(world: World) -> Program:
-    """The tenant's only administrator but one."""
-    return program(world.id, Role.ADMIN)
 
 
 def agreed(world: World, asked: Any) -> Any:

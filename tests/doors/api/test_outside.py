@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from orchestrator.queries.tools import tool_now
 from tenancy.context import tenant
 from tenancy.core.roles import Role
@@ -12,12 +10,6 @@ from tests.factories.world import World
 from tests.proves import proves
 
 DOCUMENT = {"corpus": "policy", "name": "returns", "title": "Returns", "text": "Within 30 days."}
-
-
-@pytest.fixture
-def admin(world: World) -> Program:
-    """May do everything."""
-    return program(world.id, Role.ADMIN)
 
 
 @proves("R-TOOL-2", part="the web list by API")

@@ -15,9 +15,8 @@ from orchestrator.core.tool_change import asked_change
 from tenancy.context import tenant
 from tenancy.core.roles import Role
 from tenancy.models import AuditEntry
-from tests.conftest import House
 from tests.doors.api.program import program
-from tests.factories.world import World, make_world
+from tests.factories.world import World
 from tests.proves import proves
 
 CALCULATOR = "calculator.evaluate"
@@ -26,11 +25,6 @@ STATED: dict[str, Any] = {
     "reason": "the contract",
 }  # fmt: skip
 WRONG: dict[str, Any] = {"tool": CALCULATOR, "version": f"{CALCULATOR}@1", "reason": "it is not free"}
-
-
-@pytest.fixture
-def world(house: House) -> World:
-    return make_world(house)
 
 
 def ran(world: World) -> UUID:

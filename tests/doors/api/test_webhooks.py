@@ -6,20 +6,13 @@ from standardwebhooks.webhooks import Webhook as Verifier
 from orchestrator.actions.delivering import deliver_now
 from orchestrator.actions.places import set_places
 from tenancy.context import tenant
-from tenancy.core.roles import Role
 from tenancy.models import IdempotencyKey
-from tests.doors.api.program import Program, pointers, program, refusal
+from tests.doors.api.program import Program, pointers, refusal
 from tests.doubles.webhook_receiver import Receiver
 from tests.doubles.webhook_receiver import receiver as receiver
 from tests.factories.webhooks import half_spent
 from tests.factories.world import World
 from tests.proves import proves
-
-
-@pytest.fixture
-def admin(world: World) -> Program:
-    """May do everything."""
-    return program(world.id, Role.ADMIN)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from tests.conftest import House
 from tests.doors.api.program import Program, program
 from tests.doors.live.serving import Serving, serving
 from tests.factories.announcing import announced
-from tests.factories.world import World, make_world
+from tests.factories.world import World
 
 
 @pytest.fixture(scope="module")
@@ -18,12 +18,6 @@ def broker(valkey: EmbeddedValkey) -> Iterator[EmbeddedValkey]:
     """The channel layer of this process leads to its own Valkey."""
     with announced(valkey):
         yield valkey
-
-
-@pytest.fixture
-def world(house: House) -> World:
-    """A furnished house whose tools need no company."""
-    return make_world(house)
 
 
 @pytest.fixture

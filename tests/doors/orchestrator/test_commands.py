@@ -7,8 +7,7 @@ from django.core.management import CommandError, call_command
 
 from orchestrator.models import EmergencyStop
 from tenancy.context import tenant
-from tests.conftest import House
-from tests.factories.world import World, make_world
+from tests.factories.world import World
 from tests.proves import proves
 from traces.actions import erase
 from traces.models import Payload
@@ -16,11 +15,6 @@ from traces.models import Payload
 pytestmark = pytest.mark.slow
 
 SUM = "How much is (12 + 30) * 2?"
-
-
-@pytest.fixture
-def world(house: House) -> World:
-    return make_world(house)
 
 
 def typed(*words: str) -> str:

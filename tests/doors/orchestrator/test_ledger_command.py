@@ -11,8 +11,7 @@ from django.core.management import CommandError, call_command
 
 from orchestrator.actions.tools import change_tool
 from orchestrator.core.tool_change import asked_change
-from tests.conftest import House
-from tests.factories.world import World, make_world
+from tests.factories.world import World
 from tests.proves import proves
 
 SUM = "How much is (12 + 30) * 2?"
@@ -20,11 +19,6 @@ SUM = "How much is (12 + 30) * 2?"
 
 class Killed(BaseException):
     """A worker dies: nothing is cleaned up."""
-
-
-@pytest.fixture
-def world(house: House) -> World:
-    return make_world(house)
 
 
 def spent(world: World) -> UUID:

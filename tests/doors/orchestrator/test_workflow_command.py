@@ -9,17 +9,10 @@ from django.core.management import CommandError, call_command
 from orchestrator import library
 from orchestrator.models import WorkflowVersion
 from tenancy.context import tenant
-from tests.conftest import House
-from tests.factories.world import World, make_world
+from tests.factories.world import World
 from tests.proves import proves
 
 FILE = library.HERE / "workflows" / "tool-loop.yaml"
-
-
-@pytest.fixture
-def world(house: House) -> World:
-    """A furnished house."""
-    return make_world(house)
 
 
 def typed(world: World, *words: str) -> str:

@@ -1,13 +1,21 @@
-"""A desk whose requests people decide on pages."""
+"""Who looks at pages, and a desk whose requests they decide there."""
 
 from collections.abc import Iterator
 
 import pytest
+from django.test import Client
 
 from tests.conftest import House
+from tests.doors.pages.people import at
 from tests.doubles.company import Company
 from tests.factories.approvals import Desk, open_desk
 from tests.factories.world import World, company_at, make_world
+
+
+@pytest.fixture
+def admin(world: World) -> Client:
+    """The browser of somebody who may set up the tenant."""
+    return at(world.people.admin)
 
 
 @pytest.fixture

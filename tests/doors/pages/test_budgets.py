@@ -34,12 +34,6 @@ from tests.factories.world import World
 from tests.proves import proves
 
 
-@pytest.fixture
-def admin(world: World) -> Client:
-    """The administrator's browser."""
-    return at(world.people.admin)
-
-
 def ceilings(admin: Client) -> Form:
     """The form."""
     return next(form for form in forms_of(admin.get("/budgets")) if "daily_usd" in form.fields)

@@ -1,6 +1,5 @@
 """The page of models, and circuits where the tools and models are shown (R-TOOL-22, R-UI-5, R-BUDGET-13)."""
 
-import pytest
 from django.test import Client
 
 from orchestrator.actions.circuits import TenantCircuits
@@ -18,12 +17,6 @@ from tests.proves import proves
 
 MODELS = "/models"
 GIVEN = {"name": "main", "provider": "openai", "model": "gpt-5.4", "roles": "executor", "reason": "Ours"}
-
-
-@pytest.fixture
-def admin(world: World) -> Client:
-    """The administrator's browser."""
-    return at(world.people.admin)
 
 
 @proves("R-TOOL-22", part="model profiles on their page")

@@ -40,12 +40,6 @@ paths:
 """
 
 
-@pytest.fixture
-def admin(world: World) -> Client:
-    """The administrator's browser."""
-    return at(world.people.admin)
-
-
 @proves("R-TOOL-2", part="the web list on its page")
 def test_an_admin_says_where_tools_go(admin: Client, world: World) -> None:
     sent = form_with(admin.get(OUTSIDE), "web").send(

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from django.test import Client
 
 from orchestrator.actions.policies import Who, change_policy
@@ -21,12 +20,6 @@ from tests.factories.world import World
 from tests.proves import proves
 
 PAGE, RULE = "/policy", "/policy/rule"
-
-
-@pytest.fixture
-def admin(world: World) -> Client:
-    """The administrator's browser."""
-    return at(world.people.admin)
 
 
 def given(admin: Client, button: str = "change", of: str = "", **typed: Any) -> Any:

@@ -6,19 +6,12 @@ from django.test import Client
 from tenancy.context import tenant
 from tenancy.ids import fresh_id
 from tenancy.marks import mark_now
-from tests.conftest import House
 from tests.factories.tenancy import Somebody
-from tests.factories.world import World, make_world
+from tests.factories.world import World
 from tests.proves import proves
 from traces.live.feeds import place
 
 ASKED = "How much is (12 + 30) * 2?"
-
-
-@pytest.fixture
-def world(house: House) -> World:
-    """A furnished house."""
-    return make_world(house)
 
 
 def browser(somebody: Somebody) -> Client:

@@ -2,7 +2,6 @@
 
 from decimal import Decimal
 
-import pytest
 from django.test import Client
 
 from budgets.models import Price
@@ -18,12 +17,6 @@ from tests.factories.world import World
 from tests.proves import proves
 
 PAGE = "/budgets/prices"
-
-
-@pytest.fixture
-def admin(world: World) -> Client:
-    """The administrator's browser."""
-    return at(world.people.admin)
 
 
 def form(admin: Client, button: str) -> Form:

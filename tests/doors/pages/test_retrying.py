@@ -10,21 +10,14 @@ from orchestrator.actions.publish import publish_workflow
 from orchestrator.actions.signalling import cancel
 from orchestrator.models import Run
 from tenancy.context import tenant
-from tests.conftest import House
 from tests.doors.pages.browsers import words
 from tests.doors.pages.people import at, refund, text
 from tests.doubles.company import Company
 from tests.factories.retrying import retried
-from tests.factories.world import World, make_world
+from tests.factories.world import World
 from tests.proves import proves
 
 SUM = "How much is (12 + 30) * 2?"
-
-
-@pytest.fixture
-def world(house: House) -> World:
-    """A furnished house."""
-    return make_world(house)
 
 
 @pytest.fixture

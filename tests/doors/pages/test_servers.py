@@ -4,7 +4,6 @@ shown (R-TOOL-21, R-UI-5).
 
 from typing import Any
 
-import pytest
 from django.test import Client
 
 from orchestrator.actions.asking_tools import ask_to_change
@@ -31,12 +30,6 @@ from tests.proves import proves
 
 LIST, SHOP = "/tool-servers", "/tool-servers/shop"
 ADDED = {"slug": "shop", "kind": "http", "secret": "", "secret_header": "", "reason": "We need it"}
-
-
-@pytest.fixture
-def admin(world: World) -> Client:
-    """The administrator's browser."""
-    return at(world.people.admin)
 
 
 def act(admin: Client, what: str, **typed: str) -> Any:

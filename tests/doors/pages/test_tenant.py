@@ -23,12 +23,6 @@ from tests.factories.world import World
 from tests.proves import proves
 
 
-@pytest.fixture
-def admin(world: World) -> Client:
-    """The administrator's browser."""
-    return at(world.people.admin)
-
-
 def invited(admin: Client, world: World, **typed: str) -> Any:
     """Somebody is added."""
     given = {"email": f"new-{world.id.hex}@people.example", "name": "Newcomer", "role": "reviewer", **typed}

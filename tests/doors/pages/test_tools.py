@@ -24,12 +24,6 @@ from tests.proves import proves
 TOOL = "/tools/calculator.evaluate"
 
 
-@pytest.fixture
-def admin(world: World) -> Client:
-    """The administrator's browser."""
-    return at(world.people.admin)
-
-
 def changed(admin: Client, button: str = "change", **typed: str) -> Any:
     """The form of the tool's page, with some fields typed over, sent."""
     return form_with(admin.get(TOOL), button).send(admin, button, **typed)

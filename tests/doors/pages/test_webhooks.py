@@ -3,7 +3,6 @@
 import re
 from typing import Any
 
-import pytest
 from django.test import Client
 from standardwebhooks.webhooks import Webhook as Verifier
 
@@ -21,12 +20,6 @@ from tests.proves import proves
 
 LIST = "/tenant/webhooks"
 SECRET = re.compile(r"whsec_[A-Za-z0-9+/=]+")
-
-
-@pytest.fixture
-def admin(world: World) -> Client:
-    """The administrator's browser."""
-    return at(world.people.admin)
 
 
 def added(admin: Client, **typed: Any) -> Any:

@@ -9,19 +9,13 @@ from orchestrator import library
 from orchestrator.models import WorkflowVersion
 from tenancy.context import tenant
 from tests.doors.pages.forms import form_with
-from tests.doors.pages.people import HOSTILE, at, text
+from tests.doors.pages.people import HOSTILE, text
 from tests.doors.pages.people import world as world
 from tests.factories.world import World
 from tests.proves import proves
 
 FILE = library.HERE / "workflows" / "tool-loop.yaml"
 PUBLISH = "/workflows/_publish"
-
-
-@pytest.fixture
-def admin(world: World) -> Client:
-    """The administrator's browser."""
-    return at(world.people.admin)
 
 
 def numbers(world: World) -> list[int]:

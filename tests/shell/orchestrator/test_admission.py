@@ -3,7 +3,6 @@
 from concurrent.futures import ThreadPoolExecutor
 from uuid import UUID
 
-import pytest
 from django.db import connections
 
 from budgets.actions import change_rates
@@ -13,16 +12,10 @@ from orchestrator.models import Run
 from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.models import AuditEntry
-from tests.conftest import House
-from tests.factories.world import World, make_world
+from tests.factories.world import World
 from tests.proves import proves
 
 SUM = "How much is (12 + 30) * 2?"
-
-
-@pytest.fixture
-def world(house: House) -> World:
-    return make_world(house)
 
 
 def rates(world: World, **limits: int) -> None:

@@ -18,18 +18,12 @@ from orchestrator.runtime.sweep import Sweep
 from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.ids import fresh_id
-from tests.conftest import House
 from tests.factories.forging import forge
-from tests.factories.world import World, fresh_worker, make_world
+from tests.factories.world import World, fresh_worker
 from tests.journeys.interleaving.clock import Clock
 from tests.proves import proves
 
 SUM = "How much is (12 + 30) * 2?"
-
-
-@pytest.fixture
-def world(house: House) -> World:
-    return make_world(house)
 
 
 def damage(superuser: psycopg.Connection, run: UUID) -> None:

@@ -22,11 +22,6 @@ from tests.proves import proves
 from tests.shell.orchestrator.test_ring import SUM, Killed, dies_at, let_the_lease_die
 
 
-@pytest.fixture
-def world(house: House) -> World:
-    return make_world(house)
-
-
 def turns_used(world: World, run: object) -> Decimal:
     with tenant(world.id):
         return usage(run)[Dimension.MODEL_TURNS].used  # type: ignore[arg-type]

@@ -37,19 +37,12 @@ from tenancy.core.roles import Role
 from tenancy.ids import fresh_id
 from tenancy.models import AuditEntry
 from tenancy.secrets import keep_secret
-from tests.conftest import House
 from tests.factories.tenancy import Somebody, make_somebody
-from tests.factories.world import World, make_world
+from tests.factories.world import World
 from tests.proves import proves
 
 TOOL = "mail.send"
 LESS = {"risk": "local_write"}
-
-
-@pytest.fixture
-def world(house: House) -> World:
-    """A furnished house with one administrator."""
-    return make_world(house)
 
 
 @pytest.fixture

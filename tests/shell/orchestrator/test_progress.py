@@ -12,15 +12,9 @@ from orchestrator.models import Run
 from orchestrator.queries import progress
 from orchestrator.queries.progress import progress_of
 from tenancy.context import tenant
-from tests.conftest import House
 from tests.doubles.company import Company
-from tests.factories.world import World, company_at, make_world
+from tests.factories.world import World, company_at
 from traces.models import Event
-
-
-@pytest.fixture
-def world(house: House) -> World:
-    return make_world(house)
 
 
 def steps_of(world: World, run: UUID) -> int:

@@ -15,21 +15,14 @@ from orchestrator.models import ManifestRow, PinSet, ToolServer
 from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.secrets import keep_secret
-from tests.conftest import House
 from tests.doors.pages.people import at, text
-from tests.factories.world import World, make_world
+from tests.factories.world import World
 from tests.proves import proves
 from traces.queries import payloads
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SOON = AT + timedelta(minutes=5)
 MINUTE = timedelta(minutes=1)
-
-
-@pytest.fixture
-def world(house: House) -> World:
-    """A house in which nobody has set anything up."""
-    return make_world(house)
 
 
 def pins_of(world: World, run: UUID) -> Pins:

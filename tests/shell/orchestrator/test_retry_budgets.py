@@ -13,17 +13,11 @@ from orchestrator.actions.publish import publish_boundary
 from orchestrator.actions.signalling import cancel
 from orchestrator.models import ManifestRow
 from tenancy.context import tenant
-from tests.conftest import House
 from tests.factories.retrying import retried, rewrite
-from tests.factories.world import World, make_world
+from tests.factories.world import World
 from tests.proves import proves
 
 ASKED = {"tool_calls": "3", "cost_usd": "0.25"}
-
-
-@pytest.fixture
-def world(house: House) -> World:
-    return make_world(house)
 
 
 def cancelled(world: World, run: UUID) -> UUID:

@@ -7,15 +7,9 @@ import psycopg
 import pytest
 
 from orchestrator.actions.signalling import cancel
-from tests.conftest import House
 from tests.factories.retrying import retried
-from tests.factories.world import World, make_world
+from tests.factories.world import World
 from tests.proves import proves
-
-
-@pytest.fixture
-def world(house: House) -> World:
-    return make_world(house)
 
 
 @pytest.fixture

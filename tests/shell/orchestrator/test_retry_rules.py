@@ -14,15 +14,9 @@ from orchestrator.core.machine import CORE_VERSION
 from orchestrator.core.retrying import GUARDED_SINCE
 from orchestrator.models import ManifestRow, Run
 from tenancy.context import tenant
-from tests.conftest import House
 from tests.factories.retrying import retried, rewrite
-from tests.factories.world import World, make_world
+from tests.factories.world import World
 from tests.proves import proves
-
-
-@pytest.fixture
-def world(house: House) -> World:
-    return make_world(house)
 
 
 @pytest.fixture

@@ -33,18 +33,13 @@ from tenancy.idempotency import KeyReused
 from tenancy.models import AuditEntry, Membership, Tenant
 from tests.conftest import House
 from tests.factories.retrying import checkpoints, retried
-from tests.factories.world import World, make_world
+from tests.factories.world import World
 from tests.proves import proves
 from traces.actions import erase
 from traces.models import Event, Payload
 from traces.queries import salt
 
 SUM = "How much is (12 + 30) * 2?"
-
-
-@pytest.fixture
-def world(house: House) -> World:
-    return make_world(house)
 
 
 def halted(world: World, *, begun: bool = False) -> UUID:

@@ -22,20 +22,14 @@ from orchestrator.runtime.recall import take_in_hand
 from orchestrator.runtime.sweep import Sweep
 from tenancy.context import tenant
 from tenancy.models import Membership
-from tests.conftest import House
 from tests.doubles.company import Company
 from tests.factories.forging import forge
-from tests.factories.world import World, company_at, fresh_worker, make_world
+from tests.factories.world import World, company_at, fresh_worker
 from tests.journeys.interleaving.clock import Clock
 from tests.proves import proves
 from traces.models import Payload, Record, Snapshot
 
 SUM = "How much is (12 + 30) * 2?"
-
-
-@pytest.fixture
-def world(house: House) -> World:
-    return make_world(house)
 
 
 class Killed(BaseException):

@@ -32,20 +32,13 @@ from tenancy.core.errors import InvalidInput, NotFound, SecretUnusable, Stale
 from tenancy.ids import fresh_id
 from tenancy.models import AuditEntry
 from tenancy.secrets import keep_secret
-from tests.conftest import House
 from tests.doubles.mcp_server import ToolServer
 from tests.doubles.mcp_server import tool_server as tool_server
 from tests.doubles.mcp_server import tool_server_process as tool_server_process
 from tests.factories.servers import CHANGES, READS, admit, connect, let_in, offered
 from tests.factories.tenancy import make_tenant
-from tests.factories.world import World, make_world
+from tests.factories.world import World
 from tests.proves import proves
-
-
-@pytest.fixture
-def world(house: House) -> World:
-    """A furnished house."""
-    return make_world(house)
 
 
 @pytest.fixture

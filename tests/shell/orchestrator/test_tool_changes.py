@@ -31,12 +31,6 @@ CALCULATOR = "calculator.evaluate"
 
 
 @pytest.fixture
-def world(house: House) -> World:
-    """A furnished house."""
-    return make_world(house)
-
-
-@pytest.fixture
 def shop(house: House, company: Company) -> Iterator[World]:
     """A furnished house whose tools talk to the demo company."""
     with company_at(company.url):

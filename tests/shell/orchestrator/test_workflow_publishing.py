@@ -14,17 +14,10 @@ from orchestrator.sources import read_source, written
 from tenancy.context import tenant
 from tenancy.core.errors import NotFound
 from tenancy.models import AuditEntry
-from tests.conftest import House
-from tests.factories.world import World, make_world
+from tests.factories.world import World
 from tests.proves import proves
 
 SUM = "How much is (12 + 30) * 2?"
-
-
-@pytest.fixture
-def world(house: House) -> World:
-    """A furnished house."""
-    return make_world(house)
 
 
 def source(slug: str = "tool-loop", **changes: str) -> str:

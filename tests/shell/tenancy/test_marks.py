@@ -11,18 +11,11 @@ from orchestrator.queries.changes import changed_runs
 from tenancy import marks
 from tenancy.context import tenant
 from tenancy.marks import Mark, mark_now, mark_of, mark_text
-from tests.conftest import House
-from tests.factories.world import World, make_world
+from tests.factories.world import World
 
 PATIENCE_SECONDS = 60.0
 ASKED = "How much is 1 + 1?"
 TOUCH = "UPDATE orchestrator_run SET reason = %s WHERE id = %s"
-
-
-@pytest.fixture
-def world(house: House) -> World:
-    """A furnished house."""
-    return make_world(house)
 
 
 def changed(world: World, after: str) -> tuple[set[UUID], str, bool]:

@@ -1,0 +1,16 @@
+"""What most journeys begin with."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.conftest import House
+from tests.doubles.company import Company
+from tests.factories.world import World, company_at, make_world
+
+
+@pytest.fixture
+def world(house: House, company: Company) -> Iterator[World]:
+    """A furnished house whose tools talk to the demo company."""
+    with company_at(company.url):
+        yield make_world(house)

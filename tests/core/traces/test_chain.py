@@ -1,8 +1,10 @@
 """Linking: every record and event hangs on the one before it."""
 
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
+from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
@@ -135,7 +137,7 @@ def test_every_kind_of_event_is_in_the_union() -> None:
 
 
 @proves("SPEED", part="linking")
-def test_linking_a_commit_costs_a_quarter_of_a_millisecond_at_most() -> None:
+def test_linking_a_commit_costs_a_few_times_what_its_rows_cost_to_write_down_and_hash() -> None:
     word = events.CallObserved(call="c1", effect="e" * 32, status="ok", observation="a" * 64, size=11)
     paid = events.BudgetSettled(effect="e" * 32, amounts={"tool_calls": Decimal(1), "steps": Decimal(1)})
     said = tuple(Said(phase=9, actor="interlock", body=body) for body in (word, paid))
@@ -143,10 +145,26 @@ def test_linking_a_commit_costs_a_quarter_of_a_millisecond_at_most() -> None:
     one = Move(
         source="a", outcome="ok", guard=None, target="b", phase=9, patch=patch, said=said, effects=("x" * 32,)
     )
-    four = [one] * 4
+
+    def linked() -> Linked:
+        head, four = Head.start(RUN), [one] * 4
+        return link(head, four, core_version=1, event_digest="", headroom={"a": "1"}, binds={}, at=AT)
+
+    bodies = [row.body for row in linked().records] + [row.body for row in linked().events]
+    rows = [orjson.loads(body) for body in bodies]
+
+    def floor() -> None:
+        for row in rows:
+            sha256(orjson.dumps(row, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+    assert least(linked) < 16 * least(floor)
+
+
+def least(work: Callable[[], object]) -> float:
+    """Seconds of the fastest of many times: what the code costs, whoever else is at the machine."""
     costs = []
-    for _ in range(60):
+    for _ in range(100):
         before = time.perf_counter()
-        link(Head.start(RUN), four, core_version=1, event_digest="", headroom={"a": "1"}, binds={}, at=AT)
+        work()
         costs.append(time.perf_counter() - before)
-    assert min(costs) < 0.000_25
+    return min(costs)

@@ -115,7 +115,7 @@ def preferences(request: HttpRequest) -> HttpResponse:
     if the_browsers := request.POST.get(ZONE_COOKIE) == "":
         response.delete_cookie(ZONE_COOKIE, samesite="Lax")
     if not quiet and (the_browsers or any(chosen.values())):
-        messages.success(request, "Kept in this browser.")
+        messages.success(request, "The preferences are saved.")
     return response
 
 

@@ -72,9 +72,11 @@ class Faults:
                 event.set()
 
     def clear(self) -> None:
-        """End every fault and let go of every held request."""
+        """End every fault and let go of every held request. What is slow keeps its time: nothing that is told
+        from now on is about it."""
         self._faults.clear()
         self._applied.clear()
+        self._ended.clear()
         for service in list(self._changed):
             self._release(service)
 

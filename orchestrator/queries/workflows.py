@@ -13,7 +13,7 @@ from orchestrator.models import BoundaryVersion, WorkflowVersion
 from orchestrator.queries.listing import CAP, LIVE, Count, plan_anew
 from tenancy.core.errors import NotFound
 
-# A count each, and not one walk over all runs: a workflow that has had a million answers as fast.
+# A count up to the cap for each, from an index, and not one walk over all runs.
 _COUNTED = f"""
 WITH live AS (
   SELECT workflow, count(*) AS number FROM orchestrator_run WHERE status = ANY(%(live)s) GROUP BY workflow)

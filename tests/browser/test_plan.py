@@ -14,10 +14,9 @@ from tests.browser.test_run_tabs import decided, opened
 from tests.browser.test_run_tabs import world as world
 from tests.browser.test_runs import photograph
 from tests.doors.pages.people import refund
-from tests.doors.pages.test_plan import ASKED
 from tests.doubles.company import Company
 from tests.doubles.openai_server import Call
-from tests.factories.foreign import Obedient, foreign, onwards
+from tests.factories.foreign import REFUND_AND_LOOK_UPS, Obedient, foreign, onwards
 from tests.factories.hostile import hostile
 from tests.factories.world import World, company_at
 from tests.proves import proves
@@ -36,7 +35,7 @@ def chips(page: Page) -> list[str]:
 @pytest.fixture
 def several(world: World, company: Company, settings: Settings) -> UUID:
     """A run whose model asked for a tool that nobody has, a refund, and two look-ups; the refund waits."""
-    wanted = (Call(hostile("C-nobody", 180), {}, "b1"), *ASKED)
+    wanted = (Call(hostile("C-nobody", 180), {}, "b1"), *REFUND_AND_LOOK_UPS)
     with foreign(settings, Obedient(*wanted)), company_at(company.url):
         run = world.submit("tool-loop", "Refund order A-1001: 10.00 EUR, broken.")
         onwards(world, run)

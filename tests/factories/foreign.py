@@ -20,6 +20,16 @@ from tests.factories.world import World
 # Seconds; backoffs are drawn by chance, and how often one can look meanwhile is the machine's.
 PATIENCE = 60
 A_MOMENT = 0.05
+# A reply that asks for a change, which waits for people, and for two look-ups.
+REFUND_AND_LOOK_UPS = (
+    Call(
+        "payments_refund",
+        {"order_id": "A-1001", "amount": "10.00", "currency": "EUR", "reason": "broken"},
+        "a1",
+    ),
+    Call("orders_lookup", {"order_id": "A-1001"}, "a2"),
+    Call("orders_lookup", {"order_id": "A-1003"}, "a3"),
+)
 
 
 class Obedient(OpenAIServer):

@@ -1,12 +1,10 @@
 """What a run hears of its changes when it has ended: nothing is begun again upon it, and where something was,
 people are told (R-SESS-9, G9)."""
 
-from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import psycopg
 import pytest
-from pytest_django import Settings
 
 from orchestrator.core.errors import LearntLate, StillRecording
 from tenancy.context import tenant
@@ -15,7 +13,7 @@ from tenancy.models import Notice
 from tests.doubles.company import Company
 from tests.doubles.openai_server import OpenAIServer, calls, said
 from tests.factories.denied import DOWN, advanced, denied
-from tests.factories.foreign import called, foreign, onwards, to_the_end
+from tests.factories.foreign import called, onwards, to_the_end
 from tests.factories.hurry import in_no_hurry
 from tests.factories.retrying import checkpoints, retried
 from tests.factories.world import World
@@ -23,13 +21,6 @@ from tests.journeys.interleaving.clock import Clock
 from tests.proves import proves
 
 REFUND = {"order_id": "A-1001", "amount": "10.00", "currency": "USD", "reason": "late"}
-
-
-@pytest.fixture
-def server(settings: Settings) -> Iterator[OpenAIServer]:
-    """The only model."""
-    with foreign(settings, OpenAIServer()) as server:
-        yield server
 
 
 @proves("R-SESS-9", part="nothing happens twice")

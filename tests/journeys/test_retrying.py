@@ -1,12 +1,10 @@
 """A run that failed begins again where it stood, as the demo company's own log has it (R-SESS-9)."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from uuid import UUID
 
 import pytest
-from pytest_django import Settings
 
 from budgets.core.dimension import Dimension
 from budgets.queries import usage
@@ -18,7 +16,7 @@ from tenancy.context import tenant
 from tests.doubles.company import Company
 from tests.doubles.openai_server import OpenAIServer, calls, said
 from tests.factories.denied import DOWN
-from tests.factories.foreign import called, foreign, onwards, to_the_end
+from tests.factories.foreign import called, onwards, to_the_end
 from tests.factories.retrying import checkpoints, retried
 from tests.factories.tenancy import apart
 from tests.factories.world import World
@@ -29,13 +27,6 @@ from traces.exports.jsonl import export
 from traces.queries import incomplete
 
 REFUND = {"order_id": "A-1001", "amount": "10.00", "currency": "USD", "reason": "late"}
-
-
-@pytest.fixture
-def server(settings: Settings) -> Iterator[OpenAIServer]:
-    """The only model."""
-    with foreign(settings, OpenAIServer()) as server:
-        yield server
 
 
 def refund(world: World, **inputs: str) -> UUID:

@@ -8,19 +8,12 @@ from orchestrator.actions.signalling import cancel
 from tests.doors.api.program import Program, refusal
 from tests.doors.pages.people import refund
 from tests.doubles.company import Company
-from tests.doubles.openai_server import Call
-from tests.factories.foreign import Obedient, foreign, onwards
+from tests.factories.foreign import REFUND_AND_LOOK_UPS, Obedient, foreign, onwards
 from tests.factories.retrying import checkpoints, retried
 from tests.factories.world import World, company_at
 from tests.proves import proves
 
 ACCEPTANCE = [{"validator": "contains", "parameters": {"text": "2"}}]
-REFUND = {"order_id": "A-1001", "amount": "10.00", "currency": "EUR", "reason": "broken"}
-ASKED = (
-    Call("payments_refund", REFUND, "a1"),
-    Call("orders_lookup", {"order_id": "A-1001"}, "a2"),
-    Call("orders_lookup", {"order_id": "A-1003"}, "a3"),
-)  # fmt: skip
 GOAL = {"objective": "How much is 1 + 1?", "acceptance": ACCEPTANCE}
 
 
@@ -100,7 +93,7 @@ def test_a_queued_retry_that_begins_at_a_fixed_call_takes_it_up_next(
 def test_calls_that_a_retry_began_with_are_left_out_where_it_is_cut_off(
     world: World, company: Company, settings: Settings, auditor: Program
 ) -> None:
-    with foreign(settings, Obedient(*ASKED)), company_at(company.url):
+    with foreign(settings, Obedient(*REFUND_AND_LOOK_UPS)), company_at(company.url):
         before = world.submit("tool-loop", "Refund order A-1001: 10.00 EUR, broken.")
         onwards(world, before)
         cancel(world.id, before, by=world.people.operator.id, reason="Not now.")

@@ -16,19 +16,13 @@ from tests.doors.pages.people import HOSTILE, at, refund, text
 from tests.doors.pages.people import world as world
 from tests.doubles.company import Company
 from tests.doubles.openai_server import Call
-from tests.factories.foreign import Obedient, foreign, onwards
+from tests.factories.foreign import REFUND_AND_LOOK_UPS, Obedient, foreign, onwards
 from tests.factories.hostile import hostile
 from tests.factories.retrying import retried
 from tests.factories.world import World, company_at
 from tests.proves import proves
 
 TAGS = re.compile(r"<[^>]+>")
-REFUND = {"order_id": "A-1001", "amount": "10.00", "currency": "EUR", "reason": "broken"}
-ASKED = (
-    Call("payments_refund", REFUND, "a1"),
-    Call("orders_lookup", {"order_id": "A-1001"}, "a2"),
-    Call("orders_lookup", {"order_id": "A-1003"}, "a3"),
-)  # fmt: skip
 
 
 def plan(world: World, run: UUID) -> str:
@@ -72,7 +66,7 @@ def test_a_refund_at_its_gate_says_who_is_awaited_and_what_comes_after(
 def test_of_several_calls_in_one_reply_two_stand_behind_the_gated_one(
     world: World, company: Company, settings: Settings
 ) -> None:
-    with foreign(settings, Obedient(*ASKED)), company_at(company.url):
+    with foreign(settings, Obedient(*REFUND_AND_LOOK_UPS)), company_at(company.url):
         run = world.submit("tool-loop", "Refund order A-1001: 10.00 EUR, broken. Look up A-1001 and A-1003.")
         onwards(world, run)
         found = steps(plan(world, run))
@@ -178,7 +172,7 @@ def test_a_tool_that_nobody_has_is_shown_as_the_text_it_is(
     world: World, company: Company, settings: Settings
 ) -> None:
     name = hostile("C-nobody", 200)
-    with foreign(settings, Obedient(Call(name, {}, "b1"), *ASKED)), company_at(company.url):
+    with foreign(settings, Obedient(Call(name, {}, "b1"), *REFUND_AND_LOOK_UPS)), company_at(company.url):
         run = world.submit("tool-loop", "Refund order A-1001: 10.00 EUR, broken.")
         onwards(world, run)
     page = plan(world, run)

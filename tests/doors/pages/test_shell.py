@@ -233,11 +233,11 @@ def test_preferences_are_kept_without_a_script_and_nonsense_is_not(house: House)
     )
     shown = client.get("/styleguide").content.decode()
     assert 'data-theme="dark" data-density="compact" data-keys="off"' in shown
-    assert "Kept in this browser." in shown
+    assert "The preferences are saved." in shown
     assert client.get("/who").content.decode().endswith("Europe/Vienna")
     client.post("/preferences", {"theme": "neon", "zone": "Mars/Olympus"})
     assert client.cookies["theme"].value == "dark"
-    assert "Kept in this browser." not in client.get("/styleguide").content.decode()
+    assert "The preferences are saved." not in client.get("/styleguide").content.decode()
     client.cookies["zone"] = "Mars/Olympus"
     assert client.get("/who").content.decode().endswith("UTC")
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from budgets.core.dimension import Dimension
@@ -47,8 +47,7 @@ BOOK: Final = _RUN
 HEADROOM: Final = _RUN + _LINES
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Book:
+class Book(NamedTuple):
     """A run's account at the start of a commit. `windows` is None before the tenant's first spending of the
     day; `parent` is the account that a lane draws on, which holds the tenant's money for it.
 

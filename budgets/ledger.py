@@ -17,6 +17,7 @@ from budgets.core.posting import Draft, LineState
 from budgets.core.vector import ZERO
 from tenancy.batch import Batch, Touched
 from tenancy.ids import fresh_id
+from traces.core.canonical import text_of
 
 Cursor = psycopg.Cursor[Any]
 
@@ -131,7 +132,7 @@ class Sheet:
     @property
     def digests(self) -> dict[str, str]:
         """The entries as a trace binds them: ``entry:<id>`` → digest."""
-        return {f"entry:{row.id}": digest for row, digest, _ in self.rows}
+        return {f"entry:{text_of(row.id)}": digest for row, digest, _ in self.rows}
 
     def send(self, cursor: Cursor, batch: Batch | None = None) -> "Sent":
         """Write the sheet; with a `batch` it rides in that, which the caller sends."""
@@ -155,7 +156,7 @@ class Sheet:
         text, written = "", None
         for (account, dimension), (used, reserved, asked) in self.lines.items():
             if account is not written:
-                text, written = str(account), account
+                text, written = text_of(account), account
                 texts[text] = None
             values += (
                 text,

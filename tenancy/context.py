@@ -16,7 +16,9 @@ from uuid import UUID
 import psycopg
 from django.apps import apps
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
+from psycopg.pq import TransactionStatus
 
 from tenancy.core.errors import OtherTenant, OutsideTenant
 from tenancy.models import TenantOwned
@@ -26,6 +28,7 @@ _CURRENT: ContextVar[UUID | None] = ContextVar("interlock_tenant", default=None)
 _PLACE = re.compile(r"%\((\w+)\)s")
 _NAME = "SELECT set_config('interlock.tenant', %s, true)"
 _HOLD = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
+_ATOMIC = transaction.Atomic(DEFAULT_DB_ALIAS, savepoint=True, durable=True)
 _NAMED = _NAME.replace("%s", "$1").encode()
 
 
@@ -54,7 +57,7 @@ def tenant_reading(
 
     For the hot path (docs/discussions.md). Raises RuntimeError inside another transaction.
     """
-    with _outermost(tenant_id):
+    with _riding(tenant_id):
         yield _begun(tenant_id, _saying(query, values))[-1]
 
 
@@ -66,7 +69,7 @@ def tenant_asking(
 
     For the hot path (docs/discussions.md). Raises RuntimeError inside another transaction.
     """
-    with _outermost(tenant_id):
+    with _riding(tenant_id):
         first, *more = [_saying(query, values) for query, values in asked]
         between = [COMMIT, *_opening(tenant_id)] if first_lands else []
         answers = _begun(tenant_id, first, *between, *more, COMMIT)[2:-1]
@@ -112,6 +115,43 @@ def _outermost(tenant_id: UUID) -> Iterator[None]:
                 yield
         finally:
             _CURRENT.reset(token)
+
+
+@contextmanager
+def _riding(tenant_id: UUID) -> Iterator[None]:
+    """`_outermost` where BEGIN and COMMIT ride in trips of ours.
+
+    Django is told that a transaction is open, so that all within it joins; psycopg is not, which would send a
+    BEGIN of its own. Where ours has been committed in the end there is nothing left to do; anything else is
+    Django's to end. Told so at each commit of a run, both would take a thirtieth of it.
+    """
+    wrapper = connections[DEFAULT_DB_ALIAS]
+    if wrapper.in_atomic_block:
+        raise RuntimeError("a transaction of its own cannot be begun within another")
+    wrapper.close_if_health_check_failed()
+    wrapper.ensure_connection()
+    wrapper.commit_on_exit, wrapper.needs_rollback = True, False
+    wrapper.autocommit, wrapper.in_atomic_block = False, True
+    wrapper.atomic_blocks.append(_ATOMIC)
+    token = _CURRENT.set(tenant_id)
+    try:
+        with wrapper.wrap_database_errors:
+            yield
+    except BaseException as error:
+        _CURRENT.reset(token)
+        _ATOMIC.__exit__(type(error), error, error.__traceback__)
+        raise
+    _CURRENT.reset(token)
+    if wrapper.needs_rollback or wrapper.run_on_commit or wrapper.closed_in_transaction or not _idle(wrapper):
+        _ATOMIC.__exit__(None, None, None)
+        return
+    wrapper.atomic_blocks.pop()
+    wrapper.autocommit, wrapper.in_atomic_block, wrapper.errors_occurred = True, False, False
+
+
+def _idle(wrapper: BaseDatabaseWrapper) -> bool:
+    status: TransactionStatus = wrapper.connection.pgconn.transaction_status
+    return status == TransactionStatus.IDLE
 
 
 def current_tenant() -> UUID | None:

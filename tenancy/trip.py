@@ -11,12 +11,12 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, proxy
 
 import psycopg
 from psycopg import errors
 from psycopg.abc import Transformer as Adapting
-from psycopg.adapt import PyFormat, Transformer
+from psycopg.adapt import AdaptersMap, PyFormat, Transformer
 from psycopg.pq import ExecStatus, Format
 from psycopg.pq.abc import PGconn, PGresult
 
@@ -42,13 +42,23 @@ class Saying(NamedTuple):
     prepared: bool = False
 
 
-BEGIN, COMMIT = Saying(b"BEGIN"), Saying(b"COMMIT")
+BEGIN, COMMIT = Saying(b"BEGIN", prepared=True), Saying(b"COMMIT", prepared=True)
+
+
+class _Around(NamedTuple):
+    """What psycopg has to know of a connection to write values for it. Whoever keeps one keeps no
+    connection."""
+
+    adapters: AdaptersMap
+    connection: "psycopg.Connection[Any]"
 
 
 @dataclass(slots=True)
 class _Kept:
-    """The statements prepared on one connection, by text and types."""
+    """What a connection keeps from trip to trip: the statements prepared on it, by text and types, and how
+    values are written and read there."""
 
+    adapting: Adapting
     names: dict[tuple[bytes, tuple[int, ...]], bytes] = field(default_factory=dict)
     given: int = 0
 
@@ -58,7 +68,7 @@ class _Kept:
         return b"interlock_%d" % self.given
 
 
-_PREPARED: "WeakKeyDictionary[psycopg.Connection[Any], _Kept]" = WeakKeyDictionary()
+_KEPT: "WeakKeyDictionary[psycopg.Connection[Any], _Kept]" = WeakKeyDictionary()
 
 
 def trip(
@@ -69,13 +79,13 @@ def trip(
     Nothing after a failing statement is executed. Values are bound by the server and rows come in the binary
     form. Raises OperationalError where the connection is lost: what had been executed by then is unknown.
     """
-    kept = _PREPARED.get(connection)
+    kept = _KEPT.get(connection)
     if kept is None:
-        kept = _PREPARED[connection] = _Kept()
-    adapting, pgconn = Transformer(connection), connection.pgconn
-    # First of all: a value that cannot be written is nobody's fault but its own.
-    bound = [_bound(adapting, saying) for saying in sayings]
+        kept = _KEPT[connection] = _Kept(Transformer(_Around(connection.adapters, proxy(connection))))
+    adapting, pgconn = kept.adapting, connection.pgconn
     with connection.lock:
+        # First of all: a value that cannot be written is nobody's fault but its own.
+        bound = [_bound(adapting, saying) for saying in sayings]
         pgconn.enter_pipeline_mode()
         try:
             marks = [_send(pgconn, kept, *one) for one in zip(sayings, bound, strict=True)]
@@ -86,8 +96,11 @@ def trip(
             # Answers that nobody read would be taken for those of the next statement.
             pgconn.finish()
             raise
-    answers, error = _read(adapting, kept, marks, results, connection.info.encoding)
-    if error is not None and error.sqlstate == GONE:
+        answers, failed = _read(kept, marks, results)
+    if failed is None:
+        return answers, None
+    error = errors.error_from_result(failed, encoding=connection.info.encoding)
+    if error.sqlstate == GONE:
         kept.names.clear()
     return answers, error
 
@@ -146,18 +159,23 @@ def _answers(pgconn: PGconn) -> Generator[Any, Any, list[PGresult]]:
 
 
 def _read(
-    adapting: Adapting, kept: _Kept, marks: Sequence[Mark], results: Iterator[PGresult], encoding: str
-) -> tuple[list[Rows], psycopg.Error | None]:
+    kept: _Kept, marks: Sequence[Mark], results: Iterator[PGresult]
+) -> tuple[list[Rows], PGresult | None]:
+    """The rows of each statement, up to the result of one that failed."""
     answers: list[Rows] = []
     for mark in marks:
         if mark is not None:
             preparing = next(results)
             if preparing.status in _BAD:
-                return answers, errors.error_from_result(preparing, encoding=encoding)
+                return answers, preparing
             kept.names[mark[0]] = mark[1]
         result = next(results)
         if result.status in _BAD:
-            return answers, errors.error_from_result(result, encoding=encoding)
-        adapting.set_pgresult(result)
-        answers.append(adapting.load_rows(0, result.ntuples, tuple))
+            return answers, result
+        answers.append(_rows(kept.adapting, result) if result.ntuples else [])
     return answers, None
+
+
+def _rows(adapting: Adapting, result: PGresult) -> Rows:
+    adapting.set_pgresult(result)
+    return adapting.load_rows(0, result.ntuples, tuple)

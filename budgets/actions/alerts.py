@@ -6,7 +6,6 @@ sends them. So is the message to the tenant's endpoints, which the orchestrator 
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 from typing import Final
@@ -75,8 +74,8 @@ def tell_squared(
     for squaring in squarings:
         for account in (squaring.tranche.day, squaring.tranche.month):
             line = after.get(account, lines[account])
-            after[account] = replace(
-                line, used=line.used + squaring.booked, reserved=line.reserved + squaring.held_more
+            after[account] = line._replace(
+                used=line.used + squaring.booked, reserved=line.reserved + squaring.held_more
             )
     for account, line in after.items():
         tell_line(tenant_id, account, before=lines[account], after=line, at=at, cursor=cursor)

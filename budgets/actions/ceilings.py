@@ -1,6 +1,5 @@
 """A tenant's ceilings and the accounts of its days and months (R-BUDGET-9)."""
 
-from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final
@@ -160,7 +159,7 @@ def set_ceilings(tenant_id: UUID, ceilings: Ceilings, *, by: UUID | None, reason
     for account, line in locked_lines(cursor, tenant_id, kinds).items():
         limit = limits[kinds[account]]
         cursor.execute(_LIMIT, {"tenant": tenant_id, "account": account, "limit": limit})
-        tell_standing(tenant_id, account, replace(line, limit=limit), at, cursor)
+        tell_standing(tenant_id, account, line._replace(limit=limit), at, cursor)
     audit(
         tenant_id,
         by,

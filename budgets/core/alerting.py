@@ -1,6 +1,5 @@
 """When a tenant's administrators are told of a day or month, and when it is at its ceiling (R-BUDGET-10)."""
 
-from dataclasses import replace
 from decimal import Decimal
 from math import ceil
 from typing import Final
@@ -42,7 +41,7 @@ def at_ceiling(line: LineState) -> bool:
 
 def bears_in(line: LineState, wanted: Decimal, seconds_left: float) -> int:
     """In how many seconds a line that has less left than `wanted` is worth another try: `opens_in`."""
-    spent_alone = replace(line, reserved=ZERO).left
+    spent_alone = line._replace(reserved=ZERO).left
     seconds = max(1, ceil(seconds_left))
     return seconds if spent_alone is None or spent_alone < wanted else min(seconds, SOON)
 
@@ -50,6 +49,6 @@ def bears_in(line: LineState, wanted: Decimal, seconds_left: float) -> int:
 def opens_in(line: LineState, seconds_left: float) -> int:
     """In how many seconds a line at its ceiling is worth another try (R-BUDGET-10): when its window turns, or
     soon, where it is full only for what runs under way hold: what they do not spend comes back."""
-    spent_alone = replace(line, reserved=ZERO)
+    spent_alone = line._replace(reserved=ZERO)
     seconds = max(1, ceil(seconds_left))
     return seconds if at_ceiling(spent_alone) else min(seconds, SOON)

@@ -10,7 +10,7 @@ import orjson
 
 from budgets.core.posting import Draft
 from budgets.core.vector import NOTHING, Vector
-from traces.core.canonical import canonical_typed, digest, stamp
+from traces.core.canonical import canonical_typed, digest, stamp, text_of
 
 MARK_BYTES: Final = 2
 
@@ -38,6 +38,7 @@ class EntryRow(NamedTuple):
 
 
 COLUMNS: Final = EntryRow._fields
+_AS_IT_IS: Final = frozenset({str, bool, type(None)})
 _MARKS: Final = Struct(f">{len(COLUMNS)}H")
 
 
@@ -46,15 +47,15 @@ def seal(row: EntryRow) -> tuple[str, bytes]:
 
     The digest is the proof; the marks only tell an altered column from the others.
     """
-    values = [_canonical_value(value) for value in row]
+    values = [value if type(value) in _AS_IT_IS else _canonical_value(value) for value in row]
     marks = _MARKS.pack(*[crc32(repr(value).encode()) & 0xFFFF for value in values])
     return digest("entry", canonical_typed(dict(zip(COLUMNS, values, strict=True)))), marks
 
 
 def _canonical_value(value: UUID | datetime | str | bool | None) -> str | bool | None:
-    if value is None or isinstance(value, str | bool):
-        return value
-    return stamp(value) if isinstance(value, datetime) else str(value)
+    if isinstance(value, UUID):
+        return text_of(value)
+    return stamp(value) if isinstance(value, datetime) else value
 
 
 def altered(row: EntryRow, stored_digest: str, stored_marks: bytes) -> tuple[str, ...]:

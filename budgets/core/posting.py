@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from budgets.core.dimension import GAUGES, Dimension
 from budgets.core.vector import NOTHING, ZERO, Vector
@@ -27,8 +27,7 @@ class Cause(StrEnum):
     CORRECTION = "correction"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settle:
+class Settle(NamedTuple):
     """Book what an effect really took and give its reservation back.
 
     `reserved` is what its Reserve held. An empty `effect_id` books what no effect reserved (the working
@@ -42,8 +41,7 @@ class Settle:
     price_version: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reserve:
+class Reserve(NamedTuple):
     """Hold the worst case of an effect before it starts. Gauges are compared with their limits and not
     held."""
 
@@ -66,8 +64,7 @@ class Refusal:
     account: str = "run"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LineState:
+class LineState(NamedTuple):
     """A line as it stands; a limit of None is none."""
 
     limit: Decimal | None
@@ -102,8 +99,7 @@ class Change:
         return self.wanted if self.gauge else self.used + self.reserved
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class Draft(NamedTuple):
     """A ledger entry to be: deltas of the lines it names."""
 
     cause: Cause

@@ -9,10 +9,10 @@ reserved.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 from uuid import UUID
 
 from budgets.core.posting import COST, Cause, LineState, Plan, Refusal
@@ -25,8 +25,7 @@ PART_OF_LIMIT: Final = 8
 Name = Literal["", "tenant_day", "tenant_month"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tranche:
+class Tranche(NamedTuple):
     """What a run holds of one tenant day and month, in US$: `held` covers `used` and `reserved` always.
 
     `day` and `month` are account ids; the day runs from `starts_at` up to `ends_at`.
@@ -46,8 +45,7 @@ class Tranche:
         return self.starts_at <= at < self.ends_at
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Windows:
+class Windows(NamedTuple):
     """The tenant's accounts of the moment and what is left on them (None: no ceiling). They hold up to
     `ends_at`, where the first of the two ends.
 
@@ -245,8 +243,8 @@ def _square(
 def _post(standing: dict[UUID, LineState], squaring: Squaring) -> None:
     for account in (squaring.tranche.day, squaring.tranche.month):
         line = standing[account]
-        standing[account] = replace(
-            line, used=line.used + squaring.booked, reserved=line.reserved + squaring.held_more
+        standing[account] = line._replace(
+            used=line.used + squaring.booked, reserved=line.reserved + squaring.held_more
         )
 
 

@@ -14,7 +14,10 @@ PLACES: Final = (
 )
 LARGEST: Final = Decimal(10) ** 18
 _QUANTUM: Final = Decimal(1).scaleb(-PLACES)
-_RANK: Final = {dimension: rank for rank, dimension in enumerate(Dimension)}
+_AT: Final = tuple(Dimension)
+_RANK: Final = {dimension: rank for rank, dimension in enumerate(_AT)}
+# A member's own `value` is found by a descriptor in Python, at every look.
+_NAME: Final = {dimension: dimension.value for dimension in Dimension}
 _BY_NAME: Final[dict[str, Dimension]] = {dimension.value: dimension for dimension in Dimension}
 
 
@@ -33,6 +36,8 @@ def rounded_up(amount: Decimal) -> Decimal:
 def checked(dimension: Dimension, amount: Decimal) -> Decimal:
     """`amount` if a line can hold it exactly. Raises AmountInvalid for what is not finite, too large or too
     fine."""
+    if amount.same_quantum(ZERO) and -LARGEST < amount < LARGEST:
+        return amount  # a whole number, as most are
     if not amount.is_finite():
         raise AmountInvalid(dimension=dimension.value, amount=str(amount), rule="it is not finite")
     if abs(amount) >= LARGEST:
@@ -58,14 +63,20 @@ class Vector(Mapping[str, Decimal]):
         """A vector of the known amounts. Raises DimensionUnknown, AmountInvalid."""
         if isinstance(amounts, Vector):
             return amounts
-        known = {named(name): amount for name, amount in amounts.items() if amount is not None}
-        for dimension, amount in known.items():
-            checked(dimension, amount)
+        known: dict[Dimension, Decimal] = {}
+        for name, amount in amounts.items():
+            if amount is not None:
+                dimension = named(name)
+                known[dimension] = checked(dimension, amount)
         return cls._trusted(known)
 
     @classmethod
     def _trusted(cls, known: dict[Dimension, Decimal]) -> Self:
-        return cls._ordered(known if len(known) < 2 else dict(sorted(known.items(), key=_rank)))
+        ranks = [*map(_RANK.__getitem__, known)]
+        in_order = sorted(ranks)
+        return cls._ordered(
+            known if ranks == in_order else {one: known[one] for one in map(_AT.__getitem__, in_order)}
+        )
 
     @classmethod
     def _ordered(cls, known: dict[Dimension, Decimal]) -> Self:
@@ -165,16 +176,12 @@ class Vector(Mapping[str, Decimal]):
 
     def canonical(self) -> dict[str, str]:
         """Dimension → plain decimal string, for hashing and storing."""
-        return {dimension.value: plain(amount) for dimension, amount in self._amounts.items()}
+        return {_NAME[dimension]: plain(amount) for dimension, amount in self._amounts.items()}
 
     @classmethod
     def read(cls, stored: Mapping[str, str]) -> "Vector":
         """The vector whose canonical form is `stored`."""
         return cls.of({name: Decimal(amount) for name, amount in stored.items()})
-
-
-def _rank(item: tuple[Dimension, Decimal]) -> int:
-    return _RANK[item[0]]
 
 
 NOTHING: Final = Vector.of({})

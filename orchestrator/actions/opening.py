@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import orjson
@@ -50,6 +50,9 @@ SELECT 'circuit', NULL, NULL, NULL, until, NULL, failures, changes, NULL, NULL, 
  WHERE {TOLD} AND (tenant_id IS NULL OR tenant_id = %(tenant)s)
 UNION ALL
 SELECT b.*, NULL FROM ({BOOK}) b"""  # noqa: S608 - a statement of budgets' own
+
+
+_ROOM = Headroom()
 
 
 @dataclass(slots=True)
@@ -125,8 +128,7 @@ class StopRow:
     risk: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(NamedTuple):
     """What a commit starts from. `at` is its one time."""
 
     at: datetime
@@ -174,7 +176,8 @@ def headroom(hand: Hand, opened: Opened, learnt: Learnt, *, slice_over: bool) ->
     window, limit = ("", None) if windows is None else windows.scarcer
     stopped = tuple(stop.target for stop in opened.stops if stop.scope == "tool")
     raised = {stop.target: Risk(stop.risk) for stop in opened.stops if stop.scope == "risk"}
-    return Headroom(
+    # Typed here and nowhere else: nothing in it has to be looked at again.
+    return _ROOM.evolve(
         tenant_cost=cost,
         tenant_window=window,
         tenant_limit=limit,

@@ -1,11 +1,11 @@
 """The second half of a commit: everything a walk produced, in the order in which rows are locked, money
 last."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import psycopg
@@ -68,8 +68,7 @@ class GrantVoid(Exception):
         self.request, self.reason = request, reason
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Committed:
+class Committed(NamedTuple):
     """What a commit leaves to do: effects to perform (none: the run was let go). `seq` is its newest
     event."""
 
@@ -117,9 +116,9 @@ class Script:
         self.settlements.extend(walk.settlements)
         self.bodies.update(made)
 
-    def said(self) -> Iterator[Body]:
+    def said(self) -> tuple[Body, ...]:
         """All that this commit says."""
-        return (one.body for walked in self.walked for move in walked.moves for one in move.said)
+        return tuple([one.body for walked in self.walked for move in walked.moves for one in move.said])
 
     def performed(self) -> tuple[CallModel | CallTool, ...]:
         """The effects that a worker performs and that are still wanted at the end of the commit."""
@@ -130,14 +129,14 @@ class Script:
 def write(script: Script, cursor: "psycopg.Cursor[Any]") -> "Draft":
     """Gather all of it, and write what cannot wait. Raises LineRefused or GrantVoid, after which the caller
     rolls back."""
-    hand, at = script.hand, script.opened.at
+    hand, at, said = script.hand, script.opened.at, script.said()
     effects = script.performed()
     let_go(hand, script.settlements, cursor)
     claim(hand, effects, cursor)
     binds = _consumed(hand, effects, at, cursor)
     asked = [effect for effect in script.effects if isinstance(effect, AskApproval | AskPerson)]
     binds |= open_requests(hand, asked, script.bodies, at)
-    withdraw(hand, script.said(), at)
+    withdraw(hand, said, at)
     finish = next((effect for effect in script.effects if isinstance(effect, Finish)), None)
     binds |= give(hand, script.extended, at, cursor)
     if finish is not None:
@@ -146,7 +145,7 @@ def write(script: Script, cursor: "psycopg.Cursor[Any]") -> "Draft":
     money = _money(script, effects, cursor, batch) if finish is None else None
     if money is not None and money.refused is not None:
         raise LineRefused(_refusal(money.refused))
-    pass_on(hand, tuple(script.said()), at, cursor)
+    pass_on(hand, said, at, cursor)
     binds |= money.entries if money is not None else {}
     state, snapshot = _snapshot(script, binds)
     head = _records(script, binds, batch)
@@ -156,11 +155,11 @@ def write(script: Script, cursor: "psycopg.Cursor[Any]") -> "Draft":
     batch.insert(INTENTS, [_intent(hand, effect, head.record_number, at) for effect in effects])
     batch.insert(RECEIPTS, _receipts(script, head.record_number))
     batch.add(UPDATE, _update(script, head, snapshot, keep=bool(effects)))
-    return Draft(written=_written(script, head, effects, finish, snapshot), batch=batch, money=money)
+    written = _written(script, head, effects, finish, snapshot, _tripped(said))
+    return Draft(written=written, batch=batch, money=money)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class Draft(NamedTuple):
     """A commit that is worked out and not yet sent: what would then hold, and the statement that makes it
     so."""
 
@@ -188,8 +187,7 @@ def may_be_known(effect: CallModel | CallTool) -> bool:
     return isinstance(effect, CallModel) or not effect.mutating
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class Written(NamedTuple):
     """A commit that was sent: what holds once it has landed."""
 
     committed: Committed
@@ -218,6 +216,7 @@ def _written(
     effects: tuple[CallModel | CallTool, ...],
     finish: Finish | None,
     snapshot: "Snapped",
+    tripped: tuple[BreakerTripped, ...],
 ) -> Written:
     committed = Committed(at=script.opened.at, effects=effects, finished=finish, seq=head.event_seq)
     return Written(
@@ -228,12 +227,12 @@ def _written(
         snapshot_number=snapshot[0],
         snapshot_bytes=snapshot[2],
         patch_bytes=snapshot[1] + script.patch_bytes,
-        tripped=_tripped(script),
+        tripped=tripped,
     )
 
 
-def _tripped(script: Script) -> tuple[BreakerTripped, ...]:
-    return tuple(body for body in script.said() if isinstance(body, BreakerTripped))
+def _tripped(said: Iterable[Body]) -> tuple[BreakerTripped, ...]:
+    return tuple([body for body in said if isinstance(body, BreakerTripped)])
 
 
 def _consumed(

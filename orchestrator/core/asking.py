@@ -2,7 +2,6 @@
 call."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 
@@ -69,7 +68,7 @@ def ask(view: View, state: State, config: Asking, tools: tuple[ToolSpec, ...]) -
     passed = crossed(view.pins, before, config.role, profile)
     attempt = state.counters.model_attempts + 1
     if fit.halt is not None:
-        return replace(fit.halt, said=(*passed, *fit.halt.said))
+        return fit.halt._replace(said=(*passed, *fit.halt.said))
     prompt = fit.prompt
     limit, shortened = _output_limit(view, state, profile, prompt, wanted)
     reserve = model_reserve(profile, prompt.body, prompt.messages, prompt.tools, limit)
@@ -126,7 +125,7 @@ def _fit(
     view: View, state: State, config: Asking, tools: tuple[ToolSpec, ...], profile: ModelProfile
 ) -> tuple[int, Fitted]:
     wanted = wanted_output(profile, config)
-    fresh = replace(view, state=state)
+    fresh = view._replace(state=state)
 
     def compiled(exchanges: tuple[str, ...]) -> Prompt:
         return compile_prompt(
@@ -249,7 +248,7 @@ def once_more(view: View, state: State, said: tuple[Said, ...], asked: Callable[
     if view.manifest.core_version >= ANEW_SINCE:
         return Step(state=state, said=said, anew=True)
     step = asked(state)
-    return replace(step, said=(*said, *step.said))
+    return step._replace(said=(*said, *step.said))
 
 
 def _circuit_open(event: ModelFailed | Recovered) -> bool:

@@ -186,7 +186,13 @@ def _facts(view: View) -> str:
 
 
 def _fact_line(view: View, name: str, fact: Fact) -> str:
-    return f"- [{name}] {fact.tool} ({fact.trust}): {_line(view, canonical_typed(dict(fact.values)))}"
+    """A fact stays as it is for most of a run, and stands in every prompt until newer ones take its place."""
+    known = view.desk.rendered.get(key := ("fact", name))
+    if known is None or known[0] is not fact:
+        text = f"- [{name}] {fact.tool} ({fact.trust}): {_line(view, canonical_typed(dict(fact.values)))}"
+        known = view.desk.rendered[key] = (fact, text)
+    line: str = known[1]
+    return line
 
 
 def _line(view: View, written: bytes) -> str:

@@ -12,7 +12,7 @@ from traces.core.canonical import payload_digest
 class Desk:
     """What lies on the table during one walk: `held` is what was fetched before, `made` what this walk wrote.
 
-    `rendered` is what was written out of content before, by its digest: it may outlast the walk, for the same
+    `rendered` is what was written out of content and facts before: it may outlast the walk, for the same
     content gives the same. Raises ContentMissing for a digest that was not fetched: the shell fetches it and
     walks again, which is safe because a walk is pure.
     """

@@ -8,19 +8,20 @@ from uuid import UUID
 
 from orchestrator.core.terminal import Status, TerminalCode
 from orchestrator.core.value import Hex, Value
+from traces.core.canonical import text_of
 
 Amounts = dict[str, Decimal]
 
 
 def effect_id(run: UUID, transition: int, ordinal: int, attempt: int) -> str:
     """32 hex digits; the same for the same place in the run, whoever computes them."""
-    return sha256(f"effect\0{run}\0{transition}\0{ordinal}\0{attempt}".encode()).hexdigest()[:32]
+    return sha256(f"effect\0{text_of(run)}\0{transition}\0{ordinal}\0{attempt}".encode()).hexdigest()[:32]
 
 
 def idempotency_key(run: UUID, tool: str, argument_digest: str, confirmed: int) -> str:
     """One key per logical action: stable over retries, crashes and repeated requests (R-TOOL-9). `run` is the
     first of a line of retries."""
-    return sha256(f"key\0{run}\0{tool}\0{argument_digest}\0{confirmed}".encode()).hexdigest()[:40]
+    return sha256(f"key\0{text_of(run)}\0{tool}\0{argument_digest}\0{confirmed}".encode()).hexdigest()[:40]
 
 
 class CallModel(Value):

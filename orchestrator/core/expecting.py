@@ -20,6 +20,7 @@ from orchestrator.core.step import Refused
 # Beyond so many committed actions a run is no longer like others of its workflow.
 LAST_STEP = 30
 ACCOUNT = "estimate"
+_STOPPING = tuple(dimension.value for dimension in STOPPING)
 
 
 def key_of(kind: str, name: str, usage: Mapping[str, Decimal]) -> str:
@@ -102,11 +103,12 @@ def too_little(graph: CompiledGraph, manifest: Manifest, state: State, key: str 
     if manifest.expected is None or key is None:
         return None
     needed = least_of(graph, manifest, state, key)
-    for dimension in STOPPING:
-        least, left = needed.get(dimension.value), state.left(dimension.value)
-        if least is not None and left is not None and left < least:
+    for name in _STOPPING:
+        if (least := needed.get(name)) is None:
+            continue
+        left = state.left(name)
+        if left is not None and left < least:
             return Refused(
-                dimension=dimension.value, limit=state.limits[dimension.value], wanted=least,
-                left=left, account=ACCOUNT,
+                dimension=name, limit=state.limits[name], wanted=least, left=left, account=ACCOUNT
             )  # fmt: skip
     return None

@@ -6,8 +6,6 @@ nodes; an interrupt asked for while an effect is in flight is noted and taken on
 so that no result is thrown away.
 """
 
-from dataclasses import replace
-
 from orchestrator.core import afterwards, freezing, signals, unwinding
 from orchestrator.core.desk import Desk
 from orchestrator.core.effects import CallModel, CallTool
@@ -207,7 +205,7 @@ class _Walker(Recording):
         for effect in step.effects:
             if isinstance(effect, CallTool):
                 rates = with_call(rates, effect.tool, self.at)
-        return step if rates is step.state.rates else replace(step, state=step.state.evolve(rates=rates))
+        return step if rates is step.state.rates else step._replace(state=step.state.evolve(rates=rates))
 
     def _held_back(self, step: Step, said: tuple[Said, ...]) -> bool:
         """Whether a waiting node wants to start work anew although the run is paused, halting or to be given

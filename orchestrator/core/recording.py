@@ -60,15 +60,16 @@ class Recording:
         return self._priced
 
     def _move(self, step: Step, guard: str | None, target: str, phase: Phase, said: tuple[Said, ...]) -> None:
-        state = step.state.evolve(position=target)
+        state = step.state
+        moved: dict[str, Any] = {"position": target, "version": self.recorded.version + 1}
         if target in self.graph.cycle_limits:
-            state = state.evolve(visits={**state.visits, target: state.visits.get(target, 0) + 1})
-        self._record(step.outcome or STAY, guard, phase, said, state, step.effects)
+            moved["visits"] = {**state.visits, target: state.visits.get(target, 0) + 1}
+        self._record(step.outcome or STAY, guard, phase, said, state.evolve(**moved), step.effects)
 
     def _stay(self, state: State, said: tuple[Said, ...], effects: tuple[Effect, ...] = ()) -> None:
         """Record that the run stays where it is, and why."""
         phase = Phase(said[0].phase) if said else Phase.TRACE_LOGGING
-        self._record(STAY, None, phase, said, state, effects)
+        self._record(STAY, None, phase, said, state.evolve(version=self.recorded.version + 1), effects)
 
     def _wait(self, step: Step, said: tuple[Said, ...], *, entering: bool) -> None:
         """A node waits. What it asked on being entered belongs to the transition that led to it."""
@@ -87,8 +88,9 @@ class Recording:
         state: State,
         effects: tuple[Effect, ...],
     ) -> None:
+        """Add a transition; `state` bears the version that it leads to."""
         before = self.recorded
-        self.recorded = self.state = state.evolve(version=before.version + 1)
+        self.recorded = self.state = state
         self.transitions.append(
             Transition(
                 number=self.state.version,
@@ -108,7 +110,9 @@ class Recording:
         self, last: Transition, state: State, said: tuple[Said, ...], effects: tuple[Effect, ...] = ()
     ) -> None:
         """Put the last transition anew with a later state and more said."""
-        self.recorded = self.state = state.evolve(version=last.number)
+        self.recorded = self.state = (
+            state if state.version == last.number else state.evolve(version=last.number)
+        )
         self.transitions.append(
             Transition(
                 number=last.number,

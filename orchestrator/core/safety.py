@@ -2,7 +2,8 @@
 finds; the graph, or the node that asked, decides."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from functools import lru_cache
 
 PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("private_key", re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----")),
@@ -32,7 +33,7 @@ GRAVE = ("api_key", "bearer", "private_key")
 TELLING = 60
 
 
-def breach(written: Sequence[str], redacted: Iterable[str], instructions: Iterable[str]) -> str | None:
+def breach(written: Sequence[str], redacted: Iterable[str], instructions: Collection[str]) -> str | None:
     """The rule that a reply breaks, or None. `written` are its answer and its calls' arguments; `redacted`
     the kinds of secrets that were taken out of it; `instructions` the prompts that the run is pinned to.
 
@@ -42,8 +43,13 @@ def breach(written: Sequence[str], redacted: Iterable[str], instructions: Iterab
     grave = sorted(kind for kind in redacted if kind in GRAVE)
     if grave:
         return f"secret:{grave[0]}"
-    lines = [line.strip() for text in instructions for line in text.splitlines()]
-    telling = [line for line in lines if len(line) >= TELLING]
-    if any(line in text for text in written for line in telling):
+    if any(line in said for said in written for text in instructions for line in telling_lines(text)):
         return "instructions_disclosed"
     return None
+
+
+@lru_cache(256)
+def telling_lines(instructions: str) -> tuple[str, ...]:
+    """The lines that nobody says by chance; every reply is held against the same few prompts."""
+    lines = [line.strip() for line in instructions.splitlines()]
+    return tuple(line for line in lines if len(line) >= TELLING)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from orchestrator.core.desk import Desk
 from orchestrator.core.effects import Amounts, Effect, effect_id
@@ -19,8 +19,8 @@ from traces.core.events import Body
 from traces.core.phases import Phase
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+# Named tuples where several are made at each transition: a frozen dataclass costs three times as much.
+class View(NamedTuple):
     """All a node may look at. `at` is the commit's database time, `number` the transition about to be
     made."""
 
@@ -89,8 +89,7 @@ def say(phase: Phase, body: Body, actor: str = "interlock") -> Said:
     return Said(phase=int(phase), actor=actor, body=body)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Step(NamedTuple):
     """What a node answers.
 
     `outcome`: one of its kind's outcomes, or None while it waits for an event. `interrupt`: instead of an
@@ -143,8 +142,7 @@ class Refused:
     account: str = "run"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Transition:
+class Transition(NamedTuple):
     """One move of a walk (docs/ring.md): an edge taken, or a stay (outcome ``.``) while a node goes on
     waiting."""
 
@@ -160,8 +158,7 @@ class Transition:
     effects: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settlement:
+class Settlement(NamedTuple):
     """What an effect really took, against what was held for it; `unknown` where nobody can say (a lost
     reply). `price_version` is that of the price it was charged at."""
 

@@ -6,7 +6,6 @@ crash, verified. One that fails keeps none of the others from being made. An eme
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import timedelta
 from typing import ClassVar
 
@@ -114,7 +113,7 @@ KIND = Unwind()
 
 
 def _with(view: View, state: State) -> View:
-    return replace(view, state=state)
+    return view._replace(state=state)
 
 
 def _stopped(view: View) -> bool:
@@ -315,7 +314,7 @@ def _recovered(view: View, event: Recovered) -> Step:
     said = (say(Phase.OBSERVATION_GROUNDING, body),)
     if event.resolution == "found":
         step = _answered(view, event.effect, event.observation, event.size)
-        return replace(step, said=said + step.said)
+        return step._replace(said=said + step.said)
     spec = view.pins.by_name[call.tool]
     again = event.resolution == "abandoned" or spec.honours_keys
     if again and call.attempt <= spec.max_retries and not _stopped(view):

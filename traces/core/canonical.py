@@ -76,6 +76,9 @@ def payload_digest(salt: bytes, data: bytes) -> str:
 
 def plain(amount: Decimal) -> str:
     """A decimal without exponent and without trailing zeros."""
+    text = str(amount)
+    if text.isdecimal():
+        return text  # most are small whole numbers, and a commit writes thirty
     if not amount.is_finite():
         raise NotCanonical(detail="a decimal that is not finite")
     text = f"{amount:f}"
@@ -91,12 +94,18 @@ def stamp(at: datetime) -> str:
     return at.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
+@lru_cache(256)
+def text_of(identity: UUID) -> str:
+    """A UUID as it is written. A commit names its run, its tenant and its lines dozens of times."""
+    return str(identity)
+
+
 _WRITTEN: tuple[tuple[type | tuple[type, ...], Callable[[Any], Any]], ...] = (
     (BaseModel, lambda value: value.__dict__),
     (Decimal, plain),
     (datetime, stamp),
     (Enum, lambda value: value.value),
-    (UUID, str),
+    (UUID, text_of),
     (str, str.__str__),
     (int, int.__int__),
     (dict, dict),

@@ -1,13 +1,12 @@
 """The two chains of a run (docs/trace-format.md): records, one transition each, and events, what was said."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from traces.core.canonical import canonical, canonical_model, canonical_typed, stamp
+from traces.core.canonical import canonical, canonical_model, canonical_typed, stamp, text_of
 from traces.core.events import Body
 
 RECORD_FORMAT = b"interlock record 1\0"
@@ -15,8 +14,8 @@ EVENT_FORMAT = b"interlock event 1\0"
 START = bytes(32)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+# Named tuples: a dozen are made in every commit, and a frozen dataclass costs three times as much.
+class Said(NamedTuple):
     """One event in the making: its phase, who acts, and what it says."""
 
     phase: int
@@ -24,8 +23,7 @@ class Said:
     body: Body
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
+class Move(NamedTuple):
     """One transition in the making."""
 
     source: str
@@ -38,8 +36,7 @@ class Move:
     effects: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Head:
+class Head(NamedTuple):
     """Where a run's chains end."""
 
     run: UUID
@@ -54,7 +51,6 @@ class Head:
         return cls(run=run, record_number=-1, record_hash=START, event_seq=0, event_hash=START)
 
 
-# Named tuples: a dozen are made in every commit, and a frozen dataclass costs three times as much.
 class EventRow(NamedTuple):
     """An event as it is stored; `body` is the canonical form of what it says."""
 
@@ -84,8 +80,7 @@ class RecordRow(NamedTuple):
     hash: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Linked:
+class Linked(NamedTuple):
     """What a link adds, and the head after it."""
 
     head: Head
@@ -108,7 +103,7 @@ def link(
     What the machine was fed (`event_digest`, `headroom`) stands in the first record, the digests of what else
     the commit wrote (`binds`) in the last.
     """
-    time, last, run = stamp(at), len(moves) - 1, str(head.run)
+    time, last, run = stamp(at), len(moves) - 1, text_of(head.run)
     fed = dict(headroom) if headroom else None
     canonical(fed)  # it comes as plain values, so a float is refused here; all else is typed
     records: list[RecordRow] = []

@@ -6,7 +6,6 @@ the queue.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 from typing import ClassVar
@@ -101,7 +100,7 @@ class CheckTool(Plain):
         held = view.state
         for call in view.state.queue[1 : room + 1]:
             held = _with_room_taken(held, found[-1] if found else front, view.at)
-            examined = Chain(replace(view, state=held), call, first=False).ask()
+            examined = Chain(view._replace(state=held), call, first=False).ask()
             key = action_key(examined.call)
             if examined.verdict != "eligible" or not _harmless(examined.spec) or key in seen:
                 break

@@ -1,7 +1,6 @@
 """verify_output: the draft against schema, evidence and criteria (phase 12). Hard checks first, each with
 its level."""
 
-from dataclasses import replace
 from typing import ClassVar, Literal
 
 from orchestrator.core.goal import Criterion
@@ -54,7 +53,7 @@ class VerifyOutput(Plain):
         if screened.severity == "stop":
             return closed(view.state, screened, "draft", ())
         checked = self._checked(view, draft, text, screened.severity == "gate")
-        return replace(checked, said=(*screened.said, *checked.said))
+        return checked._replace(said=(*screened.said, *checked.said))
 
     def _checked(self, view: View, draft: str, text: str, guarded: bool) -> Step:
         config: Config = view.node.config

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 from budgets.core.pricing import sane_usage
 from orchestrator.core.effects import CallModel
@@ -19,8 +19,7 @@ MAX_TEXT = 256 * 1024
 MAX_RETRY_AFTER_MS = 30_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenCall:
+class WrittenCall(NamedTuple):
     """One requested call as the model wrote it."""
 
     id: str

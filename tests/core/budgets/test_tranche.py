@@ -1,7 +1,6 @@
 """A run's share of its tenant's ceilings always covers the run, and never passes a ceiling."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from uuid import UUID
@@ -24,8 +23,7 @@ FRESH = Tranche(
     starts_at=NOON - timedelta(hours=12),
     ends_at=NOON + timedelta(hours=12),
 )
-OLD = replace(
-    FRESH,
+OLD = FRESH._replace(
     id=UUID(int=8),
     day=OLD_DAY,
     starts_at=NOON - timedelta(hours=36),
@@ -62,7 +60,7 @@ def test_the_first_reservation_opens_a_tranche_larger_than_its_need() -> None:
 
 
 def test_a_tranche_that_covers_the_need_leaves_the_tenants_lines_alone() -> None:
-    held = replace(FRESH, held=Decimal("0.25"), used=Decimal("0.20"))
+    held = FRESH._replace(held=Decimal("0.25"), used=Decimal("0.20"))
     assert suffices(want(Decimal("0.05"), held.id), (held,), NOON)
     assert not suffices(want(Decimal("0.06"), held.id), (held,), NOON)
 
@@ -113,7 +111,7 @@ def test_a_run_never_holds_more_than_it_may_spend_itself() -> None:
 
 @proves("R-BUDGET-9", part="midnight")
 def test_a_call_across_midnight_settles_on_the_day_that_reserved_it() -> None:
-    old = replace(OLD, held=Decimal("0.25"), reserved=Decimal("0.10"), used=Decimal("0.02"))
+    old = OLD._replace(held=Decimal("0.25"), reserved=Decimal("0.10"), used=Decimal("0.02"))
     drawn = Drawing()
     drawn.draw(old.id, Decimal("-0.10"), Decimal("0.07"))
     standing = lines(Decimal(5)) | {OLD_DAY: LineState(limit=Decimal(5), reserved=Decimal("0.25"))}
@@ -127,7 +125,7 @@ def test_a_call_across_midnight_settles_on_the_day_that_reserved_it() -> None:
 
 
 def test_an_overrun_is_booked_at_once() -> None:
-    held = replace(FRESH, held=Decimal("0.10"), reserved=Decimal("0.10"))
+    held = FRESH._replace(held=Decimal("0.10"), reserved=Decimal("0.10"))
     drawn = Drawing()
     drawn.draw(held.id, Decimal("-0.10"), Decimal("0.40"))
     assert not suffices(drawn, (held,), NOON)
@@ -156,7 +154,7 @@ def test_whatever_is_granted_covers_the_run_and_fits_the_ceilings(
     chunk: Decimal,
 ) -> None:
     others, held, used, reserved = figures
-    tranche = replace(FRESH, held=held + used + reserved, used=used, reserved=reserved)
+    tranche = FRESH._replace(held=held + used + reserved, used=used, reserved=reserved)
     standing = {
         account: LineState(limit=limit, reserved=tranche.held, used=others)
         for account, limit in zip((DAY, MONTH), limits, strict=True)

@@ -43,7 +43,8 @@ def test_a_desk_that_outlasts_the_walks_makes_the_same_prompts() -> None:
         desk = Desk(SALT, run.contents, kept)
         again = advance(run.graph, run.manifest, before, event, room, desk)
         assert (again.transitions, again.effects) == (walk.transitions, walk.effects)
-    assert len(kept) == 5
+    # Five exchanges, and the line of the fact that came of each.
+    assert len(kept) == 10
 
 
 def test_an_exchange_stands_in_the_prompt_with_its_reply_and_results() -> None:

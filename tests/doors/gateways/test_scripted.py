@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 
 from orchestrator.core.context import _situation
+from orchestrator.core.desk import Desk
 from orchestrator.core.goal import Goal
 from orchestrator.core.machine import CORE_VERSION
 from orchestrator.core.state import Fact, State
@@ -172,7 +173,7 @@ def _compiled(objective: str, facts: dict[str, Fact]) -> str:
     """The situation as core/context.py writes it for a state with these facts."""
     state = State(position="act", limits={"model_turns": Decimal(10)}, facts=facts)
     manifest = SimpleNamespace(goal=Goal(objective=objective), core_version=CORE_VERSION)
-    view = SimpleNamespace(manifest=manifest, state=state, desk=None)
+    view = SimpleNamespace(manifest=manifest, state=state, desk=Desk(b"", {}))
     return _situation(cast("Any", view))
 
 

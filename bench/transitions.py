@@ -3,7 +3,8 @@ F.
 
 `python -m bench transitions` prints commits, transitions and effects per second, commits per effect, bytes
 of rows per transition (payloads apart) early and late in a run, and the ratio to F, measured in
-alternating blocks of the same run: with one run at a time, and with four at once on the process's threads.
+alternating blocks of the same run: with one run at a time, with four at once, and with as many as the
+process has threads.
 A block's time is the worker's: its runs were submitted before, and its threads and their connections are
 warm, as the floor's is.
 """
@@ -86,7 +87,7 @@ def measure(superuser: psycopg.Connection) -> None:
     heartbeat.start()
     floor = Floor(superuser)
     floor.block(200)
-    blocks: dict[int, list[Block]] = {1: [], AT_ONCE: []}
+    blocks: dict[int, list[Block]] = {1: [], AT_ONCE: [], settings.INTERLOCK_WORKER_THREADS: []}
     pools = {runs: ThreadPoolExecutor(runs) for runs in blocks}
     for runs, pool in pools.items():
         _block(superuser, floor, (house, who, worker), (pool, runs))

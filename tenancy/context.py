@@ -57,8 +57,8 @@ def tenant_reading(
 
     For the hot path (docs/discussions.md). Raises RuntimeError inside another transaction.
     """
-    with _riding(tenant_id):
-        yield _begun(tenant_id, _saying(query, values))[-1]
+    with _riding(tenant_id) as at:
+        yield _begun(at, tenant_id, _saying(query, values))[-1]
 
 
 def tenant_asking(
@@ -69,17 +69,16 @@ def tenant_asking(
 
     For the hot path (docs/discussions.md). Raises RuntimeError inside another transaction.
     """
-    with _riding(tenant_id):
+    with _riding(tenant_id) as at:
         first, *more = [_saying(query, values) for query, values in asked]
         between = [COMMIT, *_opening(tenant_id)] if first_lands else []
-        answers = _begun(tenant_id, first, *between, *more, COMMIT)[2:-1]
+        answers = _begun(at, tenant_id, first, *between, *more, COMMIT)[2:-1]
         return answers[:1] + answers[1 + len(between) :]
 
 
-def _begun(tenant_id: UUID, *sayings: Saying) -> list[Rows]:
+def _begun(at: "psycopg.Connection[Any]", tenant_id: UUID, *sayings: Saying) -> list[Rows]:
     """BEGIN, the tenant's name and the statements in one trip; the rows of all of them."""
     whole = (*_opening(tenant_id), *sayings)
-    at = _underlying()
     answers, error = trip(at, whole)
     if error is not None and error.sqlstate == GONE:
         at.rollback()
@@ -118,7 +117,7 @@ def _outermost(tenant_id: UUID) -> Iterator[None]:
 
 
 @contextmanager
-def _riding(tenant_id: UUID) -> Iterator[None]:
+def _riding(tenant_id: UUID) -> Iterator["psycopg.Connection[Any]"]:
     """`_outermost` where BEGIN and COMMIT ride in trips of ours.
 
     Django is told that a transaction is open, so that all within it joins; psycopg is not, which would send a
@@ -136,7 +135,7 @@ def _riding(tenant_id: UUID) -> Iterator[None]:
     token = _CURRENT.set(tenant_id)
     try:
         with wrapper.wrap_database_errors:
-            yield
+            yield wrapper.connection
     except BaseException as error:
         _CURRENT.reset(token)
         _ATOMIC.__exit__(type(error), error, error.__traceback__)

@@ -42,7 +42,7 @@ class Saying(NamedTuple):
     prepared: bool = False
 
 
-BEGIN, COMMIT = Saying(b"BEGIN", prepared=True), Saying(b"COMMIT", prepared=True)
+BEGIN, COMMIT = Saying(b"BEGIN"), Saying(b"COMMIT")
 
 
 class _Around(NamedTuple):

@@ -135,9 +135,9 @@ class _Walker(Recording):
 
     def _enter_one(self) -> None:
         """Enter one node, unless the run is to be interrupted or held before it."""
-        kind = self._kind()
+        kind, view = self._kind(), self._view(self.recorded.version)
         if kind.starts_work and self.state.interrupt is None and not self.state.pending:
-            halting = self.state.halting or self._overdue()
+            halting = self.state.halting or overdue(view)
             if halting is not None:
                 self._interrupt(halting, ())
                 return
@@ -146,7 +146,8 @@ class _Walker(Recording):
                 return
         if self.state.held:
             self.state = self.state.evolve(held=False)
-        self._follow(kind.enter(self._view(self.recorded.version)), (), entering=True)
+            view = self._view(self.recorded.version)
+        self._follow(kind.enter(view), (), entering=True)
 
     def _follow(self, step: Step, said: tuple[Said, ...], *, entering: bool) -> None:
         """Carry out a step: a refusal, an interrupt, a wait, or an edge, whose target is entered next."""

@@ -54,9 +54,9 @@ class Recording:
     @property
     def manifest(self) -> Manifest:
         """The run's manifest, at the prices that replace pinned ones."""
-        prices = self.state.prices, self.state.tool_prices
-        if prices != self._prices:
-            self._prices, self._priced = prices, in_force(self._pinned, *prices)
+        models, tools = self.state.prices, self.state.tool_prices
+        if models is not self._prices[0] or tools is not self._prices[1]:
+            self._prices, self._priced = (models, tools), in_force(self._pinned, models, tools)
         return self._priced
 
     def _move(self, step: Step, guard: str | None, target: str, phase: Phase, said: tuple[Said, ...]) -> None:
@@ -132,11 +132,12 @@ class Recording:
         """Set status and clock, check the invariants, hand the walk over."""
         if not self.transitions:
             return Walk(transitions=(), state=self.initial, effects=())
-        state, said = turned(self.initial, self.state, self.at)
-        clock = wall_clock(self.initial, state, self.at)
+        usage = self.state.usage
+        clock = wall_clock(self.initial, usage, self.at)
         if clock is not None:
-            state, settlement = clock
+            usage, settlement = clock
             self.settlements.append(settlement)
+        state, said = turned(self.initial, self.state, self.at, usage)
         self._replace(self.transitions.pop(), state, said)
         check(self.initial, self.state)
         return Walk(

@@ -115,12 +115,11 @@ def _profile(manifest: Manifest, pending: Pending) -> ModelProfile:
     return next(p for p in manifest.pins.profiles if p.name == pending.profile)
 
 
-def wall_clock(before: State, state: State, at: datetime) -> tuple[State, Settlement] | None:
-    """Book the working time since the last commit; None where none passed."""
+def wall_clock(before: State, usage: Amounts, at: datetime) -> tuple[Amounts, Settlement] | None:
+    """The usage with the working time since the last commit, which books it; None where none passed."""
     used = Decimal(clock_ms(before, at)) / 1000
     delta = used - before.usage.get("wall_clock_seconds", ZERO)
     if delta <= 0:
         return None
     amounts = {"wall_clock_seconds": delta}
-    booked = state.evolve(usage=add(state.usage, amounts))
-    return booked, Settlement(effect="", reserved={}, actual=amounts)
+    return add(usage, amounts), Settlement(effect="", reserved={}, actual=amounts)

@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from orchestrator.core.effects import Amounts
 from orchestrator.core.lifecycle import path
 from orchestrator.core.state import State
 from orchestrator.core.step import clock_ms, say
@@ -26,12 +27,14 @@ def status_of(state: State) -> Status:
     return Status.IN_PROGRESS
 
 
-def turned(before: State, state: State, at: datetime) -> tuple[State, tuple[Said, ...]]:
-    """The state with status and clock set, and what is to be said of a change. Raises IllegalMove."""
+def turned(before: State, state: State, at: datetime, usage: Amounts) -> tuple[State, tuple[Said, ...]]:
+    """The state with status, clock and usage set, and what is to be said of a change. Raises IllegalMove."""
     status = status_of(state)
     path(before.status, status)
     working = status is Status.IN_PROGRESS
-    changed = state.evolve(status=status, clock_since=at if working else None, clock_ms=clock_ms(before, at))
+    changed = state.evolve(
+        status=status, clock_since=at if working else None, clock_ms=clock_ms(before, at), usage=usage
+    )
     if status is before.status:
         return changed, ()
     return changed, _said(before.status, status, state)

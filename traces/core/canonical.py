@@ -137,9 +137,10 @@ def _check(value: Any, *, floats: bool) -> None:
     while level:
         below: list[Any] = []
         for item in level:
-            if type(item) in _PLAIN:
+            kind = type(item)
+            if kind in _PLAIN:
                 continue
-            if isinstance(item, dict):
+            if kind is dict or isinstance(item, dict):
                 if not _TEXT.issuperset(map(type, item)) and any(not isinstance(key, str) for key in item):
                     raise NotCanonical(detail="a key that is no text")
                 below.extend(item.values())

@@ -13,6 +13,8 @@ K = TypeVar("K")
 V = TypeVar("V")
 Plain = dict[str, Any]
 _ABSENT = object()
+# Of so few entries each is looked at sooner than it is found out that none has to be.
+FEW = 8
 
 
 def diff(before: BaseModel, after: BaseModel) -> Plain:
@@ -20,13 +22,13 @@ def diff(before: BaseModel, after: BaseModel) -> Plain:
     `{"put": entries, "drop": keys}`. Values are the models' own; the canonical form makes them plain.
     """
     patch: Plain = {}
-    for name, now in others(before.__dict__, after.__dict__).items():
-        was = before.__dict__[name]
-        if _same(was, now):
-            continue
+    old = before.__dict__
+    for name, now in others(old, after.__dict__).items():
+        was = old[name]
         if isinstance(was, dict) and isinstance(now, dict):
-            patch[name] = _entries(was, now)
-        else:
+            if entries := _entries(was, now):
+                patch[name] = entries
+        elif not _same(was, now):
             patch[name] = {"set": now}
     return patch
 
@@ -50,6 +52,8 @@ def others(was: Mapping[K, V], now: Mapping[K, V]) -> dict[K, V]:
     A run's facts are many, as are the fields of its state, and a transition adds one behind them or changes
     one: no look at each in Python.
     """
+    if len(now) < FEW:
+        return {key: value for key, value in now.items() if was.get(key, _ABSENT) is not value}
     old = list(was)
     if old == list(islice(now, len(old))):
         moved = compress(old, map(is_not, was.values(), now.values()))
@@ -66,8 +70,15 @@ def _same(was: Any, now: Any) -> bool:
 
 
 def _entries(was: Mapping[str, Any], now: Mapping[str, Any]) -> Plain:
-    other = others(was, now)
-    put = {key: value for key, value in other.items() if key not in was or not _same(was[key], value)}
-    fresh = sum(key not in was for key in other)
-    drop = [key for key in was if key not in now] if len(was) + fresh != len(now) else []
-    return {part: value for part, value in (("put", put), ("drop", drop)) if value}
+    put: Plain = {}
+    fresh = 0
+    for key, value in others(was, now).items():
+        if key not in was:
+            fresh += 1
+        elif _same(was[key], value):
+            continue
+        put[key] = value
+    entries: Plain = {"put": put} if put else {}
+    if len(was) + fresh != len(now):
+        entries["drop"] = [key for key in was if key not in now]
+    return entries

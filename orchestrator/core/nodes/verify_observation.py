@@ -151,7 +151,8 @@ class VerifyObservation(Plain):
         verdicts = {call.verdict: call for call in state.batch}
         worst = next((verdict for verdict in WORST_FIRST if verdict in verdicts), "verified")
         reason = state.reason if worst == "verified" else f"{worst}:{verdicts[worst].tool}"
-        return Step(state=state.evolve(reason=reason), outcome=worst, said=said)
+        answered = state if reason == state.reason else state.evolve(reason=reason)
+        return Step(state=answered, outcome=worst, said=said)
 
 
 def _equal(document: Any, left: str, right: str) -> bool:

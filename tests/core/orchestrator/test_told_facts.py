@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.core.context import LINES_SINCE
+from orchestrator.core.inputs import SMALL_TEXT
 from tests.core.orchestrator.injected import having_read, working
 from tests.core.orchestrator.simulation import Simulation
 from tests.core.orchestrator.test_economy import prompt
@@ -42,8 +43,10 @@ def test_a_fact_stands_in_the_prompt_under_its_trust_and_cannot_leave_its_line(s
     assert held["text"] == said
 
 
+# A longer text is no value of a fact.
 WORDS = st.text(
-    st.one_of(st.characters(codec="utf-8"), st.sampled_from("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"))
+    st.one_of(st.characters(codec="utf-8"), st.sampled_from("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")),
+    max_size=SMALL_TEXT,
 )
 
 

@@ -3,10 +3,9 @@ F.
 
 `python -m bench transitions` prints commits, transitions and effects per second, commits per effect, bytes
 of rows per transition (payloads apart) early and late in a run, and the ratio to F, measured in
-alternating blocks of the same run: with one run at a time, with four at once, and with as many as the
-process has threads.
-A block's time is the worker's: its runs were submitted before, and its threads and their connections are
-warm, as the floor's is.
+alternating blocks of the same run: with one run at a time, with four at once, and with as many as one tenant
+may have in hand of the threads that a worker has. A block's time is the worker's: its runs were submitted
+before, and its threads and their connections are warm, as the floor's is.
 """
 
 from collections.abc import Mapping
@@ -30,6 +29,7 @@ from orchestrator.models import Run
 from orchestrator.runtime.held import Heartbeat
 from orchestrator.runtime.loop import Worker
 from orchestrator.runtime.process import make_worker
+from orchestrator.runtime.turns import share_of
 from tenancy.actions import add_member, add_person, create_tenant, principal_of
 from tenancy.context import tenant
 from tenancy.core.roles import Role
@@ -87,13 +87,15 @@ def measure(superuser: psycopg.Connection) -> None:
     heartbeat.start()
     floor = Floor(superuser)
     floor.block(200)
-    blocks: dict[int, list[Block]] = {1: [], AT_ONCE: [], settings.INTERLOCK_WORKER_THREADS: []}
-    pools = {runs: ThreadPoolExecutor(runs) for runs in blocks}
-    for runs, pool in pools.items():
+    share = share_of(settings.INTERLOCK_WORKER_THREADS)
+    blocks: dict[int, list[Block]] = {1: [], AT_ONCE: [], share: []}
+    # One for all: each thread keeps a connection, of which a process has a few more than threads.
+    pool = ThreadPoolExecutor(share)
+    for runs in blocks:
         _block(superuser, floor, (house, who, worker), (pool, runs))
     for _ in range(BLOCKS):
         for runs, measured in blocks.items():
-            measured.append(_block(superuser, floor, (house, who, worker), (pools[runs], runs)))
+            measured.append(_block(superuser, floor, (house, who, worker), (pool, runs)))
     heartbeat.stop()
     for runs, measured in blocks.items():
         _print(runs, measured)

@@ -129,18 +129,19 @@ def _riding(tenant_id: UUID) -> Iterator["psycopg.Connection[Any]"]:
         raise RuntimeError("a transaction of its own cannot be begun within another")
     wrapper.close_if_health_check_failed()
     wrapper.ensure_connection()
+    token = _CURRENT.set(tenant_id)
     wrapper.commit_on_exit, wrapper.needs_rollback = True, False
     wrapper.autocommit, wrapper.in_atomic_block = False, True
     wrapper.atomic_blocks.append(_ATOMIC)
-    token = _CURRENT.set(tenant_id)
     try:
-        with wrapper.wrap_database_errors:
-            yield wrapper.connection
+        try:
+            with wrapper.wrap_database_errors:
+                yield wrapper.connection
+        finally:
+            _CURRENT.reset(token)
     except BaseException as error:
-        _CURRENT.reset(token)
         _ATOMIC.__exit__(type(error), error, error.__traceback__)
         raise
-    _CURRENT.reset(token)
     if wrapper.needs_rollback or wrapper.run_on_commit or wrapper.closed_in_transaction or not _idle(wrapper):
         _ATOMIC.__exit__(None, None, None)
         return

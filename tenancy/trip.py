@@ -97,6 +97,8 @@ def trip(
             pgconn.finish()
             raise
         answers, failed = _read(kept, marks, results)
+        # It would keep what came until something comes again.
+        adapting.set_pgresult(None)
     if failed is None:
         return answers, None
     error = errors.error_from_result(failed, encoding=connection.info.encoding)

@@ -53,9 +53,9 @@ def seal(row: EntryRow) -> tuple[str, bytes]:
 
 
 def _canonical_value(value: UUID | datetime | str | bool | None) -> str | bool | None:
-    if isinstance(value, UUID):
-        return text_of(value)
-    return stamp(value) if isinstance(value, datetime) else value
+    if value is None or isinstance(value, str | bool):
+        return value
+    return text_of(value) if isinstance(value, UUID) else stamp(value)
 
 
 def altered(row: EntryRow, stored_digest: str, stored_marks: bytes) -> tuple[str, ...]:

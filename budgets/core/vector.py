@@ -63,11 +63,9 @@ class Vector(Mapping[str, Decimal]):
         """A vector of the known amounts. Raises DimensionUnknown, AmountInvalid."""
         if isinstance(amounts, Vector):
             return amounts
-        known: dict[Dimension, Decimal] = {}
-        for name, amount in amounts.items():
-            if amount is not None:
-                dimension = named(name)
-                known[dimension] = checked(dimension, amount)
+        known = {named(name): amount for name, amount in amounts.items() if amount is not None}
+        for dimension, amount in known.items():
+            checked(dimension, amount)
         return cls._trusted(known)
 
     @classmethod

@@ -52,6 +52,7 @@ UNION ALL
 SELECT b.*, NULL FROM ({BOOK}) b"""  # noqa: S608 - a statement of budgets' own
 
 
+# Each commit tells all of it anew. What is made from one that is there is not looked at again.
 _ROOM = Headroom()
 
 
@@ -176,7 +177,6 @@ def headroom(hand: Hand, opened: Opened, learnt: Learnt, *, slice_over: bool) ->
     window, limit = ("", None) if windows is None else windows.scarcer
     stopped = tuple(stop.target for stop in opened.stops if stop.scope == "tool")
     raised = {stop.target: Risk(stop.risk) for stop in opened.stops if stop.scope == "risk"}
-    # Typed here and nowhere else: nothing in it has to be looked at again.
     return _ROOM.evolve(
         tenant_cost=cost,
         tenant_window=window,

@@ -108,7 +108,5 @@ def too_little(graph: CompiledGraph, manifest: Manifest, state: State, key: str 
             continue
         left = state.left(name)
         if left is not None and left < least:
-            return Refused(
-                dimension=name, limit=state.limits[name], wanted=least, left=left, account=ACCOUNT
-            )  # fmt: skip
+            return Refused(dimension=name, limit=state.limits[name], wanted=least, left=left, account=ACCOUNT)
     return None

@@ -43,13 +43,13 @@ def breach(written: Sequence[str], redacted: Iterable[str], instructions: Collec
     grave = sorted(kind for kind in redacted if kind in GRAVE)
     if grave:
         return f"secret:{grave[0]}"
-    if any(line in said for said in written for text in instructions for line in telling_lines(text)):
+    if any(line in said for said in written for text in instructions for line in _telling_lines(text)):
         return "instructions_disclosed"
     return None
 
 
 @lru_cache(256)
-def telling_lines(instructions: str) -> tuple[str, ...]:
+def _telling_lines(instructions: str) -> tuple[str, ...]:
     """The lines that nobody says by chance; every reply is held against the same few prompts."""
     lines = [line.strip() for line in instructions.splitlines()]
     return tuple(line for line in lines if len(line) >= TELLING)

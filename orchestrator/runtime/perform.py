@@ -78,7 +78,7 @@ class Performer:
         return joined([future.result() for future in started], at)
 
     def _one(self, hand: Hand, effect: CallModel | CallTool) -> Awaited:
-        """Start one effect; a future of its outcome. Gateways never raise: what goes wrong is an outcome."""
+        """Start one effect; what its outcome comes by. Gateways never raise: a fault is an outcome, too."""
         known = hand.permits.pop(effect.id, None)
         permit = DatabasePermit(hand.tenant, hand.run, effect.id, hand.fence, known)
         circuits = TenantCircuits(hand.tenant, hand.circuits)

@@ -117,6 +117,9 @@ class _Writers(dict[type, Callable[[Any], Any]]):
     """How values of a class are written. Raises TypeError for a class that is none of ours."""
 
     def __missing__(self, kind: type) -> Callable[[Any], Any]:
+        if hasattr(kind, "_fields"):
+            # A named tuple would be written without its names.
+            raise TypeError(kind.__name__)
         for known, written in _WRITTEN:
             if issubclass(kind, known):
                 self[kind] = written

@@ -72,7 +72,7 @@ class ModelGateway:
         before_wait: BeforeWait = nothing,
         audience: Audience | None = None,
     ) -> Awaited:
-        """Start one call; a future of its outcome (ModelReplied or ModelFailed).
+        """Start one call; what its outcome comes by (ModelReplied or ModelFailed).
 
         `request` is the neutral request's bytes. `circuits` are the house's; without them the gateway keeps
         its own. `tenant` is whose run it is: a model that it named itself is asked with its own key.

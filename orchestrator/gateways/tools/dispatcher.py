@@ -76,7 +76,7 @@ class ToolGateway:
         files: Files | None = None,
         before_wait: BeforeWait = nothing,
     ) -> Awaited:
-        """Start one call; a future of its outcome (ToolAnswered or ToolFailed).
+        """Start one call; what its outcome comes by (ToolAnswered or ToolFailed).
 
         `arguments` are the very bytes that were hashed and approved. A local tool's result is there at once;
         `before_wait` is called before anything that waits. `circuits` are the house's; without them the

@@ -63,8 +63,7 @@ def evaluate(expression: Annotated[str, Field(min_length=1, max_length=LONGEST)]
     )
     with localcontext(context) as arithmetic:
         try:
-            written = expression.strip()
-            value = _value(_parsed(written).body, written, 0)
+            value = _value(_parsed(expression).body, expression.strip(), 0)
             exact = not arithmetic.flags[Inexact]
             if not exact:
                 value = Context(prec=SHOWN_DIGITS).plus(value)
@@ -87,7 +86,7 @@ def _parsed(expression: str) -> ast.Expression:
     if len(expression) > LONGEST:
         raise refused(f"the expression is longer than {LONGEST} characters")
     try:
-        return ast.parse(expression, mode="eval")
+        return ast.parse(expression.strip(), mode="eval")
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         raise refused("this is no arithmetic expression") from None
 

@@ -90,7 +90,7 @@ def measure(superuser: psycopg.Connection) -> None:
     share = share_of(settings.INTERLOCK_WORKER_THREADS)
     blocks: dict[int, list[Block]] = {1: [], AT_ONCE: [], share: []}
     # One for all: each thread keeps a connection, of which a process has a few more than threads.
-    pool = ThreadPoolExecutor(share)
+    pool = ThreadPoolExecutor(max(blocks))
     for runs in blocks:
         _block(superuser, floor, (house, who, worker), (pool, runs))
     for _ in range(BLOCKS):

@@ -38,7 +38,6 @@ class EntryRow(NamedTuple):
 
 
 COLUMNS: Final = EntryRow._fields
-_AS_IT_IS: Final = frozenset({str, bool, type(None)})
 _MARKS: Final = Struct(f">{len(COLUMNS)}H")
 
 
@@ -47,7 +46,7 @@ def seal(row: EntryRow) -> tuple[str, bytes]:
 
     The digest is the proof; the marks only tell an altered column from the others.
     """
-    values = [value if type(value) in _AS_IT_IS else _canonical_value(value) for value in row]
+    values = [_canonical_value(value) for value in row]
     marks = _MARKS.pack(*[crc32(repr(value).encode()) & 0xFFFF for value in values])
     return digest("entry", canonical_typed(dict(zip(COLUMNS, values, strict=True)))), marks
 

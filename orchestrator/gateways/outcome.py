@@ -1,9 +1,10 @@
 """What gateways return: an event that still wants its time, and the content it names. Never an exception."""
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 from orchestrator.core.events import ModelFailed, ModelReplied, ToolAnswered, ToolFailed
 from traces.core.canonical import canonical_outside, payload_digest
@@ -78,32 +79,8 @@ class Keeper:
         return self.keep(text[:limit].encode("utf-8", "backslashreplace")) if text else None
 
 
-class Awaited(Protocol):
-    """An outcome that is there, or will be: a future of it, or one that nobody has to wait for."""
-
-    def done(self) -> bool:
-        """Whether it is there."""
-        ...
-
-    def result(self, timeout: float | None = None) -> Performed:
-        """The outcome; waits for it, at most `timeout` seconds. Raises TimeoutError."""
-        ...
-
-
-class _There(NamedTuple):
-    """What somebody could wait for costs ten times as much to make."""
-
-    performed: Performed
-
-    def done(self) -> bool:
-        """It is."""
-        return True
-
-    def result(self, timeout: float | None = None) -> Performed:
-        """The outcome, at once."""
-        return self.performed
-
-
-def done(performed: Performed) -> Awaited:
-    """An outcome that is there: for what needs no waiting."""
-    return _There(performed)
+def done(performed: Performed) -> "Future[Performed]":
+    """A future that is over already: for what needs no waiting."""
+    future: Future[Performed] = Future()
+    future.set_result(performed)
+    return future

@@ -7,6 +7,7 @@ inserts its Dispatch row.
 """
 
 from collections.abc import Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import datetime
 from time import sleep
@@ -23,7 +24,7 @@ from orchestrator.core.effects import CallModel, CallTool
 from orchestrator.core.events import LOOKED, AnyEvent, Recovered, ToolFailed
 from orchestrator.gateways.effects_loop import EffectLoop
 from orchestrator.gateways.llm.gateway import ModelGateway
-from orchestrator.gateways.outcome import Awaited, Performed
+from orchestrator.gateways.outcome import Performed
 from orchestrator.gateways.permits import DatabasePermit
 from orchestrator.gateways.tools.dispatcher import ToolGateway
 from orchestrator.runtime.contents import body_of
@@ -77,8 +78,8 @@ class Performer:
         started = [self._one(hand, effect) for effect in effects]
         return joined([future.result() for future in started], at)
 
-    def _one(self, hand: Hand, effect: CallModel | CallTool) -> Awaited:
-        """Start one effect; what its outcome comes by. Gateways never raise: a fault is an outcome, too."""
+    def _one(self, hand: Hand, effect: CallModel | CallTool) -> "Future[Performed]":
+        """Start one effect; a future of its outcome. Gateways never raise: what goes wrong is an outcome."""
         known = hand.permits.pop(effect.id, None)
         permit = DatabasePermit(hand.tenant, hand.run, effect.id, hand.fence, known)
         circuits = TenantCircuits(hand.tenant, hand.circuits)

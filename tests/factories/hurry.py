@@ -2,13 +2,14 @@
 how fast the machine is."""
 
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 from unittest import mock
 
 from orchestrator.core.effects import CallTool
 from orchestrator.gateways.effects_loop import EffectLoop
-from orchestrator.gateways.outcome import Awaited
+from orchestrator.gateways.outcome import Performed
 from orchestrator.gateways.tools.dispatcher import ToolGateway
 
 LITTLE_MS, AN_HOUR_MS = 400, 3_600_000
@@ -31,7 +32,7 @@ def _given(tool: str, timeout_ms: int) -> Iterator[None]:
 
     def started(
         gateway: ToolGateway, loop: EffectLoop, effect: CallTool, *more: Any, **named: Any
-    ) -> Awaited:
+    ) -> "Future[Performed]":
         if effect.tool in wanted:
             wanted.clear()
             effect = effect.evolve(timeout_ms=timeout_ms)

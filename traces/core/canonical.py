@@ -96,7 +96,7 @@ def stamp(at: datetime) -> str:
 
 @lru_cache(256)
 def text_of(identity: UUID) -> str:
-    """A UUID as it is written. A commit names its run, its tenant and its lines dozens of times."""
+    """A UUID as it is written. A commit writes some fifteen, most of them its run's and its tenant's."""
     return str(identity)
 
 
@@ -140,10 +140,9 @@ def _check(value: Any, *, floats: bool) -> None:
     while level:
         below: list[Any] = []
         for item in level:
-            kind = type(item)
-            if kind in _PLAIN:
+            if type(item) in _PLAIN:
                 continue
-            if kind is dict or isinstance(item, dict):
+            if isinstance(item, dict):
                 if not _TEXT.issuperset(map(type, item)) and any(not isinstance(key, str) for key in item):
                     raise NotCanonical(detail="a key that is no text")
                 below.extend(item.values())

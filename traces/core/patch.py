@@ -64,7 +64,7 @@ def others(was: Mapping[K, V], now: Mapping[K, V]) -> dict[K, V]:
 def _same(was: Any, now: Any) -> bool:
     """Whether nothing changed. Equal is not enough: 1 and True are equal and are written differently."""
     if isinstance(was, BaseModel) and isinstance(now, BaseModel):
-        # What a model's own comparison begins with; where that says no, it looks twice as long for a yes.
+        # A model's own comparison begins with this, and where it says no looks once more, field by field.
         was, now = was.__dict__, now.__dict__
     return bool(was == now) and canonical_typed(was) == canonical_typed(now)
 

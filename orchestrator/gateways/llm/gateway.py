@@ -4,6 +4,7 @@ R-BUDGET-17).
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import Future
 from dataclasses import replace
 from decimal import Decimal
 from functools import cache
@@ -26,7 +27,7 @@ from orchestrator.gateways.llm.profiles import ModelEnvironment
 from orchestrator.gateways.llm.reply import failed
 from orchestrator.gateways.llm.scripted import play, spoken
 from orchestrator.gateways.llm.utterance import PACE_SECONDS, Audience, Utterance
-from orchestrator.gateways.outcome import Awaited, BeforeWait, Performed, done, nothing
+from orchestrator.gateways.outcome import BeforeWait, Performed, done, nothing
 from orchestrator.gateways.tally import TALLY
 from orchestrator.gateways.wall import Permit, ask
 
@@ -71,8 +72,8 @@ class ModelGateway:
         tenant: UUID | None = None,
         before_wait: BeforeWait = nothing,
         audience: Audience | None = None,
-    ) -> Awaited:
-        """Start one call; what its outcome comes by (ModelReplied or ModelFailed).
+    ) -> "Future[Performed]":
+        """Start one call; a future of its outcome (ModelReplied or ModelFailed).
 
         `request` is the neutral request's bytes. `circuits` are the house's; without them the gateway keeps
         its own. `tenant` is whose run it is: a model that it named itself is asked with its own key.
@@ -162,7 +163,7 @@ class ModelGateway:
         self._count(_label(call.profile), performed)
         return performed
 
-    def _ended(self, profile: ModelProfile, performed: Performed) -> Awaited:
+    def _ended(self, profile: ModelProfile, performed: Performed) -> "Future[Performed]":
         self._count(_label(profile), performed)
         return done(performed)
 

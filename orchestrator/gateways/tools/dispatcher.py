@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import Callable, Coroutine, Hashable, Mapping
+from concurrent.futures import Future
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -17,7 +18,7 @@ from orchestrator.core.tool import ToolSpec
 from orchestrator.gateways.breaker import Admitted, Circuits, LocalCircuits
 from orchestrator.gateways.clock import steady
 from orchestrator.gateways.effects_loop import EffectLoop
-from orchestrator.gateways.outcome import Awaited, BeforeWait, Found, Keeper, Performed, done, nothing
+from orchestrator.gateways.outcome import BeforeWait, Found, Keeper, Performed, done, nothing
 from orchestrator.gateways.pace import Pace
 from orchestrator.gateways.tally import TALLY
 from orchestrator.gateways.tools.files import CopiedFiles, Files
@@ -75,8 +76,8 @@ class ToolGateway:
         tenant: UUID | None = None,
         files: Files | None = None,
         before_wait: BeforeWait = nothing,
-    ) -> Awaited:
-        """Start one call; what its outcome comes by (ToolAnswered or ToolFailed).
+    ) -> "Future[Performed]":
+        """Start one call; a future of its outcome (ToolAnswered or ToolFailed).
 
         `arguments` are the very bytes that were hashed and approved. A local tool's result is there at once;
         `before_wait` is called before anything that waits. `circuits` are the house's; without them the
@@ -285,7 +286,7 @@ class ToolGateway:
         }  # fmt: skip
         return Performed(kind=ToolAnswered, fields=fields, bodies=keeper.bodies)
 
-    def _ended(self, effect: CallTool, salt: bytes, failure: CallFailed) -> Awaited:
+    def _ended(self, effect: CallTool, salt: bytes, failure: CallFailed) -> "Future[Performed]":
         return done(_failure(effect, salt, failure))
 
 

@@ -63,7 +63,7 @@ def evaluate(expression: Annotated[str, Field(min_length=1, max_length=LONGEST)]
     )
     with localcontext(context) as arithmetic:
         try:
-            value = _value(_parsed(expression).body, expression.strip(), 0)
+            value = _value(_parsed(expression).body, expression, 0)
             exact = not arithmetic.flags[Inexact]
             if not exact:
                 value = Context(prec=SHOWN_DIGITS).plus(value)
@@ -112,21 +112,13 @@ def _value(node: ast.expr, text: str, depth: int) -> Decimal:
 
 def _number(node: ast.Constant, text: str) -> Decimal:
     """The number as it is written: through a float it would not be exact."""
-    written = _written(node, text).replace("_", "")
+    written = (ast.get_source_segment(text.strip(), node) or "").replace("_", "")
     if isinstance(node.value, bool) or not NUMBER.fullmatch(written):
         raise refused(f"{written[:40]!r} is no decimal number")
     value = Decimal(written)
     if not -LARGEST_EXPONENT <= value.adjusted() <= LARGEST_EXPONENT:
         raise refused("a number is too large or too small")
     return value
-
-
-def _written(node: ast.Constant, text: str) -> str:
-    """What stands in the text for a node. Of one plain line the columns are enough; else it is split into its
-    lines, and those into bytes, once for each number."""
-    if text.isascii() and "\n" not in text and "\r" not in text:
-        return text[node.col_offset : node.end_col_offset]
-    return ast.get_source_segment(text, node) or ""
 
 
 def _signed(node: ast.UnaryOp, text: str, depth: int) -> Decimal:

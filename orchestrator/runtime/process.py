@@ -14,6 +14,7 @@ from orchestrator.gateways.llm.gateway import ModelGateway
 from orchestrator.gateways.sandbox import bubblewrap
 from orchestrator.gateways.tools.dispatcher import ToolGateway
 from orchestrator.runtime.held import Heartbeat
+from orchestrator.runtime.large_pages import LargePages
 from orchestrator.runtime.learner import Learner
 from orchestrator.runtime.loop import Worker
 from orchestrator.runtime.perform import Performer
@@ -31,6 +32,7 @@ class Process:
     sweep: Sweep
     turns: Turns
     learner: Learner = field(default_factory=Learner)
+    pages: LargePages = field(default_factory=LargePages)
 
     def start(self) -> None:
         """Start the threads. What the machine has for a sandbox is tried now, not in the first commit that
@@ -40,6 +42,7 @@ class Process:
         self.heartbeat.start()
         self.sweep.start()
         self.learner.start()
+        self.pages.start()
 
     def stop(self) -> None:
         """Graceful stop (R-SESS-13): no new slice, each run in hand is held before its next effect and
@@ -47,6 +50,7 @@ class Process:
         self.worker.stopping = True
         self.sweep.stop()
         self.learner.stop()
+        self.pages.stop()
 
     def end(self) -> None:
         """Once no run is in hand: end the heartbeat and close what the gateways hold open."""

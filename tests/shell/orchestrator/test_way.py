@@ -15,6 +15,7 @@ from django.db import connections
 from pytest_django import Settings
 
 from orchestrator.runtime.held import Heartbeat
+from orchestrator.runtime.large_pages import LargePages
 from orchestrator.runtime.learner import Learner
 from orchestrator.runtime.loop import FaultPoint
 from orchestrator.runtime.process import Process
@@ -372,7 +373,7 @@ def as_ever() -> Iterator[None]:
 @pytest.mark.usefixtures("as_ever")
 @proves("R-BUDGET-11", part="threads take turns at the interpreter often")
 def test_a_worker_process_lets_its_threads_take_turns_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    for thread in (Heartbeat, Sweep, Learner):
+    for thread in (Heartbeat, Sweep, Learner, LargePages):
         monkeypatch.setattr(thread, "start", lambda self: None)
     worker = fresh_worker()
     Process(worker=worker, heartbeat=Heartbeat(), sweep=Sweep(worker), turns=Turns(worker, threads=1)).start()

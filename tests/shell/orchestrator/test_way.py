@@ -373,8 +373,19 @@ def as_ever() -> Iterator[None]:
 @pytest.mark.usefixtures("as_ever")
 @proves("R-BUDGET-11", part="threads take turns at the interpreter often")
 def test_a_worker_process_lets_its_threads_take_turns_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    for thread in (Heartbeat, Sweep, Learner, LargePages):
-        monkeypatch.setattr(thread, "start", lambda self: None)
+    threads = {Heartbeat, Sweep, Learner, LargePages}
+    started, stopped = set(), set()
+    for thread in threads:
+        monkeypatch.setattr(thread, "start", lambda self: started.add(type(self)))
+        monkeypatch.setattr(thread, "stop", lambda self: stopped.add(type(self)))
     worker = fresh_worker()
-    Process(worker=worker, heartbeat=Heartbeat(), sweep=Sweep(worker), turns=Turns(worker, threads=1)).start()
+    process = Process(
+        worker=worker, heartbeat=Heartbeat(), sweep=Sweep(worker), turns=Turns(worker, threads=1)
+    )
+
+    process.start()
+
     assert sys.getswitchinterval() == pytest.approx(SWITCH_SECONDS)
+    assert started == threads
+    process.stop()
+    assert stopped == threads - {Heartbeat}, "leases are renewed until the last effect has ended"

@@ -1,9 +1,9 @@
-"""A worker's memory in large pages: much of what a commit costs is waiting for memory.
+"""A worker's memory in large pages.
 
-A commit touches some thousands of small objects all over the heap, and of pages of four kilobytes a processor
-knows the places of too few. Linux puts memory that asks for it into pages of two megabytes, by itself within
-minutes or, since 6.1, at once; a worker then takes a thirtieth less of the processor. Where the kernel has no
-such pages, or its administrator wants none, everything stays as it is.
+Of pages of four kilobytes a processor knows the places of few, and a worker's objects lie all over its heap.
+Linux puts memory that asks for it into pages of two megabytes, by itself within minutes or, since 6.1, at
+once; a commit then takes a thirtieth less of the processor. Where the kernel has no such pages, or its
+administrator wants none, everything stays as it is.
 """
 
 import ctypes
@@ -42,8 +42,8 @@ class LargePages(threading.Thread):
 
     def run(self) -> None:
         """Ask until stopped."""
-        while allowed():
-            log.debug("worker.large_pages", bytes=use_large_pages())
+        while (large := use_large_pages()) is not None:
+            log.debug("worker.large_pages", bytes=large)
             if self._stop_asked.wait(EVERY_SECONDS):
                 return
 
@@ -63,24 +63,24 @@ def allowed() -> bool:
     return size == SIZE and "[never]" not in said
 
 
-def use_large_pages() -> int:
+def use_large_pages() -> int | None:
     """Have the memory of this process that is in use put into large pages; so many bytes of it then are.
 
-    What cannot be moved at the moment stays as it is. 0 where it is not allowed.
+    What cannot be moved at the moment stays as it is. None where there is nobody to ask.
     """
     if not allowed():
-        return 0
+        return None
     advise = ctypes.CDLL(None).madvise
     advise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
     try:
-        for start, end in list(in_use(_MEMORY.read_bytes().split(b"\n"))):
+        for start, end in in_use(_MEMORY.read_bytes().split(b"\n")):
             advise(start, end - start, _WANTED)
             # Each by itself: of a range the rest would be left out after the first that cannot be moved.
             for page in range(start, end, SIZE):
                 advise(page, SIZE, _NOW)
         found = _LARGE.search(_IN_ALL.read_bytes())
     except OSError:
-        return 0
+        return None
     return int(found[1]) * 1024 if found else 0
 
 

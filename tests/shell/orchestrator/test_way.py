@@ -370,22 +370,36 @@ def as_ever() -> Iterator[None]:
     sys.setswitchinterval(before)
 
 
-@pytest.mark.usefixtures("as_ever")
-@proves("R-BUDGET-11", part="threads take turns at the interpreter often")
-def test_a_worker_process_lets_its_threads_take_turns_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    threads = {Heartbeat, Sweep, Learner, LargePages}
-    started, stopped = set(), set()
-    for thread in threads:
-        monkeypatch.setattr(thread, "start", lambda self: started.add(type(self)))
-        monkeypatch.setattr(thread, "stop", lambda self: stopped.add(type(self)))
+THREADS = {Heartbeat, Sweep, Learner, LargePages}
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[type]]:
+    """Which of a process's threads were told to start and to stop; none of them does."""
+    found: dict[str, set[type]] = {"start": set(), "stop": set()}
+    for thread in THREADS:
+        for verb, those in found.items():
+            monkeypatch.setattr(thread, verb, lambda self, those=those: those.add(type(self)))
+    return found
+
+
+def fresh_process() -> Process:
+    """A process's equipment, of which nothing runs yet."""
     worker = fresh_worker()
-    process = Process(
-        worker=worker, heartbeat=Heartbeat(), sweep=Sweep(worker), turns=Turns(worker, threads=1)
-    )
+    return Process(worker=worker, heartbeat=Heartbeat(), sweep=Sweep(worker), turns=Turns(worker, threads=1))
 
-    process.start()
 
+@pytest.mark.usefixtures("as_ever", "told")
+@proves("R-BUDGET-11", part="threads take turns at the interpreter often")
+def test_a_worker_process_lets_its_threads_take_turns_often() -> None:
+    fresh_process().start()
     assert sys.getswitchinterval() == pytest.approx(SWITCH_SECONDS)
-    assert started == threads
+
+
+@pytest.mark.usefixtures("as_ever")
+def test_a_process_starts_its_threads_and_stops_all_but_the_heartbeat(told: dict[str, set[type]]) -> None:
+    process = fresh_process()
+    process.start()
+    assert told["start"] == THREADS
     process.stop()
-    assert stopped == threads - {Heartbeat}, "leases are renewed until the last effect has ended"
+    assert told["stop"] == THREADS - {Heartbeat}, "leases are renewed until the last effect has ended"

@@ -134,7 +134,10 @@ class RunSignal(TenantOwned):
 
     class Meta(TenantOwned.Meta):
         constraints = [models.UniqueConstraint(fields=["tenant", "id"], name="signal_tenant_id")]
-        indexes = [models.Index(fields=["run", "id"], name="signal_by_run")]
+        indexes = [
+            models.Index(fields=["run", "id"], name="signal_by_run"),
+            models.Index(fields=["tenant", "at"], name="signal_by_time"),
+        ]
 
 
 class SignalReceipt(TenantOwned):

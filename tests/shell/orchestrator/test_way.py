@@ -1,7 +1,6 @@
 """Who goes first in a process: the only run of a tenant begins before the next steps of a flood
 (R-BUDGET-11)."""
 
-import sys
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -14,14 +13,9 @@ import pytest
 from django.db import connections
 from pytest_django import Settings
 
-from orchestrator.runtime.held import Heartbeat
-from orchestrator.runtime.large_pages import LargePages
-from orchestrator.runtime.learner import Learner
 from orchestrator.runtime.loop import FaultPoint
-from orchestrator.runtime.process import Process
-from orchestrator.runtime.sweep import Sweep
 from orchestrator.runtime.turns import Turns
-from orchestrator.runtime.way import BUSY, FLOOD, ROOMY, SWITCH_SECONDS, RightOfWay
+from orchestrator.runtime.way import BUSY, FLOOD, ROOMY, RightOfWay
 from tenancy.ids import fresh_id
 from tests.conftest import House
 from tests.factories.tenancy import make_people, make_tenant
@@ -360,46 +354,3 @@ def test_a_run_that_goes_on_is_no_beginning(noisy: World, settings: Settings) ->
             replace(worker, way=way, fault=look).advance(run)
     assert noisy.run(run).status == "in_progress"
     assert free == [False, True]
-
-
-@pytest.fixture
-def as_ever() -> Iterator[None]:
-    """The interpreter's own interval after the test."""
-    before = sys.getswitchinterval()
-    yield
-    sys.setswitchinterval(before)
-
-
-THREADS = {Heartbeat, Sweep, Learner, LargePages}
-
-
-@pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[type]]:
-    """Which of a process's threads were told to start and to stop; none of them does."""
-    found: dict[str, set[type]] = {"start": set(), "stop": set()}
-    for thread in THREADS:
-        for verb, those in found.items():
-            monkeypatch.setattr(thread, verb, lambda self, those=those: those.add(type(self)))
-    return found
-
-
-def fresh_process() -> Process:
-    """A process's equipment, of which nothing runs yet."""
-    worker = fresh_worker()
-    return Process(worker=worker, heartbeat=Heartbeat(), sweep=Sweep(worker), turns=Turns(worker, threads=1))
-
-
-@pytest.mark.usefixtures("as_ever", "told")
-@proves("R-BUDGET-11", part="threads take turns at the interpreter often")
-def test_a_worker_process_lets_its_threads_take_turns_often() -> None:
-    fresh_process().start()
-    assert sys.getswitchinterval() == pytest.approx(SWITCH_SECONDS)
-
-
-@pytest.mark.usefixtures("as_ever")
-def test_a_process_starts_its_threads_and_stops_all_but_the_heartbeat(told: dict[str, set[type]]) -> None:
-    process = fresh_process()
-    process.start()
-    assert told["start"] == THREADS
-    process.stop()
-    assert told["stop"] == THREADS - {Heartbeat}, "leases are renewed until the last effect has ended"

@@ -35,6 +35,8 @@ MONEY_SINCE = 5
 WHOLE_SINCE = 6
 # Those before this one lost what was said of a call that was to be made again where their time was over.
 ANEW_SINCE = 8
+# Those before this one took who would be asked now for the one whose call had failed.
+FAILING_SINCE = 10
 # Tokens of output below which an answer is of no use: less is refused rather than asked for.
 LEAST_OUTPUT = 64
 # How providers say that a reply stopped at the limit of its output.
@@ -187,13 +189,14 @@ def again(
     """
     state = view.state
     usual = base_profile(view.pins, state, config.role)
-    profile = profile_in_force(view.pins, state, config.role)
+    profile = _failing(view, config)
     gauge = state.limits.get("retries", Decimal(usual.max_retries))
     retries = min(usual.max_retries, int(gauge))
     attempt = state.counters.model_attempts
     transient = isinstance(event, Recovered) or event.transient
     spent = not transient or attempt > retries
-    if (spent or _circuit_open(event)) and (handed := _handed_over(view, event, config, tools)) is not None:
+    handed = _handed_over(view, event, profile, config, tools) if spent or _circuit_open(event) else None
+    if handed is not None:
         return handed
     if spent:
         return None
@@ -209,14 +212,17 @@ def again(
 
 
 def _handed_over(
-    view: View, event: ModelFailed | Recovered, config: Asking, tools: tuple[ToolSpec, ...]
+    view: View,
+    event: ModelFailed | Recovered,
+    profile: ModelProfile,
+    config: Asking,
+    tools: tuple[ToolSpec, ...],
 ) -> Step | None:
     """The call again, of the next in line that can hold the prompt and be paid, under a reservation of its
     own; None where nobody is, or where nobody would do better (R-TOOL-22)."""
     if not helps(event):
         return None
     state, pins = view.state, view.pins
-    profile = profile_in_force(pins, state, config.role)
     able = (one for one in heirs(pins, state, config.role, profile) if _able(view, one, config, tools))
     if (heir := next(able, None)) is None:
         return None
@@ -229,6 +235,14 @@ def _handed_over(
     )
     said = (failed(event), *_turned_away(event, profile), say(Phase.ESCALATION_CHECK, body))
     return Step(state=handed_to(pins, state, config.role, profile, heir), said=said, anew=True)
+
+
+def _failing(view: View, config: Asking) -> ModelProfile:
+    """Whose call brought nothing: not always who would be asked now. What it cost may have passed the
+    threshold, an extension taken that back; a prompt too long for the cheaper model was the usual one's."""
+    if view.manifest.core_version < FAILING_SINCE:
+        return profile_in_force(view.pins, view.state, config.role)
+    return next(one for one in view.pins.profiles if one.name == view.asked)
 
 
 def _able(view: View, heir: ModelProfile, config: Asking, tools: tuple[ToolSpec, ...]) -> bool:

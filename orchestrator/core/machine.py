@@ -35,7 +35,7 @@ from traces.core.chain import Said
 from traces.core.events import InterruptTaken
 from traces.core.phases import Phase
 
-CORE_VERSION = 9
+CORE_VERSION = 10
 
 
 def advance(
@@ -73,7 +73,9 @@ class _Walker(Recording):
 
     def _hear(self, event: AnyEvent) -> None:
         said: tuple[Said, ...] = ()
+        asked = ""
         if settles(event):
+            asked = self.state.pending[event.effect].profile
             self.state, settlement, said = settle(self.manifest, self.state, event)
             self.settlements.append(settlement)
         heard = signals.hear(self.state, event)
@@ -90,7 +92,7 @@ class _Walker(Recording):
             self._stay(self.state, ())
             self._obey(reenter=not self.state.paused)
         else:
-            view = self._view(self.recorded.version + 1)
+            view = self._view(self.recorded.version + 1, asked)
             try:
                 step = self._kind().on(view, event)
             except Misfit as misfit:

@@ -151,7 +151,7 @@ class Recording:
     def _node(self) -> Node:
         return self.graph.nodes[self.state.position]
 
-    def _view(self, number: int) -> View:
+    def _view(self, number: int, asked: str = "") -> View:
         return View(
             graph=self.graph,
             manifest=self.manifest,
@@ -161,4 +161,5 @@ class Recording:
             desk=self.desk,
             at=self.at,
             number=number,
+            asked=asked,
         )

@@ -22,7 +22,7 @@ from traces.core.phases import Phase
 # Named tuples where several are made at each transition: a frozen dataclass costs three times as much.
 class View(NamedTuple):
     """All a node may look at. `at` is the commit's database time, `number` the transition about to be
-    made."""
+    made, `asked` the model whose call the event is the outcome of ("": of none)."""
 
     graph: CompiledGraph
     manifest: Manifest
@@ -32,6 +32,7 @@ class View(NamedTuple):
     desk: Desk
     at: datetime
     number: int
+    asked: str = ""
 
     @property
     def pins(self) -> Pins:

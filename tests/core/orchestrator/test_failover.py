@@ -1,13 +1,14 @@
 """Where the model that plays a role cannot be asked, the next in line takes over (R-TOOL-22)."""
 
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from orchestrator.core.asking import ANEW_SINCE
+from orchestrator.core.asking import ANEW_SINCE, FAILING_SINCE
 from orchestrator.core.effects import CallModel
-from orchestrator.core.events import AnyEvent, Headroom, ModelFailed, Recovered, TimerFired
+from orchestrator.core.events import AnyEvent, BudgetExtended, Headroom, ModelFailed, Recovered, TimerFired
 from orchestrator.core.machine import CORE_VERSION
 from orchestrator.core.profile import ModelProfile
 from orchestrator.core.terminal import TerminalCode
@@ -17,15 +18,16 @@ from tests.core.orchestrator.test_economy import LOOKUP, asked, profile, prompt,
 from tests.proves import proves
 
 OWN = profile("own", "0.01", failover=("other", "third"), cheaper="cheap", max_retries=1)
+AT_ONCE = OWN.evolve(max_retries=0)
 OTHER = profile("other", "0.02", roles=(), max_retries=1)
 THIRD = profile("third", "0.02", roles=(), max_retries=1)
 CHEAP = profile("cheap", "0.0001", roles=())
 
 
-def pinned(*profiles: ModelProfile, cost: int = 1_000) -> Simulation:
+def pinned(*profiles: ModelProfile, cost: int = 1_000, core: int = CORE_VERSION) -> Simulation:
     """A started run with these models."""
     held = pins(TOOLS, BOUNDARY, ("tool-loop",)).evolve(profiles=profiles)
-    run = Simulation.of(GRAPH, manifest(GRAPH, held, LIMITS | {"cost_usd": cost}))
+    run = Simulation.of(GRAPH, manifest(GRAPH, held, LIMITS | {"cost_usd": cost}).evolve(core_version=core))
     run.start()
     return run
 
@@ -154,6 +156,49 @@ def test_where_the_cheaper_model_fails_the_one_it_plays_for_is_asked_and_then_th
     assert run.state.outcome is TerminalCode.UNAVAILABLE_DEP
 
 
+def outgrown(core: int) -> Simulation:
+    """Beyond the threshold with a prompt that is too long for the cheaper model."""
+    run = pinned(AT_ONCE, OTHER, CHEAP.evolve(context_tokens=200), core=core)
+    turn(run, "850")
+    return run
+
+
+def passing(core: int) -> Simulation:
+    """A call that will pass the threshold, whatever comes of it: what it has reserved is spent."""
+    run = pinned(AT_ONCE, OTHER, CHEAP, core=core)
+    run.state = run.state.evolve(usage={**run.state.usage, "cost_usd": Decimal("799.999")})
+    return run
+
+
+@proves("R-TOOL-22", part="who failed is who was asked, whoever would be asked now")
+@proves("R-BUDGET-13", part="an open circuit is that of whoever was asked")
+@pytest.mark.parametrize(
+    ("spent", "error"), [(outgrown, "server_error"), (outgrown, "circuit_open"), (passing, "server_error")]
+)
+@pytest.mark.parametrize(
+    ("core", "named", "next_asked"), [(CORE_VERSION, "own", "other"), (FAILING_SINCE - 1, "cheap", "own")]
+)
+def test_who_stands_down_is_who_was_asked(
+    spent: Callable[[int], Simulation], error: str, core: int, named: str, next_asked: str
+) -> None:
+    run = spent(core)
+    assert asked(run).profile == "own"
+    fail(run, error)
+    assert moved(run) == [(named, next_asked, error, 1)]
+    assert asked(run).profile == next_asked
+    assert run.state.stood_down == (named,)
+    assert [one.subject for one in run.said("breaker_tripped")] == [named] * (error == "circuit_open")
+
+
+def test_a_cheaper_model_that_fails_once_money_is_there_again_stands_down_for_the_usual_one() -> None:
+    run = pinned(OWN, OTHER, CHEAP)
+    turn(run, "850")
+    assert asked(run).profile == "cheap"
+    run.feed(BudgetExtended(at=run.now, amounts={"cost_usd": Decimal(1_000)}, by="somebody"))
+    fail(run, "unauthorized", transient=False)
+    assert (asked(run).profile, moved(run)) == ("own", [("cheap", "own", "unauthorized", 1)])
+
+
 def test_a_cheaper_model_that_stood_down_is_not_asked_again() -> None:
     run = pinned(OWN, OTHER.evolve(cheaper="own"), THIRD)
     fail(run, "unauthorized", transient=False)
@@ -197,9 +242,7 @@ def silent(run: Simulation) -> AnyEvent:
 @proves("R-LOOP-9", part="a reply without a word is recorded whenever it comes")
 @pytest.mark.parametrize("core", [CORE_VERSION, ANEW_SINCE - 1])
 def test_what_is_said_of_a_call_to_be_made_again_holds_where_the_slice_is_over(core: int) -> None:
-    held = pins(TOOLS, BOUNDARY, ("tool-loop",)).evolve(profiles=(OWN, OTHER))
-    run = Simulation.of(GRAPH, manifest(GRAPH, held, LIMITS | {"cost_usd": 1_000}).evolve(core_version=core))
-    run.start()
+    run = pinned(OWN, OTHER, core=core)
     over = Headroom(slice_over=True)
     run.feed(silent(run), over)
     assert (run.open, run.state.held) == ({}, True)

@@ -9,9 +9,10 @@ import orjson
 from approvals.models import Request
 from approvals.ports import Judged
 from orchestrator.core.approvers import amount_of, approvers
-from orchestrator.core.eligibility import exact_action
+from orchestrator.core.exact import exact_action
 from orchestrator.core.manifest import Pins
 from orchestrator.core.parsing import Malformed, fits, parse
+from orchestrator.core.reaching import risk_of_edit
 from orchestrator.models import ManifestRow, PinSet
 from traces.core.canonical import canonical_outside, digest
 
@@ -44,5 +45,6 @@ def judge_edit(tenant_id: UUID, run_id: UUID, call_id: str, arguments: Any) -> J
     )
     amount = amount_of(spec, parsed.value)
     return Judged(
-        parsed.body, quorum=approvers(spec, amount, parsed.value), action_digest=action, amount=amount
-    )
+        parsed.body, quorum=approvers(spec, amount, parsed.value), action_digest=action, amount=amount,
+        risk=risk_of_edit(spec, parsed.value).value,
+    )  # fmt: skip

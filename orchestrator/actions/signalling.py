@@ -14,7 +14,7 @@ from orchestrator.core.settling import settles
 from orchestrator.core.terminal import TERMINAL_STATUSES, Status
 from orchestrator.gateways.queue import wake
 from orchestrator.models import Run, RunSignal
-from orchestrator.queries.mailbox import has_untaken
+from orchestrator.queries.mailbox import has_untaken, parking
 from tenancy.actions import audit
 from tenancy.clock import database_now
 from tenancy.context import tenant
@@ -75,7 +75,7 @@ def poison(tenant_id: UUID, run_id: UUID, takeovers: int) -> None:
     """Park a run whose workers keep dying (D9); the wish is left once."""
     reason = f"poison run: {takeovers} workers died while they held it"
     with tenant(tenant_id):
-        if not has_untaken(run_id):
+        if not parking(run_id):
             leave_signal(tenant_id, run_id, "pause", {"reason": reason}, None)
 
 

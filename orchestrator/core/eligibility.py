@@ -25,7 +25,7 @@ from orchestrator.core.spending import counted, remembers, shortfall
 from orchestrator.core.state import Call
 from orchestrator.core.step import Refused, View, say
 from orchestrator.core.tool import Risk, ToolSpec
-from traces.core.canonical import canonical, digest
+from traces.core.canonical import digest
 from traces.core.chain import Said
 from traces.core.events import BreakerTripped, CallChecked, PlanRepaired
 from traces.core.phases import Phase
@@ -74,6 +74,20 @@ class Chain:
             if answer is not None:
                 return answer
         return self._end("eligible", "")
+
+    def still(self) -> Examined | None:
+        """What speaks against another attempt of a call that was found eligible before: a stop, a raised
+        class, a scope or a policy that has changed meanwhile. None: nothing."""
+        self.spec = spec = self.view.pins.by_name[self.call.tool]
+        for rule, test in _RULES:
+            detail = test(self) if rule in MAY_CHANGE else None
+            if detail is not None:
+                self._note("permitted", "deny", rule, detail)
+                return self._end("denied", detail)
+        if (denied := self.provenance()) is not None:
+            return denied
+        gated = self.ruling.decision == "gate" or gates_call(self.view, spec, self.call)
+        return self.risk() if gated and self.call.grant is None else None
 
     # -- the questions
     # -------------------------------------------------------------------------------------------
@@ -364,33 +378,5 @@ _RULES: tuple[tuple[str, Callable[[Chain], str | None]], ...] = (
 )
 # Asking for what is not this run's to do; the other rules say that an allowed call comes at the wrong moment.
 UNAUTHORIZED = ("boundary_allow_list", "principal_scopes")
-
-
-def action_digest(view: View, call: Call, spec: ToolSpec) -> str:
-    """The exact action a grant is for: run, step, tool version, arguments, boundary (R-APPR-4)."""
-    assert call.argument_digest is not None
-    return exact_action(
-        run=str(view.manifest.run),
-        call=call.id,
-        step=call.by,
-        tool=spec.name,
-        tool_digest=view.pins.tool_digests[spec.name],
-        arguments=call.argument_digest,
-        boundary=view.pins.boundary_digest,
-    )
-
-
-def exact_action(
-    *, run: str, call: str, step: str, tool: str, tool_digest: str, arguments: str, boundary: str
-) -> str:
-    """The digest of one exact action, from its parts."""
-    exact = {
-        "run": run,
-        "call": call,
-        "step": step,
-        "tool": tool,
-        "tool_digest": tool_digest,
-        "arguments": arguments,
-        "boundary": boundary,
-    }
-    return digest("action", canonical(exact))
+# What may have become of a call between one attempt and the next.
+MAY_CHANGE = ("emergency_stop", "boundary_allow_list", "not_available", "principal_scopes")

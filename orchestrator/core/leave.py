@@ -5,8 +5,8 @@ from datetime import timedelta
 from uuid import UUID
 
 from orchestrator.core.effects import AskApproval
-from orchestrator.core.eligibility import action_digest
 from orchestrator.core.events import GateDecided
+from orchestrator.core.exact import action_digest
 from orchestrator.core.packets import action_packet, approvers_for
 from orchestrator.core.state import Call, Gate, Grant, State
 from orchestrator.core.step import Step, View, say

@@ -23,6 +23,7 @@ from orchestrator.core.interrupts import (
     overdue_said,
     refusal_said,
 )
+from orchestrator.core.leave import withdrawn
 from orchestrator.core.manifest import Manifest
 from orchestrator.core.nodes import kind_of
 from orchestrator.core.rates import with_call
@@ -186,6 +187,8 @@ class _Walker(Recording):
             # What undoes something was judged when it was asked for, against what was kept back for it.
             return False
         halting = self.state.halting
+        # What the step says of the outcome that it answers holds, whatever becomes of what it asks for.
+        said += tuple(one for one in step.said if one.phase == Phase.OBSERVATION_GROUNDING)
         if halting is not None and halting.stop and not self.state.pending:
             self._interrupt(halting, said)
             return True
@@ -220,7 +223,8 @@ class _Walker(Recording):
         hold = self.state.paused or self.state.halting is not None or self.headroom.slice_over
         if not (starts and hold):
             return False
-        self._stay(self.state.evolve(held=True), said)
+        # The time that came is over: a run that rests would be woken by it again and again.
+        self._stay(self.state.evolve(held=True, timer=None), said)
         self._obey(reenter=False)
         return True
 
@@ -259,7 +263,8 @@ class _Walker(Recording):
             expired=self.state.expired or halting.interrupt is Interrupt.EXPIRED,
         )
         outcome = f"!{halting.interrupt.value}"
-        all_said = (*said, *self._clock_said(halting), say(Phase.ESCALATION_CHECK, body))
+        unasked = withdrawn(self.state, halting.reason)
+        all_said = (*said, *self._clock_said(halting), say(Phase.ESCALATION_CHECK, body), *unasked)
         self._move(Step(state=state, outcome=outcome), None, target, Phase.ESCALATION_CHECK, all_said)
         self._entering = True
 

@@ -25,6 +25,14 @@ def risk_of_call(view: View, spec: ToolSpec, call: Call) -> Risk:
     return Risk.NETWORK if risk.rank < Risk.NETWORK.rank and leads_away(view, spec, call) else risk
 
 
+def risk_of_edit(spec: ToolSpec, value: Any) -> Risk:
+    """The class that agreeing to these arguments takes: `network` where they lead off the tool's list, as the
+    run itself will find."""
+    unasked = not spec.mutating or not spec.needs_gate
+    away = (spec.remote is None or unasked) and named_beyond(spec, value)
+    return Risk.NETWORK if away and spec.risk.rank < Risk.NETWORK.rank else spec.risk
+
+
 def gates_call(view: View, spec: ToolSpec, call: Call) -> bool:
     """Whether this call needs a person's approval."""
     return view.needs_gate(spec) or leads_away(view, spec, call)
@@ -38,14 +46,21 @@ def leads_away(view: View, spec: ToolSpec, call: Call) -> bool:
     """
     if call.arguments is None:
         return False
+    if spec.remote is not None and (
+        not goes_unasked(view, spec) or view.manifest.core_version < CLOSELY_SINCE
+    ):
+        return False
+    return named_beyond(spec, view.desk.json(call.arguments))
+
+
+def named_beyond(spec: ToolSpec, value: Any) -> bool:
+    """Whether arguments name an address that is not on the tool's list."""
     if spec.remote is not None:
-        if not goes_unasked(view, spec) or view.manifest.core_version < CLOSELY_SINCE:
-            return False
-        egress, value = spec.egress or ANYWHERE, view.desk.json(call.arguments)
+        egress = spec.egress or ANYWHERE
         return any(_beyond(egress, pointer, leaf) for pointer, leaf in leaves(value, ""))
     if spec.egress is None:
         return False
-    url = pointed(view.desk.json(call.arguments), spec.egress.argument)
+    url = pointed(value, spec.egress.argument)
     return not (isinstance(url, str) and admits(spec.egress.allow, url))
 
 

@@ -65,7 +65,8 @@ def begin(view: View, code: TerminalCode, halting: Halting | None = None) -> Ste
         unwinding=Unwinding(code=code, halting=halting), unfinished=state.still_open(),
         batch=(), queue=(), gates={}, timer=None, held=False,
     )  # fmt: skip
-    return _next(_with(view, opened), (say(Phase.TERMINATION_CHECK, body),))
+    said = (say(Phase.TERMINATION_CHECK, body), *withdrawn(state, code.value))
+    return _next(_with(view, opened), said)
 
 
 class Unwind(Plain):

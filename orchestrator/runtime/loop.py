@@ -117,7 +117,8 @@ class Worker:
         until = monotonic() + settings.INTERLOCK_SLICE_SECONDS
         # Whoever overslept lets its lease die: the next holder repeats what is in flight, and is counted.
         while not outcomes.overslept:
-            over = self.stopping or monotonic() > until or passage.leaves()
+            # A run that kills its workers starts nothing, whatever waits in front of the wish to pause it.
+            over = poisoned or self.stopping or monotonic() > until or passage.leaves()
             committed = self._commit(hand, outcomes, passage, slice_over=over)
             if committed is None:
                 return False

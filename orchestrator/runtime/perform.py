@@ -130,6 +130,10 @@ class Performer:
         before = again or _sent_before(hand, effect)
         if performed.by_status and _doubts(effect, event, again=again, before=before):
             return self._looked_into(hand, effect, at, performed, alone=not before and not performed.busy)
+        if again and isinstance(event, ToolFailed) and not event.sent:
+            # That this worker did not send it says nothing of the one that died: what became of that is
+            # looked up, or a person's to say.
+            return self.resolve(hand, effect, at)
         if held_back(event):
             # Nobody else can know it, so it is said: recovery would have to ask what a `started` row means.
             return Outcomes(events=(Recovered(at=at, effect=effect.id, resolution="abandoned"),))

@@ -8,7 +8,7 @@ from typing import Literal
 from orchestrator.actions.dispatching import dispatch, renew_intent, verdict_of
 from orchestrator.actions.hand import Hand
 from orchestrator.core.effects import CallModel, CallTool
-from orchestrator.core.events import AnyEvent, ModelFailed, Recovered, ToolFailed
+from orchestrator.core.events import AnyEvent, Recovered, ToolFailed
 from orchestrator.queries.intents import IntentRow, open_intents
 from orchestrator.runtime.perform import Fault, Outcomes, Performer
 
@@ -38,9 +38,7 @@ def _resolve(hand: Hand, performer: Performer, intent: IntentRow, fault: Fault) 
         return Outcomes(events=(Recovered(at=at, effect=effect.id, resolution="lost"),))
     if not effect.mutating or effect.honours_keys:
         return _repeated(hand, performer, effect, at, fault)
-    if dispatch(hand.tenant, hand.run, effect.id, "abandoned") or (
-        verdict_of(hand.tenant, effect.id) == "abandoned"
-    ):
+    if _surely_unsent(hand, effect):
         return Outcomes(events=(Recovered(at=at, effect=effect.id, resolution="abandoned"),))
     _wait_out(intent)
     return performer.resolve(hand, effect, at, late=True)
@@ -53,6 +51,12 @@ def _repeated(hand: Hand, performer: Performer, effect: CallTool, at: datetime, 
     again = performer.perform(hand, (effect,), fault, again=True)
     said = Recovered(at=at, effect=effect.id, resolution="repeated", takeovers=hand.takeovers)
     return Outcomes(events=(said, *again.events), bodies=again.bodies, overslept=again.overslept)
+
+
+def _surely_unsent(hand: Hand, effect: CallTool) -> bool:
+    """Whether nobody sent a call that honours no key, nor ever will: recovery wrote so, now or before."""
+    written = dispatch(hand.tenant, hand.run, effect.id, "abandoned")
+    return written or verdict_of(hand.tenant, effect.id) == "abandoned"
 
 
 def _wait_out(intent: IntentRow) -> None:
@@ -69,14 +73,12 @@ def given_up(hand: Hand) -> Outcomes:
     for intent in open_intents(hand.tenant, tuple(hand.state.pending)):
         effect = intent.effect
         if isinstance(effect, CallModel):
-            events.append(ModelFailed(at=at, effect=effect.id, error="crashed", transient=False))
+            # It may have been answered, and is paid for as if it was; who resumes the run has it asked again.
+            events.append(Recovered(at=at, effect=effect.id, resolution="lost"))
         elif not effect.mutating:
             events.append(ToolFailed(at=at, effect=effect.id, error="crashed", sent=True, transient=False))
         else:
-            resolution: Literal["abandoned", "in_doubt"] = (
-                "abandoned"
-                if not effect.honours_keys and dispatch(hand.tenant, hand.run, effect.id, "abandoned")
-                else "in_doubt"
-            )
+            unsent = not effect.honours_keys and _surely_unsent(hand, effect)
+            resolution: Literal["abandoned", "in_doubt"] = "abandoned" if unsent else "in_doubt"
             events.append(Recovered(at=at, effect=effect.id, resolution=resolution))
     return Outcomes(events=tuple(events))

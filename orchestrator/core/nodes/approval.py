@@ -7,9 +7,9 @@ from uuid import UUID
 from pydantic import Field
 
 from orchestrator.core.effects import AskApproval
-from orchestrator.core.eligibility import action_digest
 from orchestrator.core.errors import Misfit
 from orchestrator.core.events import AnyEvent, GateDecided, GateExpired
+from orchestrator.core.exact import action_digest
 from orchestrator.core.nodes.act import not_run
 from orchestrator.core.nodes.base import Plain
 from orchestrator.core.packets import action_packet, approvers_for

@@ -11,8 +11,10 @@ from typing import ClassVar
 from orchestrator.core import deeds
 from orchestrator.core.backoff import delay_ms
 from orchestrator.core.calling import launch, may_repeat, replaced
+from orchestrator.core.conflicts import taken, waits
 from orchestrator.core.doubt import ask_reconciliation, reconciled
 from orchestrator.core.effects import Effect, SetTimer
+from orchestrator.core.eligibility import Chain
 from orchestrator.core.errors import Misfit
 from orchestrator.core.events import (
     LOOKED,
@@ -77,9 +79,7 @@ class CaptureObservation(Plain):
         if isinstance(event, GateDecided):
             return self._decided(view, event)
         if isinstance(event, GateExpired):
-            said = (say(Phase.ESCALATION_CHECK, ApprovalExpired(request=event.request)),)
-            state = view.state.evolve(gates=without(view.state.gates, event.request), expired=True)
-            return interrupted(state, Interrupt.EXPIRED, "reconciliation_expired", said)
+            return self._unanswered(view, event)
         raise Misfit(node=view.node.id, event=event.kind)
 
     # -- what came back
@@ -173,6 +173,15 @@ class CaptureObservation(Plain):
             return interrupted(state, Interrupt.CANCELLED, "cancelled_in_doubt", said)
         return self._go_on(view, state, said)
 
+    def _unanswered(self, view: View, event: GateExpired) -> Step:
+        """Nobody said what became of a call in doubt."""
+        said = (say(Phase.ESCALATION_CHECK, ApprovalExpired(request=event.request)),)
+        state = view.state.evolve(gates=without(view.state.gates, event.request))
+        if state.halting is not None:
+            # It is to end for another reason, and waited for this one answer alone.
+            return Step(state=state, interrupt=state.halting, said=said)
+        return interrupted(state.evolve(expired=True), Interrupt.EXPIRED, "reconciliation_expired", said)
+
     # -- going on
     # ------------------------------------------------------------------------------------------------
 
@@ -208,17 +217,29 @@ class CaptureObservation(Plain):
         return self._launch_waiting(view)
 
     def _launch_waiting(self, view: View) -> Step:
+        """Make each call that waits once more, if it may still be made."""
         state = view.state
         said: list[Said] = []
         effects: list[Effect] = []
         for ordinal, call in enumerate(state.batch):
             if not _waits(call):
                 continue
+            if (key := taken(view, view.pins.by_name[call.tool], call)) is not None:
+                # Whatever writes goes alone: there is no other call that this keeps waiting.
+                return waits(view, view.state, call, key)
+            if (refused := Chain(view, call, first=False).still()) is not None:
+                failed = call.evolve(rung="failed", error=refused.verdict, sent=False)
+                state = self._with(state, failed)
+                said.extend(refused.said)
+                continue
             started = launch(view, state, call.evolve(attempt=call.attempt + 1), ordinal)
             state = started.state
             said.extend(started.said)
             effects.extend(started.effects)
-        return Step(state=state.evolve(timer=None), said=tuple(said), effects=tuple(effects))
+        state = state.evolve(timer=None)
+        if not effects:
+            return self._go_on(view, state, tuple(said))
+        return Step(state=state, said=tuple(said), effects=tuple(effects))
 
     def _call(self, view: View, effect: str) -> Call:
         return next(call for call in view.state.batch if call.effect == effect)

@@ -90,7 +90,11 @@ class CheckTool(Plain):
     def on(self, view: View, event: AnyEvent) -> Step:
         """The time to look again at a call whose thing another run was writing to."""
         due = view.state.timer is not None and view.at >= view.state.timer
-        return self.enter(view) if due and isinstance(event, TimerFired) else super().on(view, event)
+        if not (due and isinstance(event, TimerFired)):
+            return super().on(view, event)
+        if view.state.paused or view.headroom.slice_over:
+            return Step(state=view.state.evolve(held=True, timer=None))
+        return self.enter(view)
 
     def _companions(self, view: View, room: int, front: Examined) -> list[Examined]:
         """The calls after the first that may run at the same time: read-only, safe, eligible, and not the

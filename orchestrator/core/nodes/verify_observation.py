@@ -59,11 +59,7 @@ class VerifyObservation(Plain):
             judged, words = self._judged(view, call)
             state = drifting(state.evolve(batch=replaced(state, judged)), words)
             said.extend(words)
-        waiting = next((call for call in state.batch if call.verdict is None), None)
-        if waiting is not None:
-            asked = read_back(view, state, waiting, 1)
-            return Step(state=asked.state, said=(*said, *asked.said), effects=asked.effects)
-        return self._answer(state, tuple(said))
+        return self._go_on(view, state, tuple(said))
 
     def on(self, view: View, event: AnyEvent) -> Step:
         """The reader's answer or failure."""
@@ -84,7 +80,7 @@ class VerifyObservation(Plain):
             verdict, detail = agrees(view, call, event.observation)
             judged, words = self._mark(view, call.evolve(read_back=event.observation), verdict, detail)
             said = (say(Phase.OBSERVATION_GROUNDING, body), *words)
-            return self._answer(state.evolve(batch=replaced(state, judged)), said)
+            return self._go_on(view, state.evolve(batch=replaced(state, judged)), said)
         return self._unreadable(view, call, event)
 
     def _unreadable(self, view: View, call: Call, event: ToolFailed) -> Step:
@@ -97,7 +93,15 @@ class VerifyObservation(Plain):
             asked = read_back(view, view.state, call.evolve(attempt=tries), tries)
             return Step(state=asked.state, said=said + asked.said, effects=asked.effects)
         judged, words = self._mark(view, call, "low_confidence", f"the reader failed: {event.error}")
-        return self._answer(view.state.evolve(batch=replaced(view.state, judged)), said + words)
+        return self._go_on(view, view.state.evolve(batch=replaced(view.state, judged)), said + words)
+
+    def _go_on(self, view: View, state: State, said: tuple[Said, ...]) -> Step:
+        """Ask the reader of the next call that must be read back; answer when none is left."""
+        waiting = next((call for call in state.batch if call.verdict is None), None)
+        if waiting is None:
+            return self._answer(state, said)
+        asked = read_back(view, state, waiting, 1)
+        return Step(state=asked.state, said=(*said, *asked.said), effects=asked.effects)
 
     def _judged(  # noqa: PLR0911 - one return a verdict reads better than a variable carried through
         self, view: View, call: Call

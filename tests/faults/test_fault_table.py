@@ -3,115 +3,18 @@
 The judge is the demo company's own log: an effect is there once, or nobody knows and a person is asked.
 """
 
-from collections.abc import Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
 from typing import Any
-from uuid import UUID
 
-import psycopg
 import pytest
-from pytest_django import Settings
 
-from orchestrator.runtime.loop import FaultPoint
-from tenancy.ids import fresh_id
-from tests.conftest import House
 from tests.doors.demo.test_faults import eventually
-from tests.doubles.company import Company
-from tests.factories.foreign import Obedient, called, foreign, onwards, to_the_end
+from tests.factories.foreign import onwards
 from tests.factories.hurry import in_a_hurry
-from tests.factories.world import World, company_at, make_world
-from tests.journeys.interleaving.clock import Clock
+from tests.faults.cases import ASKED, BLIND, FINDABLE, KEYED, READ, UNTIL_TOLD, Case, judge
 from tests.proves import proves
 
 pytestmark = pytest.mark.slow
-
-READ, KEYED, FINDABLE, BLIND = "orders.lookup", "payments.refund", "mail.send", "ledger.post"
-ASKED: dict[str, tuple[str, dict[str, str]]] = {
-    READ: ("orders", {"order_id": "A-1001"}),
-    KEYED: ("payments", {"order_id": "A-1001", "amount": "10.00", "currency": "USD", "reason": "late"}),
-    FINDABLE: ("mail", {"to": "a@b.example", "subject": "Yours", "text": "Hello", "reference": "r-1"}),
-    BLIND: ("ledger", {"account": "refunds", "amount": "-10.00", "memo": ""}),
-}
-# A slow company is told to go on: how long what comes before that takes is the machine's.
-UNTIL_TOLD = 3_600
-
-
-class Killed(BaseException):
-    """A worker dies: nothing is cleaned up."""
-
-
-@dataclass(kw_only=True)
-class Case:
-    """A run whose next effect is the call of one tool, agreed to where people must agree."""
-
-    world: World
-    company: Company
-    clock: Clock
-    server: Obedient
-    run: UUID
-    tool: str
-
-    def effects(self) -> int:
-        """How often the company did it; a look-up leaves no trace there and counts as none."""
-        return len(self.company.effects(ASKED[self.tool][0]))
-
-    def resolutions(self) -> list[str]:
-        """What recovery said of effects that were in flight."""
-        return [said["resolution"] for said in self.world.said(self.run, "call_recovered")]
-
-    def dies(self, point: str, times: int = 1) -> None:
-        """A worker takes the run and dies at a point, when it comes there for the nth time."""
-        dying = replace(self.world.worker, name=fresh_id().hex, fault=self._fault(point, times))
-        with pytest.raises(Killed):
-            dying.advance(self.run)
-        self.clock.lease_dies(self.run)
-
-    def _fault(self, wanted: str, times: int) -> FaultPoint:
-        left = [times]
-
-        def fault(point: str) -> None:
-            left[0] -= point == wanted
-            if left[0] == 0:
-                raise Killed(point)
-
-        return fault
-
-
-@pytest.fixture
-def case(
-    request: pytest.FixtureRequest,
-    house: House,
-    company: Company,
-    superuser: psycopg.Connection,
-    settings: Settings,
-) -> Iterator[Case]:
-    """The run of the tool that the test's parameter `tool` names."""
-    tool: str = request.node.callspec.params["tool"]
-    server = Obedient(called(tool, **ASKED[tool][1]))
-    with company_at(company.url), foreign(settings, server):
-        world = make_world(house)
-        run = world.submit("tool-loop", "Do what the model says, for a@b.example and the account refunds.")
-        clock = Clock(superuser)
-        found = Case(world=world, company=company, clock=clock, server=server, run=run, tool=tool)
-        if tool == READ:
-            found.dies("performed")  # the reply is lost, asked for again, and the look-up comes next
-        else:
-            onwards(world, run)
-            (asked,) = world.open_requests(run)
-            world.decide(asked, world.people.approver)
-        yield found
-
-
-def judge(case: Case, verdict: str, effects: int, resolutions: list[str]) -> None:
-    """The run's end, what the company did, what recovery said, and a whole trace."""
-    found = to_the_end(case.world, case.run, verdict)
-    assert found.terminal_code == ("USER_CANCEL" if verdict == "cancel" else "SUCCESS"), found.reason
-    assert case.effects() == effects
-    assert [word for word in case.resolutions() if word != "lost"] == resolutions
-    assert case.server.violations == []
-    case.world.sound(case.run)
-
 
 SURELY_NOT_SENT = {KEYED: "repeated", FINDABLE: "abandoned", BLIND: "abandoned"}
 SENT = {KEYED: "repeated", FINDABLE: "found", BLIND: "in_doubt"}

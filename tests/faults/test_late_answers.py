@@ -28,7 +28,7 @@ from tests.doubles.company import Company
 from tests.factories.foreign import Obedient, called, foreign, onwards, to_the_end
 from tests.factories.hurry import in_a_hurry, in_no_hurry
 from tests.factories.world import World, company_at, fresh_worker, make_world
-from tests.faults.test_fault_table import ASKED, BLIND, FINDABLE, KEYED, READ, UNTIL_TOLD, Killed
+from tests.faults.cases import ASKED, BLIND, FINDABLE, KEYED, READ, UNTIL_TOLD, Killed
 from tests.journeys.interleaving.clock import Clock
 from tests.proves import proves
 

@@ -6,11 +6,16 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
+from approvals.core.errors import NotYours
 from approvals.models import Request
 from orchestrator.actions.corpora import NewDocument, put_document
 from orchestrator.actions.outside import set_mail, set_web
 from orchestrator.actions.places import set_places
+from orchestrator.actions.tools import change_tool
+from orchestrator.core.tool_change import asked_change
+from tenancy.actions import add_member, remove_member
 from tenancy.context import tenant
+from tenancy.core.roles import Role
 from tests.conftest import House
 from tests.doors.gateways.test_egress import Site
 from tests.doors.gateways.test_sql import ROLES
@@ -97,6 +102,25 @@ def test_an_address_that_a_person_refuses_is_never_asked(
         onwards(world, run)
     assert site.seen == []
     world.sound(run)
+
+
+@proves("R-APPR-5", part="an edit takes the authority for what it makes of the call")
+def test_an_edit_that_leads_off_the_list_takes_the_authority_for_it(
+    world: World, settings: Settings, site: Site
+) -> None:
+    change_tool(world.id, "web.fetch", asked_change({"approval": "always"}), by=None, reason="Ask.")
+    limited = world.people.approver
+    remove_member(world.id, limited.person, Role.REVIEWER)
+    add_member(world.id, limited.person, Role.REVIEWER, max_risk="read_only")
+    home = f"http://127.0.0.1:{site.port}"
+    run = run_with(world, settings, called("web.fetch", url=f"{home}/open/hours"))
+    (request,) = world.open_requests(run)
+    assert request.risk == "read_only"
+    with pytest.raises(NotYours):
+        world.decide(request, limited, "edit", arguments={"url": f"{home}/closed"})
+    world.decide(request, limited, "edit", arguments={"url": f"{home}/open/days"})
+    world.drive(run)
+    assert [path for _, path in site.seen] == ["/open/days"]
 
 
 @proves("R-TOOL-19", part="document search in a run")

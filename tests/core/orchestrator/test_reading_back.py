@@ -1,0 +1,79 @@
+"""Results that stand only once their reader has confirmed them (R-TOOL-12)."""
+
+from typing import Any
+
+import orjson
+import pytest
+
+from orchestrator.core.effects import CallTool
+from orchestrator.core.events import StopAsked, ToolFailed
+from orchestrator.core.tool import ReadBack, Verifier
+from tests.core.orchestrator.deeds import decide
+from tests.core.orchestrator.loops import TOOLS, loop
+from tests.core.orchestrator.simulation import Simulation
+from tests.proves import proves
+
+READER = TOOLS["payments.find"].evolve(max_retries=2)
+BACK = ReadBack(tool=READER.name, arguments={"id": "/result/id"}, equal={"/id": "/result/id"})
+LOOKUP = TOOLS["orders.lookup"].evolve(verifier=Verifier(name="read_back", read_back=BACK))
+ALL = TOOLS | {READER.name: READER}
+
+
+def reading(run: Simulation) -> CallTool:
+    """The reader's call."""
+    (effect,) = run.open.values()
+    assert isinstance(effect, CallTool)
+    assert effect.tool == READER.name
+    return effect
+
+
+@proves("R-TOOL-12", part="every call of a batch is read back")
+def test_every_call_of_a_batch_is_read_back() -> None:
+    run = loop(tools=ALL | {LOOKUP.name: LOOKUP})
+    run.reply((LOOKUP.name, {"id": "A"}), (LOOKUP.name, {"id": "B"}))
+    run.answer({"id": "A"})
+    run.answer({"id": "B"})
+    asked = []
+    for _ in range(2):
+        asked.append(orjson.loads(run.contents[reading(run).arguments]))
+        run.answer(asked[-1])
+    assert asked == [{"id": "A"}, {"id": "B"}]
+    assert [said.verdict for said in run.said("call_verified")] == ["verified"] * 2
+    assert [(fact.tool, fact.validator) for fact in run.state.facts.values()] == [
+        (LOOKUP.name, "read_back"),
+        (LOOKUP.name, "read_back"),
+    ]
+
+
+def test_one_that_does_not_stand_leaves_the_others_to_be_read() -> None:
+    run = loop(tools=ALL | {LOOKUP.name: LOOKUP})
+    run.reply((LOOKUP.name, {"id": "A"}), (LOOKUP.name, {"id": "B"}))
+    run.answer({"id": "A"})
+    run.answer({"id": "B"})
+    reading(run)
+    run.answer({"id": "C"})
+    reading(run)
+    run.answer({"id": "B"})
+    assert [said.verdict for said in run.said("call_verified")] == ["failed", "verified"]
+
+
+def refunded(**limits: Any) -> Simulation:
+    """A run that has made a refund, and has asked its reader."""
+    run = loop(tools=ALL, **limits)
+    run.reply(("payments.refund", {"id": "R", "amount": "1"}))
+    decide(run, "approve")
+    run.answer({"id": "R"})
+    return run
+
+
+@proves("R-TRACE-2", part="what is observed is said, whatever becomes of what would come next")
+@pytest.mark.parametrize("why", ["budget", "stop"])
+def test_what_the_reader_said_is_told_though_it_may_not_be_asked_again(why: str) -> None:
+    run = refunded(**({"tool_calls": 2} if why == "budget" else {}))
+    effect = reading(run)
+    if why == "stop":
+        run.feed(StopAsked(at=run.now, scope="tenant", target="", reason="Look into it."))
+    run.feed(ToolFailed(at=run.now, effect=effect.id, error="timeout", sent=True, transient=True))
+    assert run.open == {}
+    observed = run.said("call_observed")[-1]
+    assert (observed.effect, observed.status) == (effect.id, "timeout")

@@ -132,7 +132,7 @@ def test_up_serves_and_heals_and_ends_and_keeps_its_data(data: Path) -> None:
     with up(data, free_port()) as house:
         house.wait_for("Interlock is up at")
         assert house.get("/readyz") == {"status": "ready", "checks": {"database": True, "broker": True}}
-        assert any("no model key is configured" in line for line in house.lines)
+        house.wait_for("no model key is configured")
         assert oct((data / "servers.json").stat().st_mode)[-3:] == "600"
         with _owner(data) as owner:
             owner.execute("CREATE TABLE remembered AS SELECT 42 AS answer")

@@ -13,7 +13,7 @@ from decimal import ROUND_CEILING, Decimal
 from uuid import UUID
 
 from approvals.core.packet import BudgetLine
-from budgets.core.dimension import ABOUT, Dimension, Kind
+from budgets.core.dimension import ABOUT, GAUGES, Dimension, Kind
 from budgets.core.forecast import UNKNOWN
 from orchestrator.core.effects import AskApproval
 from orchestrator.core.events import GateDecided, GateExpired
@@ -50,7 +50,7 @@ ENDS = (Interrupt.BUDGET_EXHAUSTED, Interrupt.TIMEOUT)
 def freezes(view: View, halting: Halting) -> bool:
     """Whether people are asked instead: where the boundary says so, a bounded number of times, for a limit of
     the run's own that was reached with nothing in flight. A limit of 0 forbids: nobody could give more of it,
-    so nobody is asked (R-BUDGET-16).
+    so nobody is asked; nor of a gauge, which is compared at use: no amount is used up of it (R-BUDGET-16).
 
     What stands before a call that was checked already is not frozen: the check would be too old.
     """
@@ -60,7 +60,8 @@ def freezes(view: View, halting: Halting) -> bool:
     if state.frozen is not None or state.interrupt is not None or state.pending or state.halting is not None:
         return False
     asked = state.counters.budget_requests < boundary.budget_requests
-    given = bool(state.limits.get(dimension_of(halting)))
+    name = dimension_of(halting)
+    given = name not in GAUGES and bool(state.limits.get(name))
     return asked and given and view.node.kind != "invoke_tool"
 
 

@@ -166,6 +166,13 @@ def test_a_limit_of_zero_ends_the_run_with_the_reason_and_asks_nobody() -> None:
     assert (run.state.outcome, run.state.reason) == (TerminalCode.BUDGET_EXHAUSTED, "external_calls")
 
 
+@proves("R-BUDGET-16", part="nobody is asked for more of what is compared at use")
+def test_a_prompt_beyond_its_limit_ends_the_run_with_the_reason_and_asks_nobody() -> None:
+    run = loop(boundary=ASKING, context_tokens=10)
+    assert run.requests == []
+    assert (run.state.outcome, run.state.reason) == (TerminalCode.BUDGET_EXHAUSTED, "context_tokens")
+
+
 @proves("R-BUDGET-10", part="the window that refused")
 def test_a_refusal_by_the_tenants_ceiling_names_the_window_and_its_limit() -> None:
     room = Headroom(tenant_cost=Decimal(-1), tenant_window="tenant_month", tenant_limit=Decimal(50))

@@ -19,11 +19,17 @@ from tenancy.context import raw_cursor
 from tenancy.ids import fresh_id
 from traces.core.canonical import plain
 
-_DRAWN_ON: Final = """
-SELECT t.id, t.day_id, t.month_id, t.starts_at, t.ends_at
+# The first entry of the effect that names a place: of its reservation, of its settlement where it became dear
+# in flight, of an earlier correction. No tranche is named by one of a call that held no money.
+_PLACE: Final = """
+SELECT t.id, coalesce(t.day_id, d.id), coalesce(t.month_id, e.month_id),
+       coalesce(t.starts_at, d.window_start), coalesce(t.ends_at, d.window_end)
   FROM budgets_entry e
   LEFT JOIN budgets_tranche t ON t.tenant_id = e.tenant_id AND t.id = e.tranche_id
- WHERE e.tenant_id = %(tenant)s AND e.run_id = %(run)s AND e.effect_id = %(effect)s AND e.cause = 'reserve'"""
+  LEFT JOIN budgets_account d
+         ON d.tenant_id = e.tenant_id AND d.id = e.account_id AND e.month_id IS NOT NULL
+ WHERE e.tenant_id = %(tenant)s AND e.run_id = %(run)s AND e.effect_id = %(effect)s
+ ORDER BY coalesce(t.day_id, d.id) IS NULL, e.id LIMIT 1"""
 
 
 def correct(
@@ -56,8 +62,8 @@ def correct(
 def book_correction(
     tenant_id: UUID, run_id: UUID, *, effect_id: str, delta: Decimal, price_version: str, at: datetime
 ) -> Mapping[str, str]:
-    """Add `delta` US$ (negative: give back) to what an effect cost, on the run and on the day and month it
-    was drawn on; for one that held no money, because its price was nothing, on those of `at`.
+    """Add `delta` US$ (negative: give back) to what an effect cost, on the run and on the day and month where
+    its money stands; for one that had none so far, because its price was nothing, on those of `at`.
 
     Balances, headroom, blocks and alerts follow at once, on closed accounts too. The caller audits it, tells
     a run under way, and holds its row. The entries' digests. Raises ReservationUnknown for an effect that the
@@ -65,8 +71,7 @@ def book_correction(
     """
     cursor = raw_cursor()
     book = held_book(tenant_id, run_id, at, cursor)
-    drawn_on = _drawn_on(tenant_id, run_id, effect_id, cursor)
-    home = drawn_on or _today(tenant_id, at, cursor)
+    home, drawn = _place(tenant_id, run_id, effect_id, at, cursor)
     amount = Vector.of({COST: delta})
     sheet = Sheet(tenant=tenant_id, run=run_id, at=at)
     accounts = [run_id, home.day, home.month]
@@ -84,7 +89,7 @@ def book_correction(
     for account in accounts[:3]:
         fixed.line(account, COST, delta, ZERO)
     fixed.entry(draft, run_id)
-    fixed.entry(draft, home.day, month=home.month, tranche=None if drawn_on is None else home.id)
+    fixed.entry(draft, home.day, month=home.month, tranche=home.id if drawn else None)
     _send(fixed, cursor)
     windows = dict.fromkeys(accounts[1:])
     for account, line in locked_lines(cursor, tenant_id, windows).items():
@@ -96,14 +101,19 @@ def _send(sheet: Sheet, cursor: Cursor) -> None:
     sheet.send(cursor).landed()
 
 
-def _drawn_on(tenant_id: UUID, run_id: UUID, effect_id: str, cursor: Cursor) -> Tranche | None:
-    cursor.execute(_DRAWN_ON, {"tenant": tenant_id, "run": run_id, "effect": effect_id})
+def _place(
+    tenant_id: UUID, run_id: UUID, effect_id: str, at: datetime, cursor: Cursor
+) -> tuple[Tranche, bool]:
+    """Where the effect's money stands, and whether that is a tranche it was drawn on."""
+    cursor.execute(_PLACE, {"tenant": tenant_id, "run": run_id, "effect": effect_id})
     row = cursor.fetchone()
     if row is None:
         raise ReservationUnknown(effect=effect_id)
-    if row[0] is None:
-        return None
-    return Tranche(id=row[0], day=row[1], month=row[2], starts_at=row[3], ends_at=row[4])
+    tranche, day, month, starts_at, ends_at = row
+    if day is None:
+        return _today(tenant_id, at, cursor), False
+    found = Tranche(id=tranche or fresh_id(), day=day, month=month, starts_at=starts_at, ends_at=ends_at)
+    return found, tranche is not None
 
 
 def _today(tenant_id: UUID, at: datetime, cursor: Cursor) -> Tranche:

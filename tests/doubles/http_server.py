@@ -17,7 +17,8 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Reply:
-    """One reply, byte for byte. `cut` sends only that many bytes of the body that was announced.
+    """One reply, byte for byte. `cut` sends only that many bytes of the body that was announced; `dropped`
+    ends the connection without a byte of an answer.
 
     With `parts` the body is sent bit by bit, unannounced; an event among them is waited for. `cut` then only
     leaves out the end of it.
@@ -28,6 +29,7 @@ class Reply:
     headers: Mapping[str, str] = field(default_factory=dict)
     delay: float = 0.0
     cut: int | None = None
+    dropped: bool = False
     parts: tuple[bytes | threading.Event, ...] = ()
 
     def after(self, seconds: float) -> Reply:
@@ -187,6 +189,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _give(self, reply: Reply) -> None:
         self.server.owner.wait(reply.delay)
+        if reply.dropped:
+            self.close_connection = True
+            return
         self.send_response(reply.status)
         if reply.parts:
             self._give_parts(reply)

@@ -4,6 +4,7 @@ import asyncio
 from functools import partial
 from math import isfinite
 
+import httpx2
 from anthropic import AsyncAnthropic
 from openai import AsyncOpenAI
 from pydantic import ValidationError
@@ -40,6 +41,12 @@ from orchestrator.gateways.llm.transport import CAPTURE, http_client
 from orchestrator.gateways.llm.utterance import Utterance
 from orchestrator.gateways.outcome import Performed
 from orchestrator.gateways.tools.egress import judged
+
+# No connection was made to whoever answers, or none was allowed: nothing of the request went out.
+UNSENT = (
+    httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError,
+    httpx2.UnsupportedProtocol, EgressRefused,
+)  # fmt: skip
 
 
 async def perform(loop: EffectLoop, access: Access, call: ModelCall) -> Performed:
@@ -168,10 +175,10 @@ def _anthropic(url: str, access: Access) -> tuple[AsyncAnthropic, Close]:
 
 def _word(error: ModelAPIError, status: int | None) -> tuple[str, bool]:
     if isinstance(error, ModelTimeoutError):
-        return ("unreachable", True) if _never_connected(error) else ("timeout", True)
+        return ("unreachable", True) if _unsent(error) else ("timeout", True)
     if isinstance(error, ModelConnectionError):
-        # A status was seen: the request arrived, and the reply broke off.
-        return ("unreachable", True) if status is None else ("malformed", True)
+        # What went out and brought no whole reply may be charged, though no status was seen.
+        return ("unreachable", True) if _unsent(error) else ("malformed", True)
     if isinstance(error, ModelRateLimitError) or status in (402, 429):
         return "rate_limited", isinstance(error, ModelRateLimitError)
     if isinstance(error, ModelAuthenticationError) or status in (401, 403):
@@ -187,11 +194,11 @@ def _word_of(status: int | None) -> tuple[str, bool]:
     return "rejected", False
 
 
-def _never_connected(error: BaseException) -> bool:
-    """Whether the time ran out before anything could be sent."""
+def _unsent(error: BaseException) -> bool:
+    """Whether it went wrong before anything could be sent."""
     cause: BaseException | None = error
     while cause is not None:
-        if type(cause).__name__ in ("ConnectTimeout", "PoolTimeout"):
+        if isinstance(cause, UNSENT):
             return True
         cause = cause.__cause__
     return False

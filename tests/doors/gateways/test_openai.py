@@ -168,6 +168,15 @@ def test_a_closed_port_is_unreachable(loop: EffectLoop) -> None:
     assert (told.event.error, told.event.transient) == ("unreachable", True)
 
 
+@proves("R-BUDGET-2", part="a request that was sent and dropped")
+def test_a_request_that_was_taken_whole_and_never_answered_was_sent(
+    loop: EffectLoop, openai_server: OpenAIServer
+) -> None:
+    told = _ask(loop, openai_server, Reply(body=b"", dropped=True))
+    assert len(openai_server.documents) == 1
+    assert (told.event.error, told.event.transient, told.event.usage) == ("malformed", True, {})
+
+
 @proves("M11")
 @pytest.mark.parametrize(
     "figures",

@@ -5,7 +5,15 @@ from decimal import Decimal
 from typing import TypeGuard
 
 from orchestrator.core.effects import Amounts
-from orchestrator.core.events import AnyEvent, ModelFailed, ModelReplied, Recovered, ToolAnswered, ToolFailed
+from orchestrator.core.events import (
+    LOOKED,
+    AnyEvent,
+    ModelFailed,
+    ModelReplied,
+    Recovered,
+    ToolAnswered,
+    ToolFailed,
+)
 from orchestrator.core.manifest import Manifest
 from orchestrator.core.pricing import called, price_of_pending
 from orchestrator.core.profile import ModelProfile
@@ -18,6 +26,10 @@ from traces.core.chain import Said
 from traces.core.events import BreakerTripped, BudgetSettled
 from traces.core.phases import Phase
 
+# Runs admitted under an earlier core counted nothing of a call that surely did not happen, nor its step where
+# it was made again.
+ABSENT_SINCE = 10
+CHANGES = frozenset({"side_effects", "granted_side_effects", "memory_writes"})
 Outcome = ModelReplied | ModelFailed | ToolAnswered | ToolFailed | Recovered
 
 
@@ -73,7 +85,7 @@ def _actual(manifest: Manifest, pending: Pending, event: Outcome, held: Amounts)
     if isinstance(event, ToolFailed):
         return (held if event.sent else _counted(held)), False
     if event.resolution == "abandoned":
-        return {}, False
+        return _abandoned(manifest, event, held), False
     return held, event.resolution != "found"
 
 
@@ -87,6 +99,16 @@ def _failed_model(
     if event.error in ("timeout", "malformed", "server_error"):
         return held, True
     return {"model_turns": ONE}, False
+
+
+def _abandoned(manifest: Manifest, event: Recovered, held: Amounts) -> Amounts:
+    """Of a call that surely changed nothing. What was looked for had been sent, and counts as a call that
+    failed; of what nobody sent the step remains: the attempt after it reserves none of its own."""
+    if manifest.core_version < ABSENT_SINCE:
+        return {}
+    if event.detail.startswith(LOOKED):
+        return {name: amount for name, amount in held.items() if name not in CHANGES}
+    return {name: amount for name, amount in held.items() if name == "steps"}
 
 
 def _counted(reserve: Amounts) -> Amounts:

@@ -1,11 +1,15 @@
 """A change that surely did not happen is sent again, as often as its retry policy says (R-TOOL-10)."""
 
+from decimal import Decimal
+
 import pytest
 
 from orchestrator.core.effects import CallTool
 from orchestrator.core.events import LOOKED, Recovered, TimerFired
-from tests.core.orchestrator.loops import TOOLS, loop
+from orchestrator.core.machine import CORE_VERSION
+from tests.core.orchestrator.loops import BOUNDARY, TOOLS, loop
 from tests.core.orchestrator.simulation import Simulation
+from tests.core.orchestrator.test_conflicts import POST
 from tests.proves import proves
 
 ABSENT = f"{LOOKED}: not there"
@@ -48,6 +52,46 @@ def test_what_no_worker_sent_leaves_its_sends_to_what_follows(unsent: int) -> No
 def test_what_no_worker_sent_is_no_attempt_of_the_tool() -> None:
     run = found_absent("", 4)
     assert (sent(run), run.state.failures) == (5, ())
+
+
+def used(said: str, *, core: int = CORE_VERSION) -> dict[str, Decimal]:
+    """What is counted of one priced change outside that surely did not happen, and was made after all."""
+    note = POST.evolve(external=True, price_usd=Decimal("0.1"))
+    tools = TOOLS | {note.name: note}
+    run = loop(tools=tools, graph_tools=tuple(tools), boundary=BOUNDARY, side_effects=9)
+    run.manifest = run.manifest.evolve(core_version=core)
+    run.reply((note.name, {"order": "A-1"}))
+    (effect,) = run.open.values()
+    run.feed(Recovered(at=run.now, effect=effect.id, resolution="abandoned", detail=said))
+    run.feed(TimerFired(at=run.now), after_ms=6_000)
+    run.answer({"id": "n1"})
+    names = ("steps", "tool_calls", "external_calls", "cost_usd", "side_effects")
+    return {name: run.state.usage.get(name, Decimal(0)) for name in names}
+
+
+@proves("R-BUDGET-1", part="calls, failed ones included")
+@pytest.mark.parametrize(("said", "calls"), [(ABSENT, 2), ("", 1)])
+def test_a_change_that_surely_did_not_happen_counts_as_what_it_was(said: str, calls: int) -> None:
+    cost = Decimal("0.1") * calls
+    counted = {"tool_calls": calls, "external_calls": calls, "cost_usd": cost}
+    assert used(said) == {"steps": 1, "side_effects": 1, **counted}
+
+
+@proves("R-BUDGET-16", part="the step of a call that was made again")
+def test_calls_that_nobody_sent_at_first_pass_no_limit_of_steps() -> None:
+    run = loop(steps=1)
+    for order in ("A-1", "A-2"):
+        run.reply(("orders.lookup", {"id": order}))
+        for effect in run.open.values():
+            run.feed(Recovered(at=run.now, effect=effect.id, resolution="abandoned"))
+            run.feed(TimerFired(at=run.now), after_ms=6_000)
+            run.answer({"total": order})
+    assert (len(run.state.facts), run.state.reason) == (1, "steps")
+
+
+def test_a_run_of_an_earlier_core_counts_as_it_did() -> None:
+    once = {"tool_calls": 1, "external_calls": 1, "cost_usd": Decimal("0.1")}
+    assert used(ABSENT, core=9) == {"steps": 0, "side_effects": 1, **once}
 
 
 def test_a_run_of_an_earlier_core_goes_on_as_it_did() -> None:

@@ -19,11 +19,16 @@ from orchestrator.runtime.recall import pins_of
 from tenancy.context import raw_cursor
 from traces.models import Event
 
-# What was booked for each effect so far, its corrections included.
+# What was booked for each effect so far, its corrections included; whether a call took more than every one
+# counts for, sent or not. A call that nobody made is none that was charged.
 _BOOKED: Final = """
 SELECT e.effect_id, i.kind, i.tool, i.profile, sum(e.cost), sum(e.tokens_in), sum(e.tokens_out),
-       bool_or(e.cause = 'settle'), bool_or(e.unknown), bool_or(e.price_version = %(version)s)
+       bool_or(e.cause = 'settle' AND (i.kind = 'call_model' OR e.used ? 'tool_calls')), bool_or(e.unknown),
+       bool_or(e.price_version = %(version)s),
+       bool_or(e.cause <> 'correction'
+               AND e.used - ARRAY['tool_calls', 'steps', 'wall_clock_seconds'] <> '{}'::jsonb)
   FROM (SELECT n.effect_id, n.cause, n.unknown, n.price_version,
+               coalesce(n.amounts::jsonb -> 'used', '{}') AS used,
                coalesce((n.amounts::jsonb #>> '{used,cost_usd}')::numeric, 0) AS cost,
                coalesce((n.amounts::jsonb #>> '{used,input_tokens}')::numeric, 0) AS tokens_in,
                coalesce((n.amounts::jsonb #>> '{used,output_tokens}')::numeric, 0) AS tokens_out
@@ -41,7 +46,8 @@ _CORRECTED_TO: Final = """
 SELECT DISTINCT run_id FROM budgets_entry
  WHERE tenant_id = %(tenant)s AND run_id IS NOT NULL AND cause = 'correction'
    AND price_version = %(version)s"""
-# Outcomes of calls that never reached their tool: nobody charges for them.
+# Outcomes of calls that may not have reached their tool: nobody charges for those that did not. Of one that
+# took money, left the house or changed something, its settlement says that it did.
 UNSENT: Final = frozenset(
     {"refused", "refused_by_wall", "rate_limited", "circuit_open", "unreachable", "egress_refused"}
 )
@@ -144,7 +150,7 @@ def _calls(tenant_id: UUID, run_id: UUID, wrong: Wrong, right: Right) -> Iterato
     cursor.execute(_BOOKED, {"tenant": tenant_id, "run": run_id, "version": wrong.version})
     rows = cursor.fetchall()
     said = _said(run_id, "call_observed" if wrong.tool else "model_replied")
-    for effect, kind, tool, profile, cost, tokens_in, tokens_out, settled, unknown, at_it in rows:
+    for effect, kind, tool, profile, cost, tokens_in, tokens_out, settled, unknown, at_it, took in rows:
         name = profile if kind == "call_model" else tool
         if not settled or name not in ours or not (at_it or name in names):
             continue
@@ -156,7 +162,7 @@ def _calls(tenant_id: UUID, run_id: UUID, wrong: Wrong, right: Right) -> Iterato
             true = actual_cost(right.model, usage) if tokens_in or tokens_out else cost
             yield Charged(effect=effect, booked=cost, true=true)
         elif kind == "call_tool" and wrong.tool:
-            sent = body is None or body["status"] not in UNSENT
+            sent = took or body is None or body["status"] not in UNSENT
             yield Charged(effect=effect, booked=cost, true=right.a_call if sent else cost)
 
 

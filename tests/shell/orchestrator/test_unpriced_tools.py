@@ -16,14 +16,15 @@ from orchestrator.core.tool_change import asked_change
 from orchestrator.queries.charged import Wrong
 from tenancy.context import tenant
 from tests.conftest import House
+from tests.doubles.openai_server import OpenAIServer, calls, said
+from tests.factories.foreign import called, foreign, onwards
 from tests.factories.world import World, make_world
 from tests.proves import proves
 
 CALCULATOR = "calculator.evaluate"
 
 
-@pytest.fixture
-def world(house: House) -> World:
+def unpriced(house: House) -> World:
     """A house in which nobody has said what the calculator costs."""
     made = make_world(house)
     with tenant(made.id):
@@ -31,6 +32,12 @@ def world(house: House) -> World:
         unknown = tools[CALCULATOR].evolve(price_usd=None)
         publish_tools(made.id, tuple({**tools, CALCULATOR: unknown}.values()), by=None)
     return made
+
+
+@pytest.fixture
+def world(house: House) -> World:
+    """Such a house, with the models that are shipped."""
+    return unpriced(house)
 
 
 def charges(world: World, run: UUID) -> dict[str, Decimal]:
@@ -57,6 +64,26 @@ def test_a_call_without_a_price_is_reserved_and_charged_at_the_declared_worst_ca
     change_tool(world.id, CALCULATOR, asked_change({"price_usd": "0.001"}), by=None, reason="the contract")
     done = reprice(world.id, Wrong(tool=CALCULATOR, version=worst), by=None, reason="now it is known")
     assert (done.calls, done.delta) == (2, Decimal("-0.018"))
+    world.sound(run)
+
+
+@proves("R-BUDGET-15", part="a call that was sent and refused")
+def test_a_call_that_was_sent_and_refused_is_corrected_like_any_other(
+    house: House, settings: Settings
+) -> None:
+    model = OpenAIServer(calls(called(CALCULATOR, expression="1 / 0")), said("No."))
+    with foreign(settings, model):
+        world = unpriced(house)
+        run = world.submit("tool-loop", "How much is 1 / 0?")
+        onwards(world, run)
+    worst = f"{CALCULATOR}@2 worst case"
+    assert [one["status"] for one in world.said(run, "call_observed")] == ["refused"]
+    assert charges(world, run)[worst] == Decimal("0.01")
+    change_tool(world.id, CALCULATOR, asked_change({"price_usd": "0.001"}), by=None, reason="the contract")
+    wrong = Wrong(tool=CALCULATOR, version=worst)
+    done = reprice(world.id, wrong, by=None, reason="now it is known")
+    assert (done.calls, done.delta) == (1, Decimal("-0.009"))
+    assert reprice(world.id, wrong, by=None, reason="again").calls == 0
     world.sound(run)
 
 

@@ -37,6 +37,8 @@ WHOLE_SINCE = 6
 ANEW_SINCE = 8
 # Those before this one took who would be asked now for the one whose call had failed.
 FAILING_SINCE = 10
+# Those before this one waited out a backoff though they were to end.
+HALTING_SINCE = 10
 # Tokens of output below which an answer is of no use: less is refused rather than asked for.
 LEAST_OUTPUT = 64
 # How providers say that a reply stopped at the limit of its output.
@@ -185,9 +187,11 @@ def again(
 
     Attempts are the step's and the provider's: how many there may be is what the role's usual model allows,
     also once a cheaper one plays it; who takes over from it has as many as it allows itself. An open circuit
-    is not waited for where somebody else can be asked.
+    is not waited for where somebody else can be asked. A run that is to end goes on to that at once.
     """
     state = view.state
+    if state.halting is not None and view.manifest.core_version >= HALTING_SINCE:
+        return Step(state=state, said=(failed(event),), anew=True)
     usual = base_profile(view.pins, state, config.role)
     profile = _failing(view, config)
     gauge = state.limits.get("retries", Decimal(usual.max_retries))

@@ -5,9 +5,10 @@ from collections.abc import Callable
 import pytest
 
 from orchestrator.core.effects import AskApproval
-from orchestrator.core.events import AnyEvent, CancelAsked, GateExpired, Recovered, StopAsked
+from orchestrator.core.events import AnyEvent, CancelAsked, GateExpired, ModelFailed, Recovered, StopAsked
 from orchestrator.core.terminal import TerminalCode
 from tests.core.orchestrator import deeds
+from tests.core.orchestrator.loops import loop
 from tests.core.orchestrator.simulation import Simulation
 from tests.proves import proves
 
@@ -37,6 +38,30 @@ def test_a_doubt_that_nobody_answers_is_not_why_a_halted_run_ends(
     assert run.state.outcome is TerminalCode.USER_CANCEL
     assert run.state.reason == ("cancelled" if halted is cancelled else "emergency_stop_tenant")
     assert [said.request for said in run.said("approval_expired")] == [str(asked.request)]
+
+
+@proves("R-SEC-9", part="no backoff stands between a stop and the end")
+@pytest.mark.parametrize("transient", [True, False])
+@pytest.mark.parametrize("halted", [cancelled, stopped])
+def test_a_halted_run_whose_model_call_fails_ends_at_once_and_for_that_reason(
+    halted: Callable[[Simulation], AnyEvent], transient: bool
+) -> None:
+    run = loop()
+    (effect,) = run.open.values()
+    run.feed(halted(run))
+    run.feed(ModelFailed(at=run.now, effect=effect.id, error="server_error", transient=transient))
+    assert (run.state.outcome, run.state.timer) == (TerminalCode.USER_CANCEL, None)
+    assert [said.error for said in run.said("model_failed")] == ["server_error"]
+    assert run.said("retry_scheduled") == []
+
+
+def test_a_halted_run_of_an_earlier_core_waits_out_its_backoff_as_it_did() -> None:
+    run = loop()
+    run.manifest = run.manifest.evolve(core_version=9)
+    (effect,) = run.open.values()
+    run.feed(cancelled(run))
+    run.feed(ModelFailed(at=run.now, effect=effect.id, error="server_error", transient=True))
+    assert (run.state.outcome, len(run.said("retry_scheduled"))) == (None, 1)
 
 
 def test_a_doubt_that_nobody_answers_ends_a_run_that_nobody_halted() -> None:

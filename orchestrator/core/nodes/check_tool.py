@@ -6,7 +6,6 @@ the queue.
 """
 
 from collections.abc import Mapping
-from datetime import datetime
 from decimal import Decimal
 from typing import ClassVar
 
@@ -21,6 +20,7 @@ from orchestrator.core.nodes.base import Plain
 from orchestrator.core.rates import with_call
 from orchestrator.core.revising import settled
 from orchestrator.core.ruling import with_foreseen
+from orchestrator.core.spending import ONE, ZERO, counted
 from orchestrator.core.state import Call, Counters, Repairing, State
 from orchestrator.core.step import Refused, Step, View, interrupted, say
 from orchestrator.core.tool import ToolSpec
@@ -28,6 +28,9 @@ from orchestrator.core.value import Value, with_entry, without
 from traces.core.chain import Said
 from traces.core.events import BreakerTripped
 from traces.core.phases import Phase
+
+# In runs of an earlier core a batch was cut to the calls that were left, and not to the money.
+MONEY_SINCE = 10
 
 
 class Config(Value):
@@ -101,10 +104,10 @@ class CheckTool(Plain):
         same call."""
         found: list[Examined] = []
         seen = {action_key(front.call)}
-        held = view.state
+        held = view
         for call in view.state.queue[1 : room + 1]:
-            held = _with_room_taken(held, found[-1] if found else front, view.at)
-            examined = Chain(view._replace(state=held), call, first=False).ask()
+            held = _with_room_taken(held, found[-1] if found else front)
+            examined = Chain(held, call, first=False).ask()
             key = action_key(examined.call)
             if examined.verdict != "eligible" or not _harmless(examined.spec) or key in seen:
                 break
@@ -192,13 +195,22 @@ def _repaired(state: State, tools: tuple[str, ...]) -> Mapping[str, Repairing]:
     return without(state.malformed, *right) if right else state.malformed
 
 
-def _with_room_taken(state: State, taken: Examined, at: datetime) -> State:
-    """The state as if `taken` were in flight too, so that a batch cannot pass a limit or a rate together."""
-    limits = dict(state.limits)
-    for dimension in ("tool_calls", "external_calls"):
-        if dimension in limits:
-            limits[dimension] = limits[dimension] - 1
-    return state.evolve(limits=limits, rates=with_call(state.rates, taken.call.tool, at))
+def _with_room_taken(view: View, taken: Examined) -> View:
+    """The view as if `taken` were in flight too, so that a batch cannot pass a limit, a rate or what the
+    tenant has left together."""
+    state, headroom = view.state, view.headroom
+    amounts = {"tool_calls": ONE, "external_calls": ONE}
+    if view.manifest.core_version >= MONEY_SINCE:
+        assert taken.spec is not None
+        amounts = counted(view.manifest, taken.spec, granted=False, step=False)
+        tenant_cost, cost = headroom.tenant_cost, amounts.get("cost_usd", ZERO)
+        told = (one.evolve(left=one.left - amounts.get(one.dimension, ZERO)) for one in headroom.refused)
+        headroom = headroom.evolve(
+            refused=tuple(told), tenant_cost=None if tenant_cost is None else tenant_cost - cost
+        )
+    limits = {name: limit - amounts.get(name, ZERO) for name, limit in state.limits.items()}
+    held = state.evolve(limits=limits, rates=with_call(state.rates, taken.call.tool, view.at))
+    return view._replace(state=held, headroom=headroom)
 
 
 KIND = CheckTool()

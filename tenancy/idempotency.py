@@ -87,13 +87,13 @@ def _claim(tenant_id: UUID, principal: UUID, key: str, path: str, digest: bytes)
         raise KeyReused
     if row.status is None:
         raise KeyInUse
-    return Answer(row.status, row.answer, replayed=True)
+    return Answer(row.status, None if row.answer is None else orjson.loads(row.answer), replayed=True)
 
 
 def _keep(tenant_id: UUID, claim: UUID, answer: Answer) -> None:
     with tenant(tenant_id):
         IdempotencyKey.objects.filter(id=claim).update(
-            status=answer.status, answer=orjson.loads(orjson.dumps(answer.body))
+            status=answer.status, answer=orjson.dumps(answer.body).decode()
         )
 
 

@@ -140,14 +140,15 @@ class AuditEntry(TenantOwned):
 
 class IdempotencyKey(TenantOwned):
     """What a POST with an Idempotency-Key was answered with. `status` is null while the first one is under
-    way."""
+    way. `answer` is JSON as text: PostgreSQL's own JSON refuses a NUL, and an act that was done must be
+    answered."""
 
     principal = models.UUIDField()
     key = models.CharField(max_length=255)
     path = models.CharField(max_length=255)
     body_digest = models.BinaryField(max_length=32)
     status = models.PositiveSmallIntegerField(null=True)
-    answer = models.JSONField(null=True)
+    answer = models.TextField(null=True)  # noqa: DJ001 - null: not answered yet
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField()
 

@@ -15,7 +15,7 @@ from tenancy.core.roles import Role
 from tests.conftest import House
 from tests.doors.api.program import Program, pointers, program, refusal
 from tests.doubles.company import Company
-from tests.factories.approvals import open_desk
+from tests.factories.approvals import ASKED, open_desk
 from tests.factories.world import World, company_at, make_world
 from tests.proves import proves
 
@@ -107,6 +107,18 @@ def test_an_approval_lets_the_refund_through(world: World, reviewer: Program, co
     assert (word["decision"], word["reason"], word["changes"]) == ("approve", "ok", [])
     world.drive(run)
     assert len(company.effects("payments")) == 1
+
+
+@proves("W1", part="a NUL in what is answered")
+def test_a_decision_under_a_key_is_answered_though_the_arguments_hold_a_nul(house: House) -> None:
+    with open_desk(house) as desk:
+        request = desk.ask(arguments={**ASKED, "order_id": "A-1\0"})
+        reviewer = program(desk.id, Role.REVIEWER)
+        where = f"/approvals/{request.id}/decisions"
+        first, second = (reviewer.post(where, {"decision": "approve"}, once="one") for _ in range(2))
+    assert (first.status_code, second["Idempotent-Replay"]) == (200, "true")
+    assert first.json()["action"]["arguments"]["order_id"] == "A-1\0"
+    assert first.json() == second.json()
 
 
 @proves("R-API-2", part="revise")

@@ -61,6 +61,13 @@ def test_the_same_key_twice_is_done_once_and_answered_twice(acts: Acts) -> None:
     assert (first.replayed, second.replayed) == (False, True)
 
 
+@proves("W1", part="an answer that PostgreSQL takes for no JSON")
+@pytest.mark.parametrize("body", [{"order": "A-1\0", "\0": None}, [1, "\x7f"], "\0", 1.5, None])
+def test_any_answer_is_given_twice_as_it_was(acts: Acts, body: Any) -> None:
+    first, second = (acts.post(act=lambda: Answer(200, body)) for _ in range(2))
+    assert (first.body, second.body, second.replayed) == (body, body, True)
+
+
 @proves("W1", part="another body")
 def test_the_same_key_with_another_body_is_refused(acts: Acts) -> None:
     acts.post(body={"a": 1})

@@ -25,6 +25,7 @@ from approvals.core.lifecycle import (
     AGREEING,
     CAUSES,
     FITTING,
+    GIVING,
     MOVES,
     Cause,
     DecisionKind,
@@ -157,8 +158,7 @@ def _decide_pending(
     make_way(request, moment, deferral)
     if word.packet_digest is not None and word.packet_digest != request.packet_digest:
         raise PacketChanged(packet_digest=request.packet_digest)
-    if word.kind not in FITTING[request.kind]:
-        raise DecisionInvalid(detail=f"{word.kind.value} is no answer to a request for {request.kind}")
+    _fitting(request, word)
     if word.kind is DecisionKind.REVISE:
         _returnable(request, word)
     agreed = _agreement(request, word)
@@ -173,6 +173,16 @@ def _decide_pending(
     if word.kind in AGREEING and not enough(_votes(request), agreed.body, agreed.quorum):
         return
     _settle(request, CAUSES[word.kind], moment.at, decision=decision, granted=agreed.action_digest)
+
+
+def _fitting(request: Request, word: Word) -> None:
+    """Raises DecisionInvalid for a word that does not fit the request, or that holds what its kind has no use
+    for: who approves with other arguments does not mean those that were asked for."""
+    if word.kind not in FITTING[request.kind]:
+        raise DecisionInvalid(detail=f"{word.kind.value} is no answer to a request for {request.kind}")
+    for name in GIVING.values():
+        if name != GIVING.get(word.kind) and getattr(word, name) is not None:
+            raise DecisionInvalid(detail=f"{word.kind.value} takes no {name}", pointer=f"/{name}")
 
 
 def _returnable(request: Request, word: Word) -> None:

@@ -74,6 +74,10 @@ FITTING: Mapping[str, tuple[DecisionKind, ...]] = MappingProxyType(
         "budget": (DecisionKind.EXTEND, DecisionKind.REJECT),
     }
 )  # fmt: skip
+# The one field that a word of a kind is said with; the others say nothing more.
+GIVING: Mapping[DecisionKind, str] = MappingProxyType(
+    {DecisionKind.EDIT: "arguments", DecisionKind.EXTEND: "amounts", DecisionKind.ANSWER: "answer"}
+)
 AGREEING = (DecisionKind.APPROVE, DecisionKind.EDIT)
 CAUSES: Mapping[DecisionKind, Cause] = MappingProxyType(
     {

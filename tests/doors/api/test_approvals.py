@@ -121,6 +121,32 @@ def test_a_decision_under_a_key_is_answered_though_the_arguments_hold_a_nul(hous
     assert first.json() == second.json()
 
 
+@proves("R-APPR-3", part="no word with more than it says")
+@pytest.mark.parametrize(
+    ("decision", "name", "value"),
+    [
+        ("approve", "arguments", {"order_id": "A-1", "amount": "0.01"}),
+        ("approve", "arguments", {}),
+        ("approve", "amounts", {"cost_usd": "1"}),
+        ("reject", "arguments", {"amount": "0.01"}),
+        ("reject", "answer", "no"),
+        ("edit", "amounts", {}),
+    ],
+)
+def test_a_field_that_a_decision_has_no_use_for_is_named_and_nothing_is_said(
+    house: House, decision: str, name: str, value: Any
+) -> None:
+    with open_desk(house) as desk:
+        request = desk.ask()
+        where = f"/approvals/{request.id}"
+        reviewer = program(desk.id, Role.REVIEWER)
+        answer = reviewer.post(f"{where}/decisions", {"decision": decision, name: value})
+        assert (refusal(answer), pointers(answer)) == ((422, "decision-invalid"), [f"/{name}"])
+        assert reviewer.get(where).json()["decisions"] == []
+        empty = {"decision": "approve", "answer": None}
+        assert reviewer.post(f"{where}/decisions", empty).json()["outcome"] == "approve"
+
+
 @proves("R-API-2", part="revise")
 def test_a_program_sends_a_message_back(world: World, reviewer: Program) -> None:
     run, where = at_the_gate(world)

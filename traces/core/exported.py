@@ -92,6 +92,7 @@ class _Read:
     """What was read so far."""
 
     run: UUID | None = None
+    tenant: str = ""
     salts: tuple[bytes | None, ...] = ()
     head: Head | None = None
     manifest: bytes | None = None
@@ -130,10 +131,10 @@ def _take(read: _Read, line: dict[str, Any]) -> None:
         raise ValueError(f"a {kind} does not belong here")
     if kind == "header":
         _take_header(read, line)
-    elif kind == "manifest":
-        read.manifest = _bytes(line["body"])
-    elif kind == "pins":
-        read.pins = _bytes(line["body"])
+    elif kind in ("manifest", "pins"):
+        if getattr(read, kind) is not None:
+            raise ValueError(f"these are other {kind} than before")
+        setattr(read, kind, _bytes(line["body"]))
     elif kind == "end":
         if line["lines"] != read.lines:
             raise ValueError(f"{line['lines']} lines were written, {read.lines} are here")
@@ -146,7 +147,7 @@ def _take(read: _Read, line: dict[str, Any]) -> None:
 def _take_header(read: _Read, line: dict[str, Any]) -> None:
     if line["format"] != FORMAT:
         raise ValueError(f"the format is {line['format']}")
-    read.run = UUID(line["run"])
+    read.run, read.tenant = UUID(line["run"]), str(line["tenant"])
     read.salts = tuple(_bytes(salt) for salt in line["salts"])
     if line["head"] is not None:
         head = line["head"]
@@ -175,14 +176,25 @@ def _take_row(read: _Read, kind: str, line: dict[str, Any]) -> None:
 
 
 def _pinned(read: _Read) -> Iterator[Fault]:
-    """The manifest is the one that the first record bound, the pins are those that the manifest names."""
-    if read.manifest is None or not read.records:
+    """The manifest is the one that the first record bound, of the tenant that the header names, and the pins
+    are those that the manifest names."""
+    binds = _object(read.records[0].body).get("binds") if read.records else None
+    bound = binds.get("manifest") if isinstance(binds, dict) else None
+    if read.manifest is None:
+        if bound is not None:
+            yield _fault("manifest", 0, "body", "it is missing, and the first record bound one")
         return
-    bound = (_object(read.records[0].body).get("binds") or {}).get("manifest")
     if bound != digest("manifest", read.manifest):
         yield _fault("manifest", 0, "body", "it is not the manifest that the first record bound")
         return
-    if read.pins is not None and _object(read.manifest).get("pins_digest") != digest("pins", read.pins):
+    manifest = _object(read.manifest)
+    if read.tenant != manifest.get("tenant", read.tenant):
+        yield _fault("header", 0, "tenant", "it is not the tenant that the manifest names")
+    named = manifest.get("pins_digest")
+    if read.pins is None:
+        if named is not None:
+            yield _fault("pins", 0, "body", "they are missing, and the manifest names some")
+    elif named != digest("pins", read.pins):
         yield _fault("pins", 0, "body", "they are not the pins that the manifest names")
 
 

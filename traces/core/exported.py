@@ -7,18 +7,19 @@ records, and an end that counts the lines before it.
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 import orjson
 
+from tenancy.core.moments import read_moment
 from traces.core.canonical import digest, stamp
 from traces.core.chain import EventRow, Head, RecordRow
 from traces.core.errors import NotAnExport
 from traces.core.proof import Fault, PayloadRow, SnapshotRow, Trace, faults_of
 
 FORMAT = "interlock trace 1"
+NUMBERS = ("number", "seq", "phase", "size", "record_number", "event_seq")
 
 
 def lines_of(
@@ -151,6 +152,7 @@ def _take_header(read: _Read, line: dict[str, Any]) -> None:
     read.salts = tuple(_bytes(salt) for salt in line["salts"])
     if line["head"] is not None:
         head = line["head"]
+        _check_types(head)
         read.head = Head(
             run=read.run, record_number=head["record_number"], record_hash=bytes.fromhex(head["record_hash"]),
             event_seq=head["event_seq"], event_hash=bytes.fromhex(head["event_hash"]),
@@ -159,13 +161,15 @@ def _take_header(read: _Read, line: dict[str, Any]) -> None:
 
 def _take_row(read: _Read, kind: str, line: dict[str, Any]) -> None:
     row = {name: value for name, value in line.items() if name != "line"}
+    # Erased content is null; all else is text or a number.
+    _check_types({name: value for name, value in row.items() if (kind, name) != ("payload", "body")})
     if kind == "payload":
         read.payloads.append(PayloadRow(bytes.fromhex(row["digest"]), _bytes(row["body"]), row["size"]))
     elif kind == "snapshot":
         state = _bytes(row["state"]) or b""
         read.snapshots.append(SnapshotRow(row["number"], state, bytes.fromhex(row["digest"])))
     elif kind in ("event", "record"):
-        row |= {"run": read.run, "at": datetime.fromisoformat(row["at"]), "body": _bytes(row["body"])}
+        row |= {"run": read.run, "at": read_moment(row["at"]), "body": _bytes(row["body"])}
         row |= {name: bytes.fromhex(row[name]) for name in ("previous", "hash")}
         if kind == "event":
             read.events.append(EventRow(**row))
@@ -173,6 +177,12 @@ def _take_row(read: _Read, kind: str, line: dict[str, Any]) -> None:
             read.records.append(RecordRow(**row))
     else:
         raise ValueError(f"nobody knows a {kind}")
+
+
+def _check_types(row: dict[str, Any]) -> None:
+    for name, value in row.items():
+        if type(value) is not (int if name in NUMBERS else str):
+            raise ValueError(f"{name} is of another type")
 
 
 def _pinned(read: _Read) -> Iterator[Fault]:

@@ -12,12 +12,14 @@ from uuid import UUID
 
 import orjson
 
+from tenancy.core.moments import read_moment
 from traces.core.canonical import canonical, digest, payload_digest, stamp
 from traces.core.chain import START, EventRow, Head, RecordRow, hash_of, record_hash
 from traces.core.contents import is_digest, named_by
 from traces.core.errors import NotCanonical
 from traces.core.patch import Plain, apply
 from traces.core.phases import Phase
+from traces.core.record_shape import fits, is_record
 
 GONE = "it is missing: deleted, or its run or tenant was altered"
 
@@ -124,7 +126,10 @@ def check_records(
         elif computed not in (row.hash, after):
             yield _fault("Record", number, "body", "it is not what was hashed")
         yield from _columns(row, content or {})
-        _take(read, number, content or {})
+        if content is not None and is_record(content):
+            _take(read, number, content)
+        elif content is not None:
+            yield _fault("Record", number, "body", "it has not the shape of a record")
         before = computed if computed == after else row.hash
 
 
@@ -213,7 +218,7 @@ def _altered(event: EventRow, before: bytes, wanted: bytes, time: str, actors: S
 
 def _times(time: str) -> list[datetime]:
     try:
-        return [datetime.fromisoformat(time)]
+        return [read_moment(time)]
     except ValueError:
         return []
 
@@ -226,7 +231,11 @@ def check_snapshots(
     plain: Plain | None = None
     lost: list[str] = []
     for number in sorted(patches.keys() | bound.keys()):
-        plain = apply(plain, patches.get(number, {})) if plain is not None else None
+        patch = patches.get(number, {})
+        if plain is not None and not fits(plain, patch):
+            yield _fault("Record", number, "body", "its patch does not fit the state before it")
+            plain = None
+        plain = apply(plain, patch) if plain is not None else None
         row = stored.get(number)
         if number in bound and row is None:
             lost.append(bound[number])
@@ -238,6 +247,8 @@ def check_snapshots(
     for row in snapshots:
         if row.number not in bound and row.digest.hex() not in lost:
             yield _fault("Snapshot", row.number, "number", "no record speaks of it")
+        elif stored[row.number] is not row:
+            yield _fault("Snapshot", row.number, "number", "there are two of it")
 
 
 def _snapshot(row: SnapshotRow, bound: str, plain: Plain | None) -> Iterator[Fault]:

@@ -92,3 +92,26 @@ def test_no_fault_is_found_with_the_manifest_of_a_run_under_way_or_erased(world:
         assert erase(run) > 0
         # Nothing in its trace says that it was erased: that alone is a fault.
         assert {fault.where.split()[0] for fault in verify_lines(export(run))} == {"Payload", "Salt"}
+
+
+ODD: tuple[Any, ...] = (None, -1, 2**63, 1.5, True, "", "zz", "x" * 64, [], {}, [1], "2026-01-01T00:00:00",
+                        "0001-01-01T00:00:00+23:59")  # fmt: skip
+
+
+@proves("X2", part="whatever stands in a file")
+def test_whatever_stands_in_a_line_is_a_fault_or_no_export(lines: Lines) -> None:
+    first = {line["line"]: number for number, line in reversed(list(enumerate(lines[:-1])))}
+    for number in first.values():
+        line = lines[number]
+        for name, value in ((name, value) for name in line for value in ODD if value != line[name]):
+            changed = [*lines[:number], line | {name: value}, *lines[number + 1 :]]
+            # A run need not claim a head.
+            assert noticed(changed) or (name, value) == ("head", None), (line["line"], name, value)
+
+
+def noticed(lines: Lines) -> bool:
+    """Whether the verifier finds a fault, or takes the lines for no export; it raises nothing else."""
+    try:
+        return faults(lines) != set()
+    except NotAnExport:
+        return True

@@ -3,11 +3,14 @@
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable
 from datetime import datetime
+from hashlib import sha256
 from typing import Any, cast
 from uuid import UUID
 
 import orjson
 from django.db.models import Q, QuerySet
+from django.http import HttpResponseNotModified
+from django.http.response import HttpResponseBase
 from django.utils.http import parse_etags
 from rest_framework.exceptions import ParseError
 from rest_framework.request import Request
@@ -20,6 +23,7 @@ from tenancy.shapes import LARGEST
 
 PAGE = 50
 LONGEST_KEY = 255
+SHOWN = "~"
 
 
 def caller(request: Request) -> Caller:
@@ -46,16 +50,33 @@ def post_once(request: Request, act: Callable[[], Answer]) -> Response:
     return Response(answer.body, status=answer.status, headers=headers)
 
 
+def unless_known(request: Request, body: Any, version: str) -> HttpResponseBase | Response:
+    """What is shown of something with its entity tag, or 304 where If-None-Match names that."""
+    headers = tagged(body, version)
+    # Whatever packs an answer on its way makes its tag a weak one.
+    known = {tag.removeprefix("W/") for tag in parse_etags(request.headers.get("If-None-Match", ""))}
+    if {headers["ETag"], "*"} & known:
+        return HttpResponseNotModified(headers=headers)
+    return Response(body, headers=headers)
+
+
+def tagged(body: Any, version: str) -> dict[str, str]:
+    """The header with the entity tag of what is shown: it changes with all of it, of which the version, that
+    a write may ask for, is a part."""
+    shown = sha256(orjson.dumps(body, default=str, option=orjson.OPT_SORT_KEYS)).hexdigest()
+    return {"ETag": f'"{version}{SHOWN}{shown[:32]}"'}
+
+
 def expected_tag(request: Request) -> str | None:
-    """The entity tag, without its quotes, that If-Match asks for; None where anything will do. Raises Stale
-    for what no tag of ours can be."""
+    """The version in the entity tag that If-Match asks for; None where anything will do. Raises Stale for
+    what no tag of ours can be."""
     given = request.headers.get("If-Match")
     if given is None or given.strip() == "*":
         return None
     tags = parse_etags(given)
     if len(tags) != 1 or tags[0].startswith("W/"):
         raise Stale
-    return tags[0].strip('"')
+    return tags[0].strip('"').partition(SHOWN)[0]
 
 
 def expected_version(request: Request) -> int | None:

@@ -2,9 +2,7 @@
 
 from typing import Any
 
-from django.http import HttpResponseNotModified
 from django.http.response import HttpResponseBase
-from django.utils.http import parse_etags
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers
 from rest_framework.permissions import BasePermission
@@ -18,7 +16,7 @@ from budgets.queries.tenant import Window, windows_now
 from tenancy.clock import database_now
 from tenancy.context import raw_cursor, tenant
 from tenancy.core.roles import Scope
-from tenancy.doors import caller, expected_tag
+from tenancy.doors import caller, expected_tag, tagged, unless_known
 from tenancy.permissions import requires
 from tenancy.shapes import Amount, Exact, Text, asked
 from traces.core.canonical import plain
@@ -66,12 +64,9 @@ class TenantCeilings(APIView):
         responses={200: CeilingsField, 304: OpenApiResponse(description="As it was under If-None-Match.")},
     )
     def get(self, request: Request) -> HttpResponseBase | Response:
-        """Ceilings and what is spent of them, with an ETag that changes with the ceilings."""
+        """Ceilings and what is spent of them, with an ETag that changes with both."""
         ceilings, body = _standing(request)
-        tag = f'"{ceilings.tag}"'
-        if {tag, "*"} & set(parse_etags(request.headers.get("If-None-Match", ""))):
-            return HttpResponseNotModified(headers={"ETag": tag})
-        return Response(body, headers={"ETag": tag})
+        return unless_known(request, body, ceilings.tag)
 
     @extend_schema(operation_id="set_ceilings", request=CeilingsBody, responses=CeilingsField)
     def put(self, request: Request) -> Response:
@@ -86,7 +81,7 @@ class TenantCeilings(APIView):
             expected=expected_tag(request),
         )  # fmt: skip
         ceilings, shown = _standing(request)
-        return Response(shown, headers={"ETag": f'"{ceilings.tag}"'})
+        return Response(shown, headers=tagged(shown, ceilings.tag))
 
 
 def _standing(request: Request) -> tuple[Ceilings, dict[str, Any]]:

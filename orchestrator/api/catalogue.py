@@ -3,9 +3,7 @@
 from typing import Any
 
 import orjson
-from django.http import HttpResponseNotModified
 from django.http.response import HttpResponseBase
-from django.utils.http import parse_etags
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
@@ -33,7 +31,7 @@ from orchestrator.queries.workflows import in_force, versions_of
 from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput, NotFound
 from tenancy.core.roles import Scope
-from tenancy.doors import caller, expected_tag, post_once
+from tenancy.doors import caller, expected_tag, post_once, tagged, unless_known
 from tenancy.idempotency import Answer
 from tenancy.permissions import requires
 from tenancy.shapes import asked, known, page_of
@@ -158,10 +156,7 @@ class OneTool(ByScope):
         who = caller(request)
         with tenant(who.tenant):
             found = tool_now(who.tenant, known(name))
-        tag = f'"{found.tag}"'
-        if {tag, "*"} & set(parse_etags(request.headers.get("If-None-Match", ""))):
-            return HttpResponseNotModified(headers={"ETag": tag})
-        return Response(defined(found), headers={"ETag": tag})
+        return unless_known(request, defined(found), found.tag)
 
     @extend_schema(
         operation_id="change_tool", request=ToolBody, responses={200: ToolField, 202: ToolProposalField}
@@ -182,7 +177,8 @@ class OneTool(ByScope):
         )  # fmt: skip
         if isinstance(found, ToolProposal):
             return Response(proposal_field(found), status=202)
-        return Response(defined(found), headers={"ETag": f'"{found.tag}"'})
+        shown = defined(found)
+        return Response(shown, headers=tagged(shown, found.tag))
 
 
 RENAMED = {"risk_class": "risk", "approval_policy": "approval"}

@@ -5,8 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from django.http import HttpResponse
-from django.http.response import HttpResponseNotModified
-from django.utils.http import parse_etags
+from django.http.response import HttpResponseBase
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_view
 from rest_framework.permissions import BasePermission
@@ -36,7 +35,7 @@ from orchestrator.queries.replays import replay
 from orchestrator.queries.runs import result_of, run_of, runs, state_now
 from tenancy.context import tenant
 from tenancy.core.roles import Scope
-from tenancy.doors import caller, page, post_once, uuid_or_none
+from tenancy.doors import caller, page, post_once, unless_known, uuid_or_none
 from tenancy.idempotency import Answer
 from tenancy.permissions import requires
 from tenancy.renderers import JSONLinesRenderer
@@ -72,15 +71,11 @@ class OneRun(Reading):
         operation_id="get_run",
         responses={200: RunField, 304: OpenApiResponse(description="As it was under If-None-Match.")},
     )
-    def get(self, request: Request, run_id: str) -> HttpResponse | Response:
+    def get(self, request: Request, run_id: str) -> HttpResponseBase | Response:
         """The run as it stands, with an ETag that changes with it."""
         with tenant(caller(request).tenant):
             run = run_of(uuid_or_none(run_id))
-            # Weak: the same run can be written in other bytes by another version of the house.
-            tag = f'W/"{run.version}"'
-            if {tag, "*"} & set(parse_etags(request.headers.get("If-None-Match", ""))):
-                return HttpResponseNotModified(headers={"ETag": tag})
-            return Response(shown.whole(run), headers={"ETag": tag})
+            return unless_known(request, shown.whole(run), str(run.version))
 
 
 class Asking(APIView):

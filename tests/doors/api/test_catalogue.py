@@ -3,6 +3,7 @@
 import pytest
 
 from orchestrator import library
+from orchestrator.actions.stopping import stop_everything
 from tenancy.context import tenant
 from tenancy.models import AuditEntry
 from tests.doors.api.doors import BODIES
@@ -53,6 +54,29 @@ def test_what_is_known_by_its_tag_is_not_sent_again(admin: Program) -> None:
     for path in (TOOL, "/ceilings"):
         seen = admin.get(path)
         assert admin.get(path, headers={"If-None-Match": seen["ETag"]}).status_code == 304
+
+
+@proves("R-API-1", part="an ETag changes with all that is shown")
+def test_a_stopped_tool_is_not_as_it_was_and_is_changed_as_looked_at(admin: Program, world: World) -> None:
+    before = admin.get(TOOL)
+    stop_everything("tool", tenant_id=world.id, target="calculator.evaluate", by=None, reason="Now")
+    after = admin.get(TOOL, headers={"If-None-Match": before["ETag"]})
+    assert (after.status_code, before.json()["stopped"], after.json()["stopped"]) == (200, False, True)
+    changed = admin.send("patch", TOOL, {"price_usd": "1"}, headers={"If-Match": before["ETag"]})
+    assert changed.status_code == 200
+    # A reader of a release before was given the version alone.
+    bare = changed["ETag"].partition("~")[0] + '"'
+    assert admin.send("patch", TOOL, {"price_usd": "2"}, headers={"If-Match": bare}).status_code == 200
+
+
+@proves("R-API-1", part="an ETag changes with what is spent")
+def test_ceilings_of_which_more_was_spent_are_not_as_they_were(admin: Program, world: World) -> None:
+    before = admin.get("/ceilings")
+    world.drive(world.submit("tool-loop", "How much is (12 + 30) * 2?"))
+    after = admin.get("/ceilings", headers={"If-None-Match": before["ETag"]})
+    assert (after.status_code, after.json()["day"] == before.json()["day"]) == (200, False)
+    body = {"per_run_usd": "0.5", "daily_usd": "20", "monthly_usd": None}
+    assert admin.send("put", "/ceilings", body, headers={"If-Match": before["ETag"]}).status_code == 200
 
 
 @proves("R-TOOL-4", part="disabling by API")

@@ -9,6 +9,7 @@ import orjson
 import pytest
 
 from orchestrator import library
+from orchestrator.actions.signalling import cancel
 from orchestrator.models import Run
 from tenancy.context import tenant
 from tests.doors.api.program import Program, pointers, refusal
@@ -122,13 +123,24 @@ def test_a_run_says_what_it_is_and_what_it_spent(auditor: Program, ended: UUID) 
 @proves("R-API-1", part="ETag on runs")
 def test_an_etag_holds_until_the_run_moves(world: World, auditor: Program, queued: UUID) -> None:
     tag = auditor.get(f"/runs/{queued}")["ETag"]
-    for known in (tag, f'"other", {tag}', "*"):
+    for known in (tag, f"W/{tag}", f'"other", {tag}', "*"):
         same = auditor.get(f"/runs/{queued}", headers={"If-None-Match": known})
         assert (same.status_code, same.content, same["ETag"]) == (304, b"", tag)
     world.drive(queued)
     moved = auditor.get(f"/runs/{queued}", headers={"If-None-Match": tag})
     assert moved.status_code == 200
     assert moved["ETag"] != tag
+
+
+@proves("R-API-1", part="an ETag changes with all that is shown")
+def test_a_run_that_was_begun_again_is_not_as_it_was(world: World, operator: Program, queued: UUID) -> None:
+    cancel(world.id, queued, by=world.people.operator.id, reason="Not now.")
+    world.drive(queued)
+    before = operator.get(f"/runs/{queued}")
+    assert operator.post(f"/runs/{queued}/retry", {"reason": "Again.", "record": 0}).status_code == 202
+    after = operator.get(f"/runs/{queued}", headers={"If-None-Match": before["ETag"]})
+    assert (after.status_code, before.json()["retried_as"]) == (200, None)
+    assert after.json()["retried_as"] is not None
 
 
 @proves("R-API-2", part="cancel, pause, resume")

@@ -12,7 +12,7 @@ import orjson
 from pydantic import Field
 
 from orchestrator.core.errors import DefinitionRefused
-from orchestrator.core.plain_text import does_not_show
+from orchestrator.core.plain_text import does_not_show, shown
 from orchestrator.core.tool import ToolSpec
 from orchestrator.core.value import Value
 from tenancy.core.schemas import validator_of
@@ -121,13 +121,16 @@ def read_definition(raw: Mapping[str, Any]) -> Definition:
 
 
 def listed(raw: Mapping[str, Any]) -> Listed:
-    """One entry of a list; what is wrong with it is said beside its name."""
-    name = raw.get("name")
-    shown = name[:LONGEST_NAME] if isinstance(name, str) else "?"
+    """One entry of a list; what is wrong with it is said beside its name.
+
+    Both may hold the stranger's own text, and are kept: what does not show is written out.
+    """
+    given = raw.get("name")
+    name = shown(given[:LONGEST_NAME])[:LONGEST_NAME] if isinstance(given, str) else "?"
     try:
-        return Listed(name=shown, definition=read_definition(raw))
+        return Listed(name=name, definition=read_definition(raw))
     except DefinitionRefused as refused:
-        return Listed(name=shown, refused=str(refused.data["detail"])[:300])
+        return Listed(name=name, refused=shown(str(refused.data["detail"]))[:300])
 
 
 def checked_schema(schema: Any, which: str, *, object_only: bool = True) -> dict[str, Any]:

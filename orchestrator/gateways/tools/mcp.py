@@ -32,6 +32,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from orchestrator.core.egress import Leave
 from orchestrator.core.errors import EgressRefused, ServerUnreachable
+from orchestrator.core.plain_text import shown
 from orchestrator.core.tool_definition import MOST_PAGES, MOST_TOOLS, Drift, Listed, Listing, listed
 from orchestrator.gateways.tools.discretion import without_secret
 from orchestrator.gateways.tools.egress import Resolver, TooMuch, guarded_client, system_resolver
@@ -79,7 +80,7 @@ async def look(place: Place, *, seconds: float = LOOK_SECONDS) -> Listing:
             tools = tuple([listed(_raw(tool, place.secret)) async for tool in _offered(client)])
             info = client.server_info
             named = _plain(f"{info.name} {info.version}", place.secret)[:120] if info is not None else ""
-            return Listing(tools=tools, protocol=client.protocol_version[:20], server=named)
+            return Listing(tools=tools, protocol=shown(client.protocol_version)[:20], server=named)
     except BaseException as error:
         cause = _cause(error)
         if isinstance(cause, EgressRefused):
@@ -186,7 +187,7 @@ def _raw(tool: Tool, secret: str) -> dict[str, Any]:
 
 
 def _plain(text: str, secret: str, *, cut: bool = False) -> str:
-    return without_secret(text.encode("utf-8", "backslashreplace"), secret, cut=cut).decode()
+    return shown(without_secret(text.encode("utf-8", "backslashreplace"), secret, cut=cut).decode())
 
 
 def _answer(result: CallToolResult | InputRequiredResult, *, typed: bool, mutating: bool) -> Answer[Any]:

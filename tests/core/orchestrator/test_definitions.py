@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from orchestrator.core.errors import DefinitionRefused
 from orchestrator.core.parsing import fits
 from orchestrator.core.tool_definition import (
+    LONGEST_NAME,
     Definition,
     checked_schema,
     colliding,
@@ -120,6 +121,15 @@ def test_what_is_out_of_bounds_is_refused(raw: dict[str, Any]) -> None:
     with pytest.raises(DefinitionRefused):
         read_definition(raw)
     assert listed(raw).refused
+
+
+@proves("P5", part="what is kept of an entry")
+def test_what_is_kept_of_an_entry_shows() -> None:
+    odd = {**PLAIN, "name": "sa\0y" + "\u202e" * 200, "inputSchema": {"type": "a\0"}}
+    found = listed(odd)
+    assert found.name.startswith("sa⟦U+0000⟧y⟦U+202E⟧")
+    assert len(found.name) <= LONGEST_NAME
+    assert not hidden(found.name + found.refused)
 
 
 @proves("P8", part="a schema that refers elsewhere")

@@ -23,6 +23,17 @@ def admin(world: World) -> Program:
     return program(world.id, Role.ADMIN, owner=world.people.admin.person)
 
 
+@proves("P13", part="a NUL in a list")
+@pytest.mark.parametrize("changed", [{"name": "sa\0y"}, {"description": "Says\0 it."}])
+def test_a_list_with_a_nul_is_looked_at(
+    admin: Program, world: World, tool_server: ToolServer, changed: dict[str, str]
+) -> None:
+    connect(world.id, tool_server)
+    tool_server.tell(changed={"say": changed})
+    first, second = (admin.post("/tool-servers/shop/look", {"reason": ""}, once="one") for _ in range(2))
+    assert (first.status_code, second.json()) == (200, first.json())
+
+
 @proves("R-TOOL-21", part="API")
 def test_a_program_adds_looks_and_admits(admin: Program, tool_server: ToolServer) -> None:
     body = {"slug": "shop", "kind": "http", "address": tool_server.url, "reason": "We need it"}

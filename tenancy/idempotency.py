@@ -18,6 +18,7 @@ from tenancy.context import tenant
 from tenancy.core.errors import TenancyError
 from tenancy.models import IdempotencyKey
 
+LONGEST_PATH = 255
 LIFE = timedelta(hours=24)
 PATIENCE = timedelta(seconds=60)
 
@@ -66,6 +67,7 @@ def once(
 
 def _claim(tenant_id: UUID, principal: UUID, key: str, path: str, digest: bytes) -> Answer | UUID:
     """Take the key (the id of the claim), or give the answer it has."""
+    path = _kept(path)
     with tenant(tenant_id):
         now = database_now()
         mine = IdempotencyKey.objects.filter(principal=principal, path=path, key=key)
@@ -88,6 +90,11 @@ def _claim(tenant_id: UUID, principal: UUID, key: str, path: str, digest: bytes)
     if row.status is None:
         raise KeyInUse
     return Answer(row.status, None if row.answer is None else orjson.loads(row.answer), replayed=True)
+
+
+def _kept(path: str) -> str:
+    """A path as a row names it: the digest of one that has no room there."""
+    return path if len(path) <= LONGEST_PATH else sha256(path.encode()).hexdigest()
 
 
 def _keep(tenant_id: UUID, claim: UUID, answer: Answer) -> None:

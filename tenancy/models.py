@@ -140,8 +140,8 @@ class AuditEntry(TenantOwned):
 
 class IdempotencyKey(TenantOwned):
     """What a POST with an Idempotency-Key was answered with. `status` is null while the first one is under
-    way. `answer` is JSON as text: PostgreSQL's own JSON refuses a NUL, and an act that was done must be
-    answered."""
+    way. `path` may be a digest (tenancy/idempotency.py). `answer` is JSON as text: PostgreSQL's own JSON
+    refuses a NUL, and an act that was done must be answered."""
 
     principal = models.UUIDField()
     key = models.CharField(max_length=255)

@@ -176,6 +176,14 @@ def test_a_key_is_an_addresses_own(acts: Acts) -> None:
     assert not acts.post(path=f"{PATH}/other").replayed
 
 
+@proves("W1", part="an address of any length")
+@pytest.mark.parametrize("tail", ["x" * 300, "é" * 60_000])
+def test_a_key_counts_at_an_address_of_any_length(acts: Acts, tail: str) -> None:
+    first, second = (acts.post(path=f"{PATH}/{tail}") for _ in range(2))
+    assert (first.replayed, second.replayed) == (False, True)
+    assert not acts.post(path=f"{PATH}/{tail}/other").replayed
+
+
 def test_old_answers_are_forgotten_and_young_ones_kept(acts: Acts) -> None:
     acts.post("old")
     acts.aged(LIFE)

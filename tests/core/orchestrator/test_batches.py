@@ -1,6 +1,7 @@
 """Calls side by side are as many as can be made together (R-GRAPH-19, R-BUDGET-16)."""
 
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ DEAR = TOOLS["orders.lookup"].evolve(price_usd=Decimal("0.6"))
 ENOUGH = Decimal("0.7")
 
 
-def asked_for_two(room: Headroom | None = None, *, core: int = CORE_VERSION, **limits: int) -> Simulation:
+def asked_for_two(room: Headroom | None = None, *, core: int = CORE_VERSION, **limits: Any) -> Simulation:
     """A run that is asked for two dear look-ups at once."""
     run = loop(tools={**TOOLS, DEAR.name: DEAR}, boundary=ASKING, **limits)
     run.manifest = run.manifest.evolve(core_version=core)

@@ -51,7 +51,7 @@ def test_a_call_corrected_before_is_corrected_on_the_day_that_bears_its_money(
     purse, effect = settled(house, {})
     fix(purse, effect, "0.20", NOON)
     fix(purse, effect, delta, NEXT_DAY)
-    assert spent(purse) == (D("0.20") + D(delta), 0)
+    assert spent(purse) == (D("0.20") + D(delta), D(0))
 
 
 @proves("R-BUDGET-15", part="a call that became dear in flight")
@@ -59,10 +59,10 @@ def test_a_call_that_became_dear_in_flight_is_corrected_on_the_day_it_was_settle
     purse, effect = settled(house, {"cost_usd": "0.20"})
     fix(purse, effect, "-0.10", NEXT_DAY)
     fix(purse, effect, "-0.10", NEXT_DAY)
-    assert spent(purse) == (0, 0)
+    assert spent(purse) == (D(0), D(0))
 
 
 def test_a_call_that_never_cost_anything_is_corrected_on_the_day_of_its_correction(house: House) -> None:
     purse, effect = settled(house, {})
     fix(purse, effect, "0.20", NEXT_DAY)
-    assert spent(purse) == (0, D("0.20"))
+    assert spent(purse) == (D(0), D("0.20"))

@@ -39,6 +39,8 @@ ANEW_SINCE = 8
 FAILING_SINCE = 10
 # Those before this one waited out a backoff though they were to end.
 HALTING_SINCE = 10
+# Those before this one counted an empty reply as a failed attempt of the call after it.
+EMPTY_SINCE = 10
 # Tokens of output below which an answer is of no use: less is refused rather than asked for.
 LEAST_OUTPUT = 64
 # How providers say that a reply stopped at the limit of its output.
@@ -267,6 +269,13 @@ def once_more(view: View, state: State, said: tuple[Said, ...], asked: Callable[
         return Step(state=state, said=said, anew=True)
     step = asked(state)
     return step._replace(said=(*said, *step.said))
+
+
+def emptied(view: View, state: State, empty: int) -> State:
+    """The state after that many replies without a word. The provider did answer: none of them is a failed
+    attempt."""
+    attempts = empty if view.manifest.core_version < EMPTY_SINCE else 0
+    return state.evolve(counters=state.counters.evolve(empty=empty, model_attempts=attempts))
 
 
 def _circuit_open(event: ModelFailed | Recovered) -> bool:

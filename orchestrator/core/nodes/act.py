@@ -2,7 +2,17 @@
 
 from typing import ClassVar, Literal
 
-from orchestrator.core.asking import Asking, again, ask, breached, cut_short, failed, gave_up, once_more
+from orchestrator.core.asking import (
+    Asking,
+    again,
+    ask,
+    breached,
+    cut_short,
+    emptied,
+    failed,
+    gave_up,
+    once_more,
+)
 from orchestrator.core.context import exchange_link, visible_tools
 from orchestrator.core.errors import Misfit
 from orchestrator.core.events import AnyEvent, ModelFailed, ModelReplied, Recovered, TimerFired
@@ -86,9 +96,7 @@ class Act(Plain):
         counted = state.evolve(counters=state.counters.evolve(empty=tries), reply=None)
         if tries > config.empty_retries:
             return Step(state=counted.evolve(reason="empty_reply"), outcome="empty", said=said)
-        # The attempt number goes on, so that this effect has an id of its own.
-        numbered = counted.evolve(counters=counted.counters.evolve(model_attempts=tries))
-        return self._once_more(view, numbered, said)
+        return self._once_more(view, emptied(view, counted, tries), said)
 
     def _once_more(self, view: View, state: State, said: tuple[Said, ...]) -> Step:
         return once_more(

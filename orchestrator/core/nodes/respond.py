@@ -2,7 +2,17 @@
 
 from typing import ClassVar
 
-from orchestrator.core.asking import Asking, again, ask, breached, cut_short, failed, gave_up, once_more
+from orchestrator.core.asking import (
+    Asking,
+    again,
+    ask,
+    breached,
+    cut_short,
+    emptied,
+    failed,
+    gave_up,
+    once_more,
+)
 from orchestrator.core.errors import Misfit
 from orchestrator.core.events import AnyEvent, ModelFailed, ModelReplied, Recovered, TimerFired
 from orchestrator.core.nodes.act import replied_said
@@ -68,7 +78,7 @@ class Respond(Plain):
     def _empty(self, view: View, state: State, said: tuple[Said, ...]) -> Step:
         config: Asking = view.node.config
         tries = state.counters.empty + 1
-        counted = state.evolve(counters=state.counters.evolve(empty=tries, model_attempts=tries))
+        counted = emptied(view, state, tries)
         if tries > config.empty_retries:
             over = counted.evolve(counters=counted.counters.evolve(model_attempts=0), reason="empty_reply")
             return Step(state=over, outcome="empty", said=said)

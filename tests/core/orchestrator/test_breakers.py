@@ -9,6 +9,7 @@ from orchestrator.core.backoff import BASE_MS, CAP_MS, JITTER_MS, delay_ms
 from orchestrator.core.effects import CallModel, CallTool
 from orchestrator.core.events import BudgetExtended, ModelFailed, TimerFired, ToolFailed
 from orchestrator.core.goal import Goal
+from orchestrator.core.machine import CORE_VERSION
 from orchestrator.core.terminal import TerminalCode
 from tests.core.orchestrator.loops import BOUNDARY, loop
 from tests.core.orchestrator.simulation import Simulation
@@ -63,6 +64,20 @@ def test_a_model_that_keeps_failing_is_asked_ever_more_rarely_and_then_no_more()
     assert run.state.outcome is TerminalCode.UNAVAILABLE_DEP
     for attempt, wait in enumerate(waits):
         assert BASE_MS * 2**attempt <= wait <= BASE_MS * 2**attempt + JITTER_MS
+
+
+@proves("R-TOOL-10", part="a reply without a word is no failed attempt")
+@pytest.mark.parametrize(("core", "given_up"), [(CORE_VERSION, False), (9, True)])
+def test_a_failure_after_replies_without_a_word_is_the_first_of_its_call(core: int, given_up: bool) -> None:
+    run = loop(wall_clock_seconds=600)
+    run.manifest = run.manifest.evolve(core_version=core)
+    ids = {asking(run).id}
+    for _ in range(2):
+        run.reply()
+        ids.add(asking(run).id)
+    fail_model(run)
+    assert (len(ids), bool(tripped(run, "retry_storm"))) == (3, given_up)
+    assert (run.state.outcome is not None) is given_up
 
 
 @proves("R-BUDGET-12", part="retry storm of a tool")

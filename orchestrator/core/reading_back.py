@@ -27,9 +27,11 @@ def reader_of(view: View, call: Call) -> ToolSpec:
 
 
 def read_back(view: View, state: State, call: Call, attempt: int) -> Step:
-    """Ask the reader; what it is asked comes from the call's arguments and result."""
+    """Ask the reader; what it is asked comes from the call's arguments and result. That of a change has its
+    tool's own time, though the run's may be over: it finishes what was begun, and changes nothing."""
     reader = _reader(view, call)
     spec = view.pins.by_name[reader.tool]
+    changed = view.pins.by_name[call.tool].mutating
     document = {
         "arguments": view.desk.json(call.arguments or ""),
         "result": view.desk.json(call.observation or ""),
@@ -48,7 +50,7 @@ def read_back(view: View, state: State, call: Call, attempt: int) -> Step:
         arguments=view.desk.put(body),
         argument_digest=argument_digest,
         reserve=reserve,
-        timeout_ms=view.deadline_ms(spec.timeout_ms),
+        timeout_ms=spec.timeout_ms if changed else view.deadline_ms(spec.timeout_ms),
         key=idempotency_key(view.manifest.line, spec.name, argument_digest, attempt),
         attempt=attempt,
         mutating=False,

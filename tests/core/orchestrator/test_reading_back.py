@@ -6,7 +6,8 @@ import orjson
 import pytest
 
 from orchestrator.core.effects import CallTool
-from orchestrator.core.events import StopAsked, ToolFailed
+from orchestrator.core.events import StopAsked, ToolAnswered, ToolFailed
+from orchestrator.core.terminal import TerminalCode
 from orchestrator.core.tool import ReadBack, Verifier
 from tests.core.orchestrator.deeds import decide
 from tests.core.orchestrator.loops import TOOLS, loop
@@ -57,13 +58,37 @@ def test_one_that_does_not_stand_leaves_the_others_to_be_read() -> None:
     assert [said.verdict for said in run.said("call_verified")] == ["failed", "verified"]
 
 
-def refunded(**limits: Any) -> Simulation:
-    """A run that has made a refund, and has asked its reader."""
+def refunded(*, after_ms: int = 10, **limits: Any) -> Simulation:
+    """A run that has made a refund, which took so long, and has asked its reader."""
     run = loop(tools=ALL, **limits)
     run.reply(("payments.refund", {"id": "R", "amount": "1"}))
     decide(run, "approve")
-    run.answer({"id": "R"})
+    (effect,) = run.open.values()
+    body = run.keep({"id": "R"})
+    run.feed(ToolAnswered(at=run.now, effect=effect.id, observation=body, size=10), after_ms=after_ms)
     return run
+
+
+@proves("R-TOOL-12", part="a change is read back though the time is over")
+@pytest.mark.parametrize("after_ms", [59_000, 60_005])
+def test_a_change_is_read_back_in_its_readers_own_time(after_ms: int) -> None:
+    run = refunded(after_ms=after_ms)
+    assert reading(run).timeout_ms == READER.timeout_ms
+    run.feed(
+        ToolAnswered(at=run.now, effect=reading(run).id, observation=run.keep({"id": "R"}), size=10),
+        after_ms=2_000,
+    )
+    assert [said.verdict for said in run.said("call_verified")] == ["verified"]
+    assert (run.open, run.state.outcome) == ({}, TerminalCode.TIMEOUT)
+
+
+def test_what_changed_nothing_is_read_back_in_what_is_left_of_the_runs_time() -> None:
+    run = loop(tools=ALL | {LOOKUP.name: LOOKUP})
+    run.reply((LOOKUP.name, {"id": "A"}))
+    (effect,) = run.open.values()
+    body = run.keep({"id": "A"})
+    run.feed(ToolAnswered(at=run.now, effect=effect.id, observation=body, size=10), after_ms=59_000)
+    assert reading(run).timeout_ms < 1_000 < READER.timeout_ms
 
 
 @proves("R-TRACE-2", part="what is observed is said, whatever becomes of what would come next")

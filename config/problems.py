@@ -10,6 +10,7 @@ from http import HTTPStatus
 from typing import Any
 
 import structlog
+from django.core.exceptions import BadRequest, SuspiciousOperation
 from django.db import DatabaseError, InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from drf_standardized_errors.formatter import ExceptionFormatter
@@ -18,7 +19,7 @@ from drf_standardized_errors.handler import exception_handler as standardized
 from drf_standardized_errors.types import ErrorResponse, ExceptionHandlerContext
 from psycopg.errors import DiskFull
 from psycopg_pool import PoolTimeout
-from rest_framework.exceptions import APIException
+from rest_framework.exceptions import APIException, ParseError
 from rest_framework.response import Response
 
 from config.pages import refusal, wants_page
@@ -29,6 +30,7 @@ from tenancy.core.errors import InterlockError
 CONTENT_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:interlock:problem:"
 AWAY_SECONDS = 5
+NOT_UNDERSTOOD = "The request could not be understood."
 _SORRY = "Something went wrong on our side; it has been logged."
 log = structlog.stdlib.get_logger(__name__)
 
@@ -93,11 +95,13 @@ class Handler(ExceptionHandler):
     def convert_known_exceptions(self, exc: Exception) -> Exception:
         """An `InterlockError` becomes a `Refusal` with the status of the table.
 
-        A full disk refuses new work (507), an absent database asks to come back
-        (503).
+        What Django refuses of a request is the caller's fault (400). A full disk
+        refuses new work (507), an absent database asks to come back (503).
         """
         if isinstance(exc, InterlockError):
             return Refusal(exc)
+        if isinstance(exc, SuspiciousOperation | BadRequest):
+            return ParseError(NOT_UNDERSTOOD, "bad-request")
         if isinstance(exc, DatabaseError | PoolTimeout):
             if isinstance(exc.__cause__, DiskFull):
                 return Refusal(StoreFull())
@@ -167,7 +171,7 @@ def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpR
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     """Django's 400 outside DRF."""
-    return _plain(request, 400, "bad-request", "The request could not be understood.")
+    return _plain(request, 400, "bad-request", NOT_UNDERSTOOD)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

@@ -115,6 +115,15 @@ def test_a_nul_in_an_address_is_400(client: Client, bearer: dict[str, str], addr
     assert problem(client.get(address, headers=bearer)) == (400, "bad-request", "application/problem+json")
 
 
+@proves("W2", part="more fields than are read in an address")
+@pytest.mark.parametrize("path", [RUNS, "/api/v1/approvals"])
+def test_an_address_of_more_fields_than_are_read_is_400(
+    client: Client, bearer: dict[str, str], path: str
+) -> None:
+    answer = client.get(f"{path}?{'a=1&' * 1_001}", headers=bearer)
+    assert problem(answer) == (400, "bad-request", "application/problem+json")
+
+
 @proves("R-SEC-7", part="pages")
 @pytest.mark.parametrize("limit", ["0", "-1", "201", "x", "", "1.0", "²", "٣", "9" * 5_000])
 def test_a_limit_that_is_none_is_400(client: Client, bearer: dict[str, str], limit: str) -> None:

@@ -11,6 +11,7 @@ import orjson
 from django.db.models import Q, QuerySet
 
 from tenancy.clock import database_now
+from tenancy.core.moments import read_moment
 from tenancy.core.roles import Role
 from tenancy.models import ApiKey, AuditEntry, Membership, Person, Principal
 
@@ -155,7 +156,6 @@ def _read(cursor: str) -> tuple[datetime, UUID] | None:
         return None
     try:
         at, row = orjson.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-        found = datetime.fromisoformat(at), UUID(row)
+        return read_moment(at), UUID(row)
     except (ValueError, TypeError, AttributeError):
         return None
-    return found if found[0].tzinfo is not None else None

@@ -18,6 +18,7 @@ from rest_framework.response import Response
 
 from tenancy.authentication import Caller
 from tenancy.core.errors import Stale
+from tenancy.core.moments import read_moment
 from tenancy.idempotency import Answer, once
 from tenancy.shapes import LARGEST
 
@@ -134,9 +135,6 @@ def _write(row: Any) -> str:
 def _read(cursor: str) -> tuple[datetime, UUID]:
     try:
         at, row = orjson.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-        found = datetime.fromisoformat(at), UUID(row)
+        return read_moment(at), UUID(row)
     except (ValueError, TypeError, AttributeError):
         raise ParseError("The cursor is not one of ours.", "cursor-invalid") from None
-    if found[0].tzinfo is None:
-        raise ParseError("The cursor is not one of ours.", "cursor-invalid")
-    return found

@@ -28,6 +28,7 @@ from approvals.queries.people import asked_of, names_of
 from approvals.queries.undoing import Deferred, deferred_of, kept_back
 from tenancy.clock import database_now
 from tenancy.core.errors import InvalidInput
+from tenancy.core.moments import read_moment
 from tenancy.core.roles import Authority, Scope
 
 Tab = Literal["mine", "open", "snoozed", "decided"]
@@ -368,9 +369,6 @@ def _cursor(row: Any, tab: Tab) -> str:
 def _read(cursor: str) -> tuple[int, datetime, UUID]:
     try:
         rank, at, row = orjson.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-        found = int(rank), datetime.fromisoformat(at), UUID(row)
+        return int(rank), read_moment(at), UUID(row)
     except (ValueError, TypeError, AttributeError):
         raise InvalidInput(errors=[]) from None
-    if found[1].tzinfo is None:
-        raise InvalidInput(errors=[])
-    return found

@@ -23,6 +23,7 @@ from approvals.models import Request
 from budgets.models import Line
 from orchestrator.core.terminal import Status, TerminalCode
 from orchestrator.models import Intent, Run, WorkflowVersion
+from tenancy.core.moments import in_utc, read_moment
 from tenancy.models import Principal
 
 PAGE: Final = 50
@@ -134,7 +135,7 @@ def _moment(text: str) -> datetime:
     if found is None:
         raise ValueError(text)
     # A form's field has no zone: it is the reader's.
-    return found if found.tzinfo is not None else timezone.make_aware(found)
+    return in_utc(found) if found.tzinfo is not None else timezone.make_aware(found)
 
 
 def _amount(text: str) -> Decimal:
@@ -312,10 +313,7 @@ def _write(run: Run) -> str:
 
 def _read(cursor: str) -> tuple[datetime, UUID]:
     at, _, last = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode().partition(" ")
-    found = datetime.fromisoformat(at)
-    if found.tzinfo is None:
-        raise ValueError(cursor)
-    return found, UUID(last)
+    return read_moment(at), UUID(last)
 
 
 def rows_of(runs: Sequence[Run]) -> tuple[ListedRun, ...]:

@@ -16,6 +16,7 @@ from orchestrator.core.review import SEVERITIES, Finding, Kind, Last, State, sta
 from orchestrator.models import ReviewItem, ReviewWord, Run
 from orchestrator.queries.lines import retriers_of
 from tenancy.core.errors import NotFound
+from tenancy.core.moments import read_moment
 
 LONGEST: Final = 200
 
@@ -104,10 +105,9 @@ def _read(cursor: str) -> tuple[int, datetime, UUID] | None:
         return None
     try:
         rank, at, item = orjson.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-        found = range(len(SEVERITIES))[rank], datetime.fromisoformat(at), UUID(item)
+        return range(len(SEVERITIES))[rank], read_moment(at), UUID(item)
     except (ValueError, TypeError, AttributeError, IndexError):
         return None
-    return found if found[1].tzinfo is not None else None
 
 
 def item_of(item: UUID | None) -> Reviewed:

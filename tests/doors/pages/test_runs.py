@@ -1,5 +1,7 @@
 """The list of runs and what can be asked of many (R-UI-2)."""
 
+from base64 import urlsafe_b64encode
+from json import dumps
 from uuid import UUID
 
 import pytest
@@ -52,6 +54,22 @@ def test_filters_live_in_the_address_and_can_be_taken_away(world: World, company
     assert "No run matches" in nothing
     assert str(run) not in nothing
     assert "status, cost__gt" in text(who.get("/runs", {"status": "asleep", "cost__gt": "dear"}))
+
+
+@proves("W2", part="offsets that PostgreSQL refuses, in the address of a page")
+@pytest.mark.parametrize("moment", ["2026-01-01T00:00:00+23:59", "0001-01-01T00:00:00+23:59"])
+def test_a_moment_in_any_offset_is_no_fault_of_ours(world: World, moment: str) -> None:
+    admin, first = at(world.people.admin), str(UUID(int=1))
+    for path, said in {
+        "/runs": f"{moment} {first}",
+        "/approvals": dumps([0, moment, first]),
+        "/reviews": dumps([0, moment, first]),
+        "/tenant/audit": dumps([moment, first]),
+    }.items():
+        cursor = urlsafe_b64encode(said.encode()).decode().rstrip("=")
+        assert admin.get(path, {"cursor": cursor}).status_code in (200, 400), path
+    for name in ("created_after", "finished_after"):
+        assert admin.get("/runs", {name: moment}).status_code == 200
 
 
 def test_a_cursor_of_nobodys_shows_the_newest(world: World, company: Company) -> None:

@@ -1,11 +1,14 @@
 """What every door of the API shares, seen from outside: keys, scopes, hostile addresses, pages."""
 
 import logging
+from base64 import urlsafe_b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
+import orjson
 import pytest
 from django.test import Client
 
@@ -17,6 +20,12 @@ from tests.conftest import House
 from tests.proves import proves
 
 RUNS, TASKS = "/api/v1/runs", "/api/v1/tasks"
+FIRST = str(UUID(int=1))
+
+
+def packed(*parts: Any) -> str:
+    """A cursor of these parts, as ours are packed."""
+    return urlsafe_b64encode(orjson.dumps(parts)).decode().rstrip("=")
 
 
 @pytest.fixture
@@ -134,10 +143,21 @@ def test_a_limit_that_is_none_is_400(client: Client, bearer: dict[str, str], lim
 @pytest.mark.parametrize(
     "cursor",
     ["x", "é", "e30", "WzEsMl0", "WyJ4IiwgIngiXQ", "bnVsbA", "W10", "A" * 4_000,
-     "WyIyMDI2LTAxLTAxIiwiMDE5OGEzZjAtMDAwMC03MDAwLTgwMDAtMDAwMDAwMDAwMDAxIl0"],
+     "WyIyMDI2LTAxLTAxIiwiMDE5OGEzZjAtMDAwMC03MDAwLTgwMDAtMDAwMDAwMDAwMDAxIl0",
+     packed("0001-01-01T00:00:00+23:59", FIRST), packed("9999-12-31T23:59:59-00:01", FIRST),
+     packed(5, FIRST)],
 )  # fmt: skip
 def test_a_cursor_that_is_not_ours_is_400(client: Client, bearer: dict[str, str], cursor: str) -> None:
     assert problem(client.get(RUNS, {"cursor": cursor}, headers=bearer))[:2] == (400, "cursor-invalid")
+
+
+@proves("W2", part="offsets that PostgreSQL refuses")
+@pytest.mark.parametrize("at", ["2026-01-01T00:00:00+23:59", "2026-01-01T00:00:00+00:00:01.000001"])
+@pytest.mark.parametrize("path", [RUNS, "/api/v1/approvals"])
+def test_a_cursor_says_a_moment_in_any_offset(
+    client: Client, bearer: dict[str, str], path: str, at: str
+) -> None:
+    assert client.get(path, {"cursor": packed(at, FIRST)}, headers=bearer).json()["results"] == []
 
 
 @proves("R-SEC-7", part="idempotency keys")

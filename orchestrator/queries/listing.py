@@ -25,10 +25,12 @@ from orchestrator.core.terminal import Status, TerminalCode
 from orchestrator.models import Intent, Run, WorkflowVersion
 from tenancy.core.moments import in_utc, read_moment
 from tenancy.models import Principal
+from traces.core.canonical import plain
 
 PAGE: Final = 50
 CAP: Final = 10_000
 LONGEST: Final = 200
+FINEST: Final = Decimal("1e-12")
 NEWEST: Final = ("-created_at", "-id")
 PLANNING: Final = """
 SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('enable_seqscan', 'off', true)"""
@@ -142,7 +144,11 @@ def _amount(text: str) -> Decimal:
     found = Decimal(text)
     if not (found.is_finite() and 0 <= found < 10**9):
         raise ValueError(text)
-    return found
+    # Nothing costs a part of that, and PostgreSQL takes no number of any length.
+    told = found.quantize(FINEST)
+    if told != found:
+        raise ValueError(text)
+    return Decimal(plain(told))
 
 
 def _word(text: str) -> str:

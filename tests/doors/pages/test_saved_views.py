@@ -105,7 +105,7 @@ def test_what_does_not_fit_is_said_beside_what_was_typed(
 
 
 def test_all_runs_are_no_view_and_nonsense_is_none(who: Client) -> None:
-    for query in ("", "view=all", "status=asleep", "%00"):
+    for query in ("", "view=all", "status=asleep", "%00", "cost__gt=1e-20000"):
         answer = who.post(VIEWS, {"name": "All", "query": query})
         assert answer.status_code == 422
         assert "These are all runs" in text(answer)

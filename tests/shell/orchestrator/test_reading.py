@@ -60,6 +60,19 @@ def test_a_filter_that_says_nothing_is_named_and_left_out(world: World) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("amount", ["1e-20000", "1e-13", "-1", "1e9", "Infinity", "1e99999"])
+def test_an_amount_that_nothing_costs_says_nothing(amount: str) -> None:
+    assert filters_of({"cost__gt": amount}).faults == ("cost__gt",)
+
+
+@pytest.mark.parametrize(
+    ("amount", "said"),
+    [("10e-13", "1E-12"), ("1E+8", "100000000"), ("0e99999", "0"), ("1.50", "1.5")],
+)
+def test_an_amount_is_told_as_it_is_kept(amount: str, said: str) -> None:
+    assert filters_of({"cost__gt": amount}).query == f"cost__gt={said}"
+
+
 def test_a_row_has_its_title_its_money_and_what_it_waits_for(world: World, company: Company) -> None:
     refund(world, company)
     with tenant(world.id):

@@ -180,10 +180,12 @@ class HttpTools(ByScope):
         given = dict(body["declaration"])
         if "openapi" in body:
             found = operation_of(body["openapi"], body.get("operation", ""), server=body.get("server", ""))
+            own = given.get("request", {})
             given = {
                 "description": found.description, "input_schema": found.input_schema,
                 "output_schema": found.output_schema, **given,
-                "request": {**found.request.model_dump(), **given.get("request", {})},
+                # What is no request stays what it is, and is refused as such.
+                "request": {**found.request.model_dump(), **own} if isinstance(own, dict) else own,
             }  # fmt: skip
         declaration = asked_declaration(given)
 

@@ -17,6 +17,7 @@ from orchestrator.core.value import Value
 METHODS = ("get", "post", "put", "patch", "delete")
 DEEPEST = 24
 MOST_NODES = 20_000
+LONGEST_URL = 2_000
 _PLACE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]{0,63})\}")
 _HEADER = re.compile(r"[A-Za-z0-9-]{1,64}")
 # What the transport and the secret own.
@@ -101,7 +102,7 @@ def operation_of(document: Mapping[str, Any], operation_id: str, *, server: str 
     required: list[str] = []
     query: dict[str, str] = {}
     url = _base(document, server) + path
-    for parameter in [*item.get("parameters", ()), *operation.get("parameters", ())]:
+    for parameter in [*_list(item, "parameters"), *_list(operation, "parameters")]:
         given = _resolved(document, parameter)
         name, where = str(given.get("name", "")), given.get("in")
         if where not in ("path", "query"):
@@ -116,6 +117,8 @@ def operation_of(document: Mapping[str, Any], operation_id: str, *, server: str 
             query[name] = argument
         if where == "path" or given.get("required"):
             required.append(argument)
+    if len(url) > LONGEST_URL:
+        raise DefinitionRefused(detail=f"its address is longer than {LONGEST_URL} characters")
     body, field = _body(document, operation, properties, required)
     request = HttpRequest(method=method.upper(), url=url, query=query, body=body, body_field=field)  # type: ignore[arg-type]
     description = str(operation.get("description") or operation.get("summary") or operation_id)[:4_000]
@@ -196,10 +199,10 @@ def _body(
     if "requestBody" not in operation:
         return "none", ""
     given = _resolved(document, operation["requestBody"])
-    content = given.get("content", {}).get("application/json")
-    if not isinstance(content, dict):
+    content = _object(given, "content")
+    if "application/json" not in content:
         raise DefinitionRefused(detail="its body is not JSON")
-    schema = _resolved(document, content.get("schema", {}))
+    schema = _resolved(document, _object(content, "application/json").get("schema", {}))
     members = schema.get("properties")
     mixed = any(word in schema for word in ("allOf", "anyOf", "oneOf"))
     if isinstance(members, dict) and schema.get("type", "object") == "object" and not mixed:
@@ -207,7 +210,7 @@ def _body(
             if name in properties:
                 raise DefinitionRefused(detail=f"{name[:64]} is a parameter and a member of the body")
             properties[name] = member
-        required.extend(str(name) for name in schema.get("required", ()))
+        required.extend(str(name) for name in _list(schema, "required"))
         return "rest", ""
     field = _argument("body", properties)
     properties[field] = schema
@@ -222,11 +225,27 @@ def _answer(document: Mapping[str, Any], operation: Mapping[str, Any]) -> dict[s
     for status, response in (responses if isinstance(responses, dict) else {}).items():
         if not str(status).startswith("2"):
             continue
-        content = _resolved(document, response).get("content", {})
-        schema = content.get("application/json", {}).get("schema") if isinstance(content, dict) else None
+        content = _object(_resolved(document, response), "content")
+        schema = _object(content, "application/json").get("schema")
         if schema is not None:
             return _resolved(document, schema)
     return {}
+
+
+def _list(holder: Mapping[str, Any], field: str) -> list[Any]:
+    """What a field lists; nothing where it is not there. Raises DefinitionRefused."""
+    found = holder.get(field)
+    if found is not None and not isinstance(found, list):
+        raise DefinitionRefused(detail=f"the field {field} is no list")
+    return found or []
+
+
+def _object(holder: Mapping[str, Any], field: str) -> dict[str, Any]:
+    """The object in a field; an empty one where there is none. Raises DefinitionRefused."""
+    found = holder.get(field)
+    if found is not None and not isinstance(found, dict):
+        raise DefinitionRefused(detail=f"the field {field} is no object")
+    return found or {}
 
 
 def _resolved(document: Mapping[str, Any], value: Any) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -163,6 +164,60 @@ def changed(**schemas: Any) -> dict[str, Any]:
 def test_a_document_that_is_none_or_endless_is_refused(document: dict[str, Any]) -> None:
     with pytest.raises(DefinitionRefused):
         operation_of(document, "addNote")
+
+
+def with_operation(**more: Any) -> dict[str, Any]:
+    """The document with other parts of its operation."""
+    ((path, item),) = DOCUMENT["paths"].items()
+    return {**DOCUMENT, "paths": {path: {**item, "post": {**item["post"], **more}}}}
+
+
+def note(**more: Any) -> dict[str, Any]:
+    """The document with other parts of its body's schema."""
+    return changed(Note={**DOCUMENT["components"]["schemas"]["Note"], **more})
+
+
+@proves("R-TOOL-20", part="an OpenAPI document of another shape")
+@pytest.mark.parametrize(
+    ("document", "field"),
+    [
+        (with_operation(parameters=True), "parameters"),
+        (with_operation(parameters={"name": "a"}), "parameters"),
+        (with_operation(requestBody={"content": -1}), "content"),
+        (with_operation(requestBody={"content": "json"}), "content"),
+        (with_operation(requestBody={"content": [None]}), "content"),
+        (with_operation(requestBody={"content": {"application/json": "x"}}), "application/json"),
+        (with_operation(responses={"200": {"content": 5}}), "content"),
+        (with_operation(responses={"200": {"content": {"application/json": [1]}}}), "application/json"),
+        (note(required=7), "required"),
+        ({**DOCUMENT, "servers": [{"url": "https://crm.example/" + "x" * 2_000}]}, "address"),
+    ],
+)
+def test_a_field_of_another_shape_is_named(document: dict[str, Any], field: str) -> None:
+    with pytest.raises(DefinitionRefused, match=field):
+        operation_of(document, "addNote")
+
+
+ODD = st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=3)
+ANYTHING = st.recursive(
+    ODD,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=4,
+)
+
+
+@given(st.data())
+def test_whatever_stands_in_a_document_it_is_read_or_refused(data: st.DataObject) -> None:
+    document: dict[str, Any] = orjson.loads(orjson.dumps(DOCUMENT))
+    holder: Any = document
+    while True:
+        place = data.draw(st.sampled_from(sorted(holder) if isinstance(holder, dict) else range(len(holder))))
+        if not holder[place] or not isinstance(holder[place], dict | list) or data.draw(st.booleans()):
+            break
+        holder = holder[place]
+    holder[place] = data.draw(ANYTHING)
+    with suppress(DefinitionRefused):
+        assert operation_of(document, "addNote").input_schema["type"] == "object"
 
 
 def declaration(**more: Any) -> dict[str, Any]:

@@ -107,6 +107,25 @@ def test_a_secret_is_named_and_never_given_back(admin: Program) -> None:
     assert "9f8e7d" not in wrong.content.decode()
 
 
+@proves("R-TOOL-20", part="odd documents by API")
+@pytest.mark.parametrize(
+    ("operation", "declared"),
+    [
+        ({"parameters": 7}, {}),
+        ({"requestBody": {"content": "json"}}, {}),
+        ({}, {"request": [1]}),
+        ({}, {"request": 5}),
+    ],
+)
+def test_an_odd_document_is_refused(
+    admin: Program, operation: dict[str, Any], declared: dict[str, Any]
+) -> None:
+    paths = {"/a": {"get": {"operationId": "x", **operation}}}
+    document = {"openapi": "3.1.0", "servers": [{"url": "https://a.example"}], "paths": paths}
+    body = {"declaration": {"name": "crm.find", **declared}, "openapi": document, "operation": "x"}
+    assert refusal(admin.post("/http-tools", {**body, "reason": "Ours"}))[0] in (400, 422)
+
+
 @proves("R-TOOL-20", part="declared by API")
 def test_a_tool_is_declared_by_an_operation_of_a_document(admin: Program) -> None:
     document: dict[str, Any] = {

@@ -86,12 +86,18 @@ def plain(amount: Decimal) -> str:
     return "0" if text in ("-0", "") else text
 
 
-@lru_cache(64)
 def stamp(at: datetime) -> str:
-    """A time as it is written: 2026-01-31T09:00:00.000000Z. A commit has one, and writes it a dozen times."""
+    """A time as it is written: 2026-01-31T09:00:00.000000Z."""
     if at.tzinfo is None:
         raise NotCanonical(detail="a time without its zone")
-    return at.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+    # What is kept is found by equality, and of one zone both hours of an autumn night are equal.
+    return _stamp(at if at.tzinfo is UTC else at.astimezone(UTC))
+
+
+@lru_cache(64)
+def _stamp(at: datetime) -> str:
+    """A time in UTC as it is written. A commit has one, and writes it a dozen times."""
+    return at.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
 @lru_cache(256)

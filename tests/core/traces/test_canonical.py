@@ -8,6 +8,7 @@ from enum import Enum, StrEnum
 from pathlib import Path
 from typing import Any
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import orjson
 import pytest
@@ -145,6 +146,12 @@ def test_a_float_from_outside_stands_in_its_shortest_form() -> None:
 def test_no_digest_can_pass_for_anothers() -> None:
     assert digest("record", b"x") != digest("event", b"x")
     assert payload_digest(b"1" * 32, b"x") != payload_digest(b"2" * 32, b"x")
+
+
+def test_two_moments_that_a_clock_shows_alike_have_two_stamps() -> None:
+    first = datetime(2026, 10, 25, 2, 30, tzinfo=ZoneInfo("Europe/Berlin"))
+    second = first.replace(fold=1)
+    assert (stamp(first), stamp(second)) == ("2026-10-25T00:30:00.000000Z", "2026-10-25T01:30:00.000000Z")
 
 
 @proves("R-TRACE-3", part="two processes")

@@ -154,7 +154,7 @@ class _Walker(Recording):
 
     def _follow(self, step: Step, said: tuple[Said, ...], *, entering: bool) -> None:
         """Carry out a step: a refusal, an interrupt, a wait, or an edge, whose target is entered next."""
-        if self._blocked(step, said, entering=entering):
+        if self._blocked(step, said):
             return
         if step.interrupt is not None:
             self.state = step.state
@@ -179,16 +179,13 @@ class _Walker(Recording):
         self._move(step, guard, edge.target, phase, said + step.said)
         self._entering = True
 
-    def _blocked(self, step: Step, said: tuple[Said, ...], *, entering: bool) -> bool:
+    def _blocked(self, step: Step, said: tuple[Said, ...]) -> bool:
         """Whether the step's effects may not be asked for: an emergency stop, a model whose provider took
         more than was reserved, or a budget whose rest does not do."""
         spending = [effect.reserve for effect in step.effects if effect.kind in ("call_model", "call_tool")]
         if not spending or step.state.unwinding is not None:
             # What undoes something was judged when it was asked for, against what was kept back for it.
             return False
-        if not entering:
-            # What it says of the outcome that it answers holds, whatever becomes of what it asks for.
-            said += tuple(one for one in step.said if one.phase == Phase.OBSERVATION_GROUNDING)
         halting = self.state.halting
         if halting is not None and halting.stop and not self.state.pending:
             self._interrupt(halting, said)

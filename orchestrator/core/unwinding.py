@@ -160,7 +160,7 @@ def _begin_one(view: View, plan: undoing.Plan, said: tuple[Said, ...]) -> Step:
 
 def _send(view: View, call: Call, said: tuple[Said, ...]) -> Step:
     """Write the intent of the next attempt, where the run has what it takes."""
-    if view.state.paused:
+    if view.state.paused or view.headroom.slice_over:
         return Step(state=view.state.evolve(held=True, batch=(call,), timer=None), said=said)
     if forbidden := undoing.denied(view, call):
         return _leave(view, undoing.DENIED, said, forbidden)

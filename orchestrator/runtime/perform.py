@@ -31,6 +31,8 @@ from orchestrator.runtime.contents import body_of
 from traces.live.deltas import RunAudience
 
 LOOK_AGAIN_SECONDS = 2.0
+# Between the attempts at a repetition that could not be sent; one that is put in doubt instead asks a person.
+REPEAT_AFTER_SECONDS = (0.5, 1.0, 2.0, 4.0)
 ABSENT = f"{LOOKED}: not there"
 UNCERTAIN = ("timeout", "crashed", "malformed", "unreachable")
 
@@ -123,6 +125,12 @@ class Performer:
         performed = self._one(hand, effect).result()
         fault("sent")
         event = performed.event(at)
+        for wait in REPEAT_AFTER_SECONDS if again else ():
+            if not _away(event):
+                break
+            sleep(wait)
+            performed = self._one(hand, effect).result()
+            event = performed.event(at)
         if isinstance(event, ToolFailed) and event.sent and event.error in UNCERTAIN:
             # A key would make a repetition safe, but payments and sends are not repeated by themselves
             # (R-TOOL-10).
@@ -201,6 +209,11 @@ def _doubts(effect: CallTool, event: AnyEvent, *, again: bool, before: bool) -> 
         return True
     looked = effect.lookup or before
     return looked and isinstance(event, ToolFailed) and event.error == "refused"
+
+
+def _away(event: AnyEvent) -> bool:
+    """Whether a call was not sent for a reason that may pass: then a repetition waits a moment."""
+    return isinstance(event, ToolFailed) and event.transient and not event.sent and not held_back(event)
 
 
 def joined(performed: list[Performed], at: datetime) -> Outcomes:

@@ -1,5 +1,6 @@
 """What a worker finds that takes over from a dead one, and may not or cannot do again what that one did."""
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -9,7 +10,7 @@ import psycopg
 import pytest
 
 from budgets.models import Entry
-from orchestrator.actions.signalling import cancel, has_untaken_signals
+from orchestrator.actions.signalling import cancel, has_untaken_signals, pause, resume
 from orchestrator.actions.stopping import stop_everything
 from orchestrator.models import ConflictClaim
 from orchestrator.queries.runs import state_now
@@ -25,6 +26,7 @@ from tests.proves import proves
 pytestmark = pytest.mark.slow
 PAST = """
 UPDATE orchestrator_intent SET deadline = deadline - interval '1 hour' WHERE run_id = %s"""
+NOBODY = "http://127.0.0.1:9"
 # What a run that kills its workers has had of them.
 POISONED = 3
 
@@ -41,8 +43,9 @@ def stopped(case: Case, _monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def unreachable(_case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody knows where the company is."""
-    monkeypatch.delenv("INTERLOCK_DEMO_URL")
+    """Nobody answers where the company was."""
+    monkeypatch.setenv("INTERLOCK_DEMO_URL", NOBODY)
+    monkeypatch.setattr("orchestrator.runtime.perform.sleep", lambda seconds: None)
 
 
 @proves("R-TOOL-9", part="a repetition that was not sent says nothing of the first send")
@@ -61,6 +64,26 @@ def test_what_a_dead_worker_sent_is_in_doubt_where_it_cannot_be_sent_again(
     assert (asked.kind, asked.tool) == ("reconciliation", tool)
     assert (case.effects(), case.resolutions()) == (1, ["repeated", "in_doubt"])
     assert standings(case) == {tool: "in_doubt"}
+
+
+@proves("R-TOOL-9", part="a repetition waits a moment for whoever is away")
+@pytest.mark.parametrize("tool", [KEYED])
+@pytest.mark.parametrize(("point", "before"), [("before_dispatch", 0), ("sent", 1)])
+def test_a_repetition_is_made_once_the_company_is_there_again(
+    case: Case, tool: str, point: str, before: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case.dies(point)
+    assert case.effects() == before
+    here = os.environ["INTERLOCK_DEMO_URL"]
+    monkeypatch.setenv("INTERLOCK_DEMO_URL", NOBODY)
+
+    def comes_back(_seconds: float) -> None:
+        monkeypatch.setenv("INTERLOCK_DEMO_URL", here)
+
+    monkeypatch.setattr("orchestrator.runtime.perform.sleep", comes_back)
+    found = onwards(case.world, case.run)
+    assert (found.terminal_code, case.effects(), case.resolutions()) == ("SUCCESS", 1, ["repeated"]), tool
+    case.world.sound(case.run)
 
 
 @proves("R-TOOL-15", part="what a dead worker sent is told where everything is stopped")
@@ -138,6 +161,19 @@ def test_a_run_that_kills_workers_is_paused_though_an_approval_waits_for_it(case
     assert (found.status, case.effects()) == ("paused", 0)
     assert "poison run" in case.world.said(case.run, "run_paused")[0]["reason"]
     assert "call_attempted" not in case.world.kinds(case.run), tool
+
+
+@proves("R-SESS-2", part="nor what waits for a further attempt")
+@pytest.mark.parametrize("tool", [BLIND])
+def test_a_run_that_kills_workers_makes_no_further_attempt_when_it_was_resumed(case: Case, tool: str) -> None:
+    world, operator = case.world, case.world.people.operator.id
+    case.dies("before_dispatch")
+    pause(world.id, case.run, by=operator, reason="Wait.")
+    assert (world.drive(case.run).status, case.resolutions()) == ("paused", ["abandoned"])
+    resume(world.id, case.run, by=operator, reason="Go on.")
+    for _ in range(POISONED):
+        case.dies("claimed")
+    assert (world.drive(case.run).status, case.effects(), tool) == ("paused", 0, case.tool)
 
 
 @pytest.mark.parametrize("tool", [BLIND])

@@ -219,6 +219,8 @@ class CaptureObservation(Plain):
     def _launch_waiting(self, view: View) -> Step:
         """Make each call that waits once more, if it may still be made."""
         state = view.state
+        if view.headroom.slice_over:
+            return Step(state=state.evolve(held=True, timer=None))
         said: list[Said] = []
         effects: list[Effect] = []
         for ordinal, call in enumerate(state.batch):

@@ -26,6 +26,8 @@ from traces.core.chain import Said
 from traces.core.events import CallObserved, CallVerified
 from traces.core.phases import Phase
 
+# Judged so far; its reader has the last word.
+READING = "reading"
 WORST_FIRST = ("unsafe", "conflict", "failed", "low_confidence")
 
 
@@ -43,12 +45,15 @@ class VerifyObservation(Plain):
     config: ClassVar[type[Value]] = Config
 
     def enter(self, view: View) -> Step:
-        """Judge every call of the batch; read back where the tool asks for it."""
+        """Judge every call of the batch; read back where the tool asks for it, one after the other."""
         view.desk.require(c.observation for c in view.state.batch if c.observation is not None)
         view.desk.require(c.arguments for c in view.state.batch if c.arguments is not None)
         state = view.state
         said: list[Said] = []
         for call in view.state.batch:
+            if call.verdict not in (None, "reconciled"):
+                # The run was here before, and asked a reader.
+                continue
             if call.observation is not None:
                 body = view.desk.read(call.observation)
                 screened = screen(view, "result", words_of(body), call.tool)
@@ -59,7 +64,11 @@ class VerifyObservation(Plain):
             judged, words = self._judged(view, call)
             state = drifting(state.evolve(batch=replaced(state, judged)), words)
             said.extend(words)
-        return self._go_on(view, state, tuple(said))
+        waiting = next((call for call in state.batch if call.verdict == READING), None)
+        if waiting is None:
+            return self._answer(state, tuple(said))
+        asked = read_back(view, state, waiting, waiting.attempt)
+        return Step(state=asked.state, said=(*said, *asked.said), effects=asked.effects)
 
     def on(self, view: View, event: AnyEvent) -> Step:
         """The reader's answer or failure."""
@@ -68,7 +77,8 @@ class VerifyObservation(Plain):
             return Step(state=state)
         if not isinstance(event, ToolAnswered | ToolFailed):
             raise Misfit(node=view.node.id, event=event.kind)
-        call = next(held for held in state.batch if held.verdict is None)
+        # A run from before there was a word for it has none.
+        call = next(held for held in state.batch if held.verdict in (None, READING))
         if isinstance(event, ToolAnswered):
             body = CallObserved(
                 call=call.id,
@@ -80,7 +90,7 @@ class VerifyObservation(Plain):
             verdict, detail = agrees(view, call, event.observation)
             judged, words = self._mark(view, call.evolve(read_back=event.observation), verdict, detail)
             said = (say(Phase.OBSERVATION_GROUNDING, body), *words)
-            return self._go_on(view, state.evolve(batch=replaced(state, judged)), said)
+            return self._go_on(state.evolve(batch=replaced(state, judged)), said)
         return self._unreadable(view, call, event)
 
     def _unreadable(self, view: View, call: Call, event: ToolFailed) -> Step:
@@ -90,18 +100,17 @@ class VerifyObservation(Plain):
         said = (say(Phase.OBSERVATION_GROUNDING, body),)
         tries = call.attempt + 1
         if event.transient and tries <= 1 + reader_of(view, call).max_retries:
-            asked = read_back(view, view.state, call.evolve(attempt=tries), tries)
-            return Step(state=asked.state, said=said + asked.said, effects=asked.effects)
+            again = call.evolve(attempt=tries, verdict=READING)
+            return self._go_on(view.state.evolve(batch=replaced(view.state, again)), said)
         judged, words = self._mark(view, call, "low_confidence", f"the reader failed: {event.error}")
-        return self._go_on(view, view.state.evolve(batch=replaced(view.state, judged)), said + words)
+        return self._go_on(view.state.evolve(batch=replaced(view.state, judged)), said + words)
 
-    def _go_on(self, view: View, state: State, said: tuple[Said, ...]) -> Step:
-        """Ask the reader of the next call that must be read back; answer when none is left."""
-        waiting = next((call for call in state.batch if call.verdict is None), None)
-        if waiting is None:
-            return self._answer(state, said)
-        asked = read_back(view, state, waiting, 1)
-        return Step(state=asked.state, said=(*said, *asked.said), effects=asked.effects)
+    def _go_on(self, state: State, said: tuple[Said, ...]) -> Step:
+        """Answer when no reader is left to be asked. What was heard of one holds, whether or not the next may
+        be asked just now: the node is entered anew for that."""
+        if any(call.verdict == READING for call in state.batch):
+            return Step(state=state, said=said, anew=True)
+        return self._answer(state, said)
 
     def _judged(  # noqa: PLR0911 - one return a verdict reads better than a variable carried through
         self, view: View, call: Call
@@ -123,7 +132,7 @@ class VerifyObservation(Plain):
             if wrong:
                 return self._mark(view, call.evolve(error="post_condition"), "failed", f"differs: {wrong[0]}")
             if spec.verifier.read_back is not None:
-                return call.evolve(attempt=1), ()
+                return call.evolve(attempt=1, verdict=READING), ()
         elif spec.mutating:
             return self._mark(view, call, "observed_only", "the tool names no verifier")
         return self._mark(view, call, "verified", "")

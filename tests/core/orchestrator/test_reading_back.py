@@ -1,17 +1,28 @@
 """Results that stand only once their reader has confirmed them (R-TOOL-12)."""
 
+from decimal import Decimal
 from typing import Any
 
 import orjson
 import pytest
 
 from orchestrator.core.effects import CallTool
-from orchestrator.core.events import StopAsked, ToolAnswered, ToolFailed
+from orchestrator.core.events import (
+    CancelAsked,
+    GateDecided,
+    Headroom,
+    Paused,
+    Resumed,
+    StopAsked,
+    TimerFired,
+    ToolAnswered,
+    ToolFailed,
+)
 from orchestrator.core.terminal import TerminalCode
 from orchestrator.core.tool import ReadBack, Verifier
 from tests.core.orchestrator.deeds import decide
-from tests.core.orchestrator.loops import TOOLS, loop
-from tests.core.orchestrator.simulation import Simulation
+from tests.core.orchestrator.loops import BOUNDARY, TOOLS, loop
+from tests.core.orchestrator.simulation import NIL, Simulation
 from tests.proves import proves
 
 READER = TOOLS["payments.find"].evolve(max_retries=2)
@@ -28,12 +39,23 @@ def reading(run: Simulation) -> CallTool:
     return effect
 
 
-@proves("R-TOOL-12", part="every call of a batch is read back")
-def test_every_call_of_a_batch_is_read_back() -> None:
-    run = loop(tools=ALL | {LOOKUP.name: LOOKUP})
+def two_looked_up(**more: Any) -> Simulation:
+    """A run that has looked two orders up, and has asked the reader of the first."""
+    run = loop(tools=ALL | {LOOKUP.name: LOOKUP}, **more)
     run.reply((LOOKUP.name, {"id": "A"}), (LOOKUP.name, {"id": "B"}))
     run.answer({"id": "A"})
     run.answer({"id": "B"})
+    return run
+
+
+def asked_of_readers(run: Simulation) -> list[str]:
+    """The calls that a reader was asked about, in order."""
+    return [one.call for one in run.asked if isinstance(one, CallTool) and one.tool == READER.name]
+
+
+@proves("R-TOOL-12", part="every call of a batch is read back")
+def test_every_call_of_a_batch_is_read_back() -> None:
+    run = two_looked_up()
     asked = []
     for _ in range(2):
         asked.append(orjson.loads(run.contents[reading(run).arguments]))
@@ -47,10 +69,7 @@ def test_every_call_of_a_batch_is_read_back() -> None:
 
 
 def test_one_that_does_not_stand_leaves_the_others_to_be_read() -> None:
-    run = loop(tools=ALL | {LOOKUP.name: LOOKUP})
-    run.reply((LOOKUP.name, {"id": "A"}), (LOOKUP.name, {"id": "B"}))
-    run.answer({"id": "A"})
-    run.answer({"id": "B"})
+    run = two_looked_up()
     reading(run)
     run.answer({"id": "C"})
     reading(run)
@@ -102,3 +121,52 @@ def test_what_the_reader_said_is_told_though_it_may_not_be_asked_again(why: str)
     assert run.open == {}
     observed = run.said("call_observed")[-1]
     assert (observed.effect, observed.status) == (effect.id, "timeout")
+    # And nothing is said of a call that was not made.
+    attempted = {said.effect for said in run.said("call_attempted")}
+    assert attempted == {one.id for one in run.asked if isinstance(one, CallTool)}
+
+
+def test_a_run_that_waits_for_more_budget_between_two_readers_reads_nothing_twice() -> None:
+    run = two_looked_up(tool_calls=3, boundary=BOUNDARY.evolve(on_exhaustion="request", budget_requests=2))
+    run.answer({"id": "A"})
+    (asked,) = run.requests
+    assert run.open == {}
+    run.feed(
+        GateDecided(
+            at=run.now, request=str(asked.request), decision="extend", decision_digest=NIL, by="somebody",
+            role="admin", packet_digest=asked.packet_digest, amounts={"tool_calls": Decimal(10)},
+        )
+    )  # fmt: skip
+    reading(run)
+    run.answer({"id": "B"})
+    assert asked_of_readers(run) == [call.call for call in run.said("call_verified")]
+    assert [said.verdict for said in run.said("call_verified")] == ["verified"] * 2
+
+
+WISHES: dict[str, Any] = {
+    "pause": lambda run: Paused(at=run.now, by="somebody", reason="Wait."),
+    "cancel": lambda run: CancelAsked(at=run.now, by="somebody", reason="Enough."),
+}
+
+
+@proves("R-SESS-9", part="held between two readers")
+@pytest.mark.parametrize("wish", ["pause", "cancel", "slice"])
+def test_no_further_reader_is_asked_of_a_run_that_is_to_hold(wish: str) -> None:
+    run = two_looked_up()
+    first = reading(run)
+    if wish in WISHES:
+        run.feed(WISHES[wish](run))
+    body = run.keep({"id": "A"})
+    run.feed(
+        ToolAnswered(at=run.now, effect=first.id, observation=body, size=1),
+        Headroom(slice_over=wish == "slice"),
+    )
+    assert len(asked_of_readers(run)) == 1
+    if wish == "cancel":
+        assert run.state.outcome is TerminalCode.USER_CANCEL
+        return
+    assert run.state.held
+    run.feed(Resumed(at=run.now, by="somebody") if wish == "pause" else TimerFired(at=run.now))
+    reading(run)
+    run.answer({"id": "B"})
+    assert [said.verdict for said in run.said("call_verified")] == ["verified"] * 2

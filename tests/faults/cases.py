@@ -5,9 +5,9 @@ from uuid import UUID
 
 import pytest
 
-from orchestrator.runtime.loop import FaultPoint
 from tenancy.ids import fresh_id
 from tests.doubles.company import Company
+from tests.factories.dying import Killed, dies_at
 from tests.factories.foreign import Obedient, to_the_end
 from tests.factories.world import World
 from tests.journeys.interleaving.clock import Clock
@@ -21,10 +21,6 @@ ASKED: dict[str, tuple[str, dict[str, str]]] = {
 }
 # A slow company is told to go on: how long what comes before that takes is the machine's.
 UNTIL_TOLD = 3_600
-
-
-class Killed(BaseException):
-    """A worker dies: nothing is cleaned up."""
 
 
 @dataclass(kw_only=True)
@@ -48,20 +44,10 @@ class Case:
 
     def dies(self, point: str, times: int = 1) -> None:
         """A worker takes the run and dies at a point, when it comes there for the nth time."""
-        dying = replace(self.world.worker, name=fresh_id().hex, fault=self._fault(point, times))
+        dying = replace(self.world.worker, name=fresh_id().hex, fault=dies_at(point, times))
         with pytest.raises(Killed):
             dying.advance(self.run)
         self.clock.lease_dies(self.run)
-
-    def _fault(self, wanted: str, times: int) -> FaultPoint:
-        left = [times]
-
-        def fault(point: str) -> None:
-            left[0] -= point == wanted
-            if left[0] == 0:
-                raise Killed(point)
-
-        return fault
 
 
 def judge(case: Case, verdict: str, effects: int, resolutions: list[str]) -> None:

@@ -25,10 +25,11 @@ from tenancy.ids import fresh_id
 from tests.conftest import House
 from tests.doors.demo.test_faults import eventually
 from tests.doubles.company import Company
+from tests.factories.dying import Killed
 from tests.factories.foreign import Obedient, called, foreign, onwards, to_the_end
 from tests.factories.hurry import in_a_hurry, in_no_hurry
 from tests.factories.world import World, company_at, fresh_worker, make_world
-from tests.faults.cases import ASKED, BLIND, FINDABLE, KEYED, READ, UNTIL_TOLD, Killed
+from tests.faults.cases import ASKED, BLIND, FINDABLE, KEYED, READ, UNTIL_TOLD
 from tests.journeys.interleaving.clock import Clock
 from tests.proves import proves
 

@@ -16,10 +16,11 @@ from tenancy.context import tenant
 from tests.conftest import House
 from tests.doubles.openai_server import ABSENT, OpenAIServer, said
 from tests.doubles.openai_server import usage as reported
+from tests.factories.dying import Killed, dies_at
 from tests.factories.foreign import foreign, onwards
 from tests.factories.world import World, fresh_worker, make_world
 from tests.proves import proves
-from tests.shell.orchestrator.test_ring import Killed, dies_at, let_the_lease_die
+from tests.shell.orchestrator.test_ring import let_the_lease_die
 
 SUM = "How much is (12 + 30) * 2?"
 SAID: dict[str, Any] = {

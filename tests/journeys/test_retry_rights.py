@@ -12,13 +12,13 @@ from approvals.core.errors import NotYours
 from approvals.models import Decision, Request
 from approvals.queries.people import decider_of
 from approvals.queries.waiting import mine
-from orchestrator.runtime.loop import Worker
 from tenancy.actions import add_member
 from tenancy.context import tenant
 from tenancy.core.roles import Role
 from tenancy.ids import fresh_id
 from tenancy.queries import standing_of
 from tests.doubles.company import Company
+from tests.factories.dying import Killed, dies_at
 from tests.factories.retrying import retried
 from tests.factories.world import World
 from tests.journeys.interleaving.clock import Clock
@@ -129,20 +129,6 @@ def test_the_database_takes_no_request_that_forgets_who_retried_it(
         superuser.execute(statement, [request.id])
 
 
-class Killed(BaseException):
-    """The worker is gone."""
-
-
-def dying(world: World, wanted: str) -> Worker:
-    """A worker that dies when it comes to a point for the first time."""
-
-    def fault(point: str) -> None:
-        if point == wanted:
-            raise Killed
-
-    return replace(world.worker, name=fresh_id().hex, fault=fault)
-
-
 @proves("R-SESS-8", part="a worker that dies right after a retry")
 @pytest.mark.parametrize("point", ["claimed", "committed", "performed", "before_commit"])
 def test_a_worker_that_dies_right_after_a_retry_changes_nothing(
@@ -150,7 +136,7 @@ def test_a_worker_that_dies_right_after_a_retry_changes_nothing(
 ) -> None:
     again = retried(world, failed(world, company))
     with pytest.raises(Killed):
-        dying(world, point).advance(again)
+        replace(world.worker, name=fresh_id().hex, fault=dies_at(point)).advance(again)
     Clock(superuser).lease_dies(again)
     assert world.approve_all(again).terminal_code == "SUCCESS"
     assert [effect["service"] for effect in company.effects()] == ["payments", "mail"]

@@ -7,12 +7,12 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from orchestrator.runtime.loop import FaultPoint
 from tenancy.context import tenant
 from tenancy.core.news import UNDO_FAILED
 from tenancy.ids import fresh_id
 from tenancy.models import Notice
 from tests.doubles.company import Company
+from tests.factories.dying import Killed, dies_at
 from tests.factories.foreign import to_the_end
 from tests.factories.world import World
 from tests.journeys.interleaving.clock import Clock
@@ -21,10 +21,6 @@ from tests.proves import proves
 CANCELLED, OPEN = "A-1011", "A-1006"
 STEPS = [("stock", "hold"), ("payments", "hold"), ("mail", "send")]
 BACK = [("payments", "release"), ("stock", "release")]
-
-
-class Killed(BaseException):
-    """A worker dies: nothing is cleaned up."""
 
 
 def submitted(world: World, order: str = CANCELLED) -> UUID:
@@ -44,17 +40,6 @@ def before_the_last(world: World, order: str = CANCELLED) -> UUID:
 def done(company: Company) -> list[tuple[str, str]]:
     """What the company did, in order."""
     return [(effect["service"], effect["action"]) for effect in company.effects()]
-
-
-def dying(world: World, wanted: str, times: int) -> FaultPoint:
-    left = [times]
-
-    def fault(point: str) -> None:
-        left[0] -= point == wanted
-        if left[0] == 0:
-            raise Killed(point)
-
-    return fault
 
 
 def test_an_order_that_can_be_shipped_is_shipped(world: World, company: Company) -> None:
@@ -99,7 +84,7 @@ def test_a_worker_that_dies_on_the_way_back_undoes_nothing_twice(
     world: World, company: Company, superuser: psycopg.Connection, point: str, times: int
 ) -> None:
     run = before_the_last(world)
-    mortal = replace(world.worker, name=fresh_id().hex, fault=dying(world, point, times))
+    mortal = replace(world.worker, name=fresh_id().hex, fault=dies_at(point, times))
     with pytest.raises(Killed):
         mortal.advance(run)
     Clock(superuser).lease_dies(run)

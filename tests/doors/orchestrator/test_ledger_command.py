@@ -11,14 +11,11 @@ from django.core.management import CommandError, call_command
 
 from orchestrator.actions.tools import change_tool
 from orchestrator.core.tool_change import asked_change
+from tests.factories.dying import Killed, dies_at
 from tests.factories.world import World
 from tests.proves import proves
 
 SUM = "How much is (12 + 30) * 2?"
-
-
-class Killed(BaseException):
-    """A worker dies: nothing is cleaned up."""
 
 
 def spent(world: World) -> UUID:
@@ -63,11 +60,7 @@ def test_what_is_in_flight_is_no_fault_and_what_is_not_is_one(
 ) -> None:
     run = world.submit("tool-loop", SUM)
 
-    def dies(point: str) -> None:
-        if point == "committed":
-            raise Killed
-
-    world.worker.fault = dies
+    world.worker.fault = dies_at("committed")
     with pytest.raises(Killed):
         world.drive(run)
     assert told(world)[0]

@@ -16,10 +16,11 @@ from orchestrator.actions.signalling import pause, resume
 from tenancy.context import tenant
 from tests.conftest import House
 from tests.doubles.openai_server import OpenAIServer, calls, failing, said
+from tests.factories.dying import Killed, dies_at
 from tests.factories.foreign import called, foreign, onwards
 from tests.factories.world import World, fresh_worker, make_world
 from tests.proves import proves
-from tests.shell.orchestrator.test_ring import SUM, Killed, dies_at, let_the_lease_die
+from tests.shell.orchestrator.test_ring import SUM, let_the_lease_die
 
 
 def turns_used(world: World, run: object) -> Decimal:

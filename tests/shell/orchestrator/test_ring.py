@@ -1,7 +1,6 @@
 """The ring on the real database: one writer, one commit per effect, nothing lost on the way."""
 
 import threading
-from typing import Any
 
 import psycopg
 import pytest
@@ -23,6 +22,7 @@ from orchestrator.runtime.sweep import Sweep
 from tenancy.context import tenant
 from tenancy.models import Membership
 from tests.doubles.company import Company
+from tests.factories.dying import Killed, dies_at
 from tests.factories.forging import forge
 from tests.factories.world import World, company_at, fresh_worker
 from tests.journeys.interleaving.clock import Clock
@@ -30,22 +30,6 @@ from tests.proves import proves
 from traces.models import Payload, Record, Snapshot
 
 SUM = "How much is (12 + 30) * 2?"
-
-
-class Killed(BaseException):
-    """A worker dies: nothing is cleaned up."""
-
-
-def dies_at(point: str, times: int = 1) -> Any:
-    left = [times]
-
-    def fault(reached: str) -> None:
-        if reached == point:
-            left[0] -= 1
-            if left[0] == 0:
-                raise Killed(point)
-
-    return fault
 
 
 def let_the_lease_die(superuser: psycopg.Connection, run: object) -> None:

@@ -15,12 +15,9 @@ from orchestrator.models import EmergencyStop, Intent, Run
 from tenancy.clock import database_now
 from tenancy.context import raw_cursor, tenant
 from tests.conftest import House
+from tests.factories.dying import Killed, dies_at
 from tests.factories.world import World, make_world
 from tests.proves import proves
-
-
-class Killed(BaseException):
-    """A worker dies: nothing is cleaned up."""
 
 
 @pytest.fixture
@@ -34,11 +31,7 @@ def flying(world: World) -> Run:
     """A run with one effect in flight, whose worker holds it."""
     run = world.submit("tool-loop", "How much is (12 + 30) * 2?")
 
-    def dies(point: str) -> None:
-        if point == "committed":
-            raise Killed
-
-    world.worker.fault = dies
+    world.worker.fault = dies_at("committed")
     with pytest.raises(Killed):
         world.drive(run)
     return world.run(run)

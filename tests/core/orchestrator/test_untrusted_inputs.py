@@ -12,7 +12,8 @@ from orchestrator.core.graph import GraphSpec
 from orchestrator.core.policy import SHIPPED
 from orchestrator.core.task_scope import scope_of
 from orchestrator.core.untrusted_inputs import untrusted_names
-from tests.core.orchestrator.injected import BOUNDARY, GRAPH, LIMITS, ROOM, TOOLS, asked, ruled
+from tests.core.orchestrator.injected import BOUNDARY, GRAPH, ROOM, TOOLS, asked, ruled
+from tests.core.orchestrator.loops import LIMITS
 from tests.core.orchestrator.simulation import Simulation, manifest, pins
 from tests.proves import proves
 

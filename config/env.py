@@ -123,6 +123,8 @@ class Environment(BaseSettings):
     mail_from: str = Field("Interlock <interlock@localhost>", validation_alias="INTERLOCK_MAIL_FROM")
     # How people reach the console, for links in letters.
     console_url: str = Field("", validation_alias="INTERLOCK_URL")
+    # The demonstration of the embedded start: its two tenants, their people, and the demo company.
+    demo: bool = Field(True, validation_alias="INTERLOCK_DEMO")
     seed_demo: bool = Field(False, validation_alias="INTERLOCK_SEED_DEMO")
     demo_url: str | None = Field(None, validation_alias="INTERLOCK_DEMO_URL")
     # The commands that tenants may start as tool servers, by name: {"files": ["/usr/bin/files-server"]}.

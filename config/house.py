@@ -96,14 +96,15 @@ class House:
         return reach
 
     def _demo(self) -> list[Step]:
-        if self.given.demo_url or not find_spec("demo"):
+        if self.given.demo_url or not self.given.demo or not find_spec("demo"):
             return []
         url = self.environment["INTERLOCK_DEMO_URL"]
         return [plan.demo_company(url, self.data / "demo", self.environment)]
 
     def _books(self) -> list[Step]:
         """The demo company's books, for the tools that ask databases; none where the operator names some."""
-        if self.postgres is None or self.given.demo_url or self.given.databases or not find_spec("demo"):
+        named = self.given.demo_url or self.given.databases
+        if self.postgres is None or named or not self.given.demo or not find_spec("demo"):
             return []
         postgres, passwords = self.postgres, company.fresh_passwords()
         self.environment["INTERLOCK_DATABASES"] = company.addresses(postgres, passwords)
@@ -115,11 +116,12 @@ class House:
         added = {
             "INTERLOCK_SECRET_KEY": clear(self.given.secret_key) or secrets_in(self.data).secret_key,
             "INTERLOCK_DATA_DIR": str(self.data),
-            "INTERLOCK_DEMO_URL": self.given.demo_url or f"http://127.0.0.1:{plan.free_port()}",
             "DJANGO_SETTINGS_MODULE": "config.settings",
             "INTERLOCK_POOL": "1",
             "PYTHONUNBUFFERED": "1",
         }
+        if self.given.demo_url or self.given.demo:
+            added["INTERLOCK_DEMO_URL"] = self.given.demo_url or f"http://127.0.0.1:{plan.free_port()}"
         self.environment = kept | self.environment | added
 
     def _prepare(self) -> Command:
@@ -140,7 +142,9 @@ class House:
         write_private(self.data / SERVERS_FILE, json.dumps(known))
 
     def _seeds(self) -> bool:
-        """Demo people have a published password: an external database gets them only when asked."""
+        """Demo people have a published password: an external database gets them only when asked (R-SEC-10)."""
+        if not self.given.demo:
+            return False
         if self.given.database_url is not None and not self.given.seed_demo:
             self.journal.say("the database is yours: INTERLOCK_SEED_DEMO=1 would put the demo people in it")
             return False
@@ -148,22 +152,36 @@ class House:
         return True
 
     def announce(self) -> None:
-        """Where to go, and which models there are (R-TOOL-23)."""
-        say, given = self.journal.say, self.given
-        say(f"Interlock is up at http://{given.host}:{given.port} (API under /api/v1, schema /api/schema)")
-        say("a key for programs: .venv/bin/python manage.py key create --tenant demo --role client")
-        if self._seeded:
-            for slug, _name in HOUSES:
-                people = " ".join(f"{title}@{slug}.example" for title, _role, _queues in CAST)
-                say(f"people of {slug}: {people} (password {PASSWORD})")
+        """Print what there is to know, the address and the demonstration accounts last (R-TOOL-23)."""
+        self.journal.show(["", *self._models(), *self._keys(), "", *self._address(), *self._accounts(), ""])
+
+    def _models(self) -> list[str]:
+        given = self.given
         if given.has_model_key:
-            say(f"models: {given.model or 'those of the configured provider'}, and the scripted scenarios")
-        else:
-            say(
-                f"no model key is configured; scripted scenarios play: {', '.join(scenarios()) or 'none yet'}"
-            )
-            say("a real model: set OPENAI_API_KEY, ANTHROPIC_API_KEY or OPENAI_BASE_URL, and INTERLOCK_MODEL")
-        say("Ctrl-C ends everything")
+            return [
+                f"Models: {given.model or 'those of the configured provider'}, and the scripted scenarios"
+            ]
+        return [
+            f"Models: none is configured, so scripted scenarios play: {', '.join(scenarios()) or 'none yet'}.",
+            "  For a real model set OPENAI_API_KEY, ANTHROPIC_API_KEY or OPENAI_BASE_URL, and INTERLOCK_MODEL.",
+        ]
+
+    def _keys(self) -> list[str]:
+        if not self._seeded:
+            return ["Open a tenant: .venv/bin/python manage.py tenant create --help"]
+        return ["A key for programs: .venv/bin/python manage.py key create --tenant demo --role client"]
+
+    def _address(self) -> list[str]:
+        where = f"http://{self.given.host}:{self.given.port}"
+        return [f"Interlock is up at {where}", f"  API {where}/api/v1   Ctrl-C stops everything"]
+
+    def _accounts(self) -> list[str]:
+        if not self._seeded:
+            return []
+        first, *others = (slug for slug, _name in HOUSES)
+        lines = ["", f"Demonstration accounts (password for all: {PASSWORD})"]
+        lines += [f"  {title + '@' + first + '.example':<32} {role.value}" for title, role, _queues in CAST]
+        return [*lines, *(f"  The same people are in a second tenant: …@{slug}.example" for slug in others)]
 
 
 def run() -> int:

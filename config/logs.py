@@ -62,6 +62,8 @@ def configure(*, style: str, level: str) -> None:
     `style` is `auto`, `console` or `json`; `level` is a standard level's name.
     """
     render = renderer(style, tty=sys.stderr.isatty())
+    # Each beat and each job, several a second, are of use to whoever looks for a fault and to nobody else.
+    routine = level.upper() if level.upper() == "DEBUG" else "WARNING"
     tail: list[structlog.typing.Processor] = [
         structlog.stdlib.ProcessorFormatter.remove_processors_meta,
         render,
@@ -84,6 +86,9 @@ def configure(*, style: str, level: str) -> None:
             # Requests are logged once, by django-structlog, with their ids.
             "uvicorn.access": {"level": "WARNING"},
             "django_structlog": {"level": level.upper()},
+            "django_structlog.celery": {"level": routine},
+            "celery": {"level": routine},
+            "kombu": {"level": routine},
             "httpx2": {"level": "WARNING"},
             "httpcore2": {"level": "WARNING"},
         },

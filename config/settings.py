@@ -48,6 +48,8 @@ INTERLOCK_WORST_CASE_USD_PER_MTOK = ENVIRONMENT.worst_case_usd_per_mtok
 INTERLOCK_WORST_CASE_USD_PER_CALL = ENVIRONMENT.worst_case_usd_per_call
 INTERLOCK_BUSINESS_RATES = ENVIRONMENT.business_rates
 INTERLOCK_DEMO_URL = ENVIRONMENT.demo_url
+# The sign-in page of the embedded start offers the demonstration's people, whose password is published.
+INTERLOCK_DEMO_ACCOUNTS = ENVIRONMENT.embedded and ENVIRONMENT.demo
 INTERLOCK_MCP_COMMANDS = ENVIRONMENT.mcp_commands
 INTERLOCK_DATABASES = ENVIRONMENT.databases
 OPENAI_BASE_URL = ENVIRONMENT.openai_base_url

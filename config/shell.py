@@ -14,6 +14,7 @@ from django.utils.functional import SimpleLazyObject
 from approvals.queries.people import decider_of
 from approvals.queries.waiting import waiting_for as requests_for
 from tenancy.context import tenant
+from tenancy.core.cast import CAST, HOUSES, PASSWORD
 from tenancy.core.roles import Scope
 from tenancy.pages import Member, member_of
 
@@ -107,6 +108,18 @@ class Shell:
     def single_sign_on(self) -> bool:
         """Whether a provider of identities is configured, so that people have accounts of it to look at."""
         return bool(settings.SOCIALACCOUNT_PROVIDERS["openid_connect"]["APPS"])
+
+    @property
+    def demonstration(self) -> tuple[tuple[str, str], ...]:
+        """The demonstration's people, each with their role, where anybody may sign in as one of them."""
+        if not settings.INTERLOCK_DEMO_ACCOUNTS:
+            return ()
+        return tuple((f"{title}@{HOUSES[0][0]}.example", role.value) for title, role, _queues in CAST)
+
+    @property
+    def demonstration_password(self) -> str:
+        """The published password of the demonstration's people."""
+        return PASSWORD
 
     @property
     def tenant_here(self) -> bool:

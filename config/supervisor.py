@@ -56,6 +56,11 @@ class Journal:
         """A line of the supervisor's own."""
         self.write("house", line)
 
+    def show(self, lines: Sequence[str]) -> None:
+        """Print lines for people to read, without the name of a part."""
+        with suppress(OSError, ValueError):
+            print("\n".join(lines), file=self._stream, flush=True)
+
 
 class Child:
     """One running part."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -18,6 +19,8 @@ from django.contrib.sessions.models import Session
 from django.core.cache import cache
 from django.test import Client, override_settings
 
+from tenancy.core import cast
+from tenancy.core.cast import CAST
 from tenancy.models import Person
 from tests.conftest import House
 from tests.proves import proves
@@ -195,3 +198,12 @@ def test_signing_out_needs_a_form_and_ends_the_session(person: Person) -> None:
     assert signed_in(client)
     client.post("/account/logout/", headers=HTML)
     assert not signed_in(client)
+
+
+def test_sign_in_page_offers_the_demonstration_where_there_is_one(house: House) -> None:
+    assert "demo.example" not in Client().get(IN).content.decode()
+    with override_settings(INTERLOCK_DEMO_ACCOUNTS=True):
+        page = Client().get(IN).content.decode()
+    offered = re.findall(r'name="login" value="([^"]+)"', page)
+    assert offered == [f"{title}@demo.example" for title, _role, _queues in CAST]
+    assert page.count(f'name="password" value="{cast.PASSWORD}"') == len(CAST)

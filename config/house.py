@@ -142,7 +142,7 @@ class House:
         write_private(self.data / SERVERS_FILE, json.dumps(known))
 
     def _seeds(self) -> bool:
-        """Demo people have a published password: an external database gets them only when asked (R-SEC-10)."""
+        """Demo people have a published password: an external database gets them when asked alone."""
         if not self.given.demo:
             return False
         if self.given.database_url is not None and not self.given.seed_demo:
@@ -158,12 +158,13 @@ class House:
     def _models(self) -> list[str]:
         given = self.given
         if given.has_model_key:
-            return [
-                f"Models: {given.model or 'those of the configured provider'}, and the scripted scenarios"
-            ]
+            named = given.model or "those of the configured provider"
+            return [f"Models: {named}, and the scripted scenarios"]
         return [
-            f"Models: none is configured, so scripted scenarios play: {', '.join(scenarios()) or 'none yet'}.",
-            "  For a real model set OPENAI_API_KEY, ANTHROPIC_API_KEY or OPENAI_BASE_URL, and INTERLOCK_MODEL.",
+            "Models: none is configured, so scripted scenarios play:",
+            f"  {', '.join(scenarios()) or 'none yet'}",
+            "  For a real model set OPENAI_API_KEY, ANTHROPIC_API_KEY or OPENAI_BASE_URL,",
+            "  and INTERLOCK_MODEL.",
         ]
 
     def _keys(self) -> list[str]:

@@ -20,7 +20,10 @@ from config.secrets_file import secrets_in, write_private
 from config.supervisor import Journal, StartFailedError, Step, Supervisor
 from tenancy.core.cast import CAST, HOUSES, PASSWORD
 
-NOTED = ("DATABASE_URL", "REDIS_URL", "INTERLOCK_SECRET_KEY", "INTERLOCK_DEMO_URL", "INTERLOCK_EMBEDDED")
+NOTED = (
+    "DATABASE_URL", "REDIS_URL", "INTERLOCK_SECRET_KEY", "INTERLOCK_DEMO_URL", "INTERLOCK_EMBEDDED",
+    "INTERLOCK_PORT",
+)  # fmt: skip
 
 
 class House:
@@ -116,6 +119,7 @@ class House:
         added = {
             "INTERLOCK_SECRET_KEY": clear(self.given.secret_key) or secrets_in(self.data).secret_key,
             "INTERLOCK_DATA_DIR": str(self.data),
+            "INTERLOCK_PORT": str(self.given.port),
             "DJANGO_SETTINGS_MODULE": "config.settings",
             "INTERLOCK_POOL": "1",
             "PYTHONUNBUFFERED": "1",

@@ -232,6 +232,8 @@ CONTENT_SECURITY_POLICY = {
 
 DEFAULT_FROM_EMAIL = SERVER_EMAIL = ENVIRONMENT.mail_from
 INTERLOCK_CONSOLE_URL = ENVIRONMENT.console_url.rstrip("/")
+# Where a command says that the console is; letters say nothing where nobody has said it.
+INTERLOCK_ADDRESS = INTERLOCK_CONSOLE_URL or f"http://{ENVIRONMENT.host}:{ENVIRONMENT.port}"
 globals().update(ENVIRONMENT.mail)
 
 # Who draws a refusal as a page (tenancy.pages).

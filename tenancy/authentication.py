@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from tenancy.actions import touch_key
 from tenancy.clock import database_now
 from tenancy.context import tenant
-from tenancy.core.errors import KeyExpired, KeyInvalid, KeyRevoked, TenancyError
+from tenancy.core.errors import KeyExpired, KeyInvalid, KeyRevoked, TenancyError, TenantSuspended
 from tenancy.core.keys import parsed, proves
 from tenancy.models import ApiKey
 from tenancy.queries import standing_of_key, tenant_of_key
@@ -37,7 +37,8 @@ class KeyAuthentication(BaseAuthentication):
     """Looks the key up by its id and compares the secret's hash in constant time."""
 
     def authenticate(self, request: Request) -> tuple[Caller, None] | None:
-        """The caller, or None without a bearer token. Raises AuthenticationFailed (401)."""
+        """The caller, or None without a bearer token. Raises AuthenticationFailed (401), TenantSuspended
+        (403)."""
         words = get_authorization_header(request).split()
         if not words or words[0].lower() != b"bearer":
             return None
@@ -45,6 +46,9 @@ class KeyAuthentication(BaseAuthentication):
             raise AuthenticationFailed(str(KeyInvalid()), KeyInvalid.code)
         try:
             return caller_of(words[1].decode("ascii", "replace")), None
+        except TenantSuspended:
+            # The key is a valid one: 403, which proving it once more does not change.
+            raise
         except TenancyError as error:
             raise AuthenticationFailed(str(error), error.code) from None
 
@@ -54,14 +58,14 @@ class KeyAuthentication(BaseAuthentication):
 
 
 def caller_of(text: str) -> Caller:
-    """The caller a key stands for, with the scopes it has today. Raises KeyInvalid, KeyExpired,
-    KeyRevoked."""
+    """The caller a key stands for, with the scopes it has today. Raises KeyInvalid, KeyExpired, KeyRevoked,
+    TenantSuspended."""
     key = parsed(text)
     tenant_id = tenant_of_key(key.id) if key is not None else None
     if key is None or tenant_id is None:
         raise KeyInvalid
     with tenant(tenant_id):
-        row = ApiKey.objects.select_related("principal__owner").filter(id=key.id).first()
+        row = ApiKey.objects.select_related("principal__owner", "tenant").filter(id=key.id).first()
         if row is None or not proves(key.secret, bytes(row.secret_hash)):
             raise KeyInvalid
         now = database_now()
@@ -69,6 +73,8 @@ def caller_of(text: str) -> Caller:
             raise KeyRevoked
         if row.expires_at is not None and row.expires_at <= now:
             raise KeyExpired
+        if row.tenant.suspended_at is not None:
+            raise TenantSuspended(reason=row.tenant.suspended_reason)
         touch_key(row.id, now, row.last_used_at)
         standing = standing_of_key(row, row.principal)
         scopes = tuple(scope.value for scope in standing.scopes)

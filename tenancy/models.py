@@ -12,8 +12,8 @@ from tenancy.ids import fresh_id
 
 
 class Tenant(models.Model):
-    """A house. `tier` names its price class; `highest_autonomy_tier` what its workflows may be
-    (R-GRAPH-9)."""
+    """A house. `tier` names its price class; `highest_autonomy_tier` what its workflows may be (R-GRAPH-9).
+    While `suspended_at` is set nobody acts in it and nothing starts (R-SEC-10)."""
 
     id = models.UUIDField(primary_key=True, default=fresh_id)
     slug = models.SlugField(unique=True)
@@ -21,6 +21,8 @@ class Tenant(models.Model):
     time_zone = models.CharField(max_length=64, default="UTC")
     tier = models.CharField(max_length=32, default="standard")
     highest_autonomy_tier = models.PositiveSmallIntegerField(default=6)
+    suspended_at = models.DateTimeField(null=True)
+    suspended_reason = models.CharField(max_length=500, blank=True, default="")
     created_at = models.DateTimeField(auto_now_add=True)
 
 

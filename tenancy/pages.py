@@ -24,7 +24,7 @@ from django.utils.cache import add_never_cache_headers, patch_vary_headers
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.module_loading import import_string
 
-from tenancy.core.errors import Forbidden, InterlockError, NotFound
+from tenancy.core.errors import Forbidden, InterlockError, NotFound, TenantSuspended
 from tenancy.core.roles import SCOPES, Authority, Role, Scope
 from tenancy.doors import uuid_or_none
 from tenancy.models import Person, Tenant
@@ -124,7 +124,7 @@ def _answer(
             return _to_sign_in(request)
         member = member_of(request)
         if member is None:
-            raise NoTenant
+            raise _nowhere(request.user)
         with timezone.override(member.time_zone):
             try:
                 require(member, *scopes)
@@ -161,7 +161,7 @@ def _member(request: HttpRequest) -> Member | None:
     person = request.user
     if not isinstance(person, Person) or not person.is_active:
         return None
-    tenants = tenants_by_id(tenants_of_person(person.id))
+    tenants = [one for one in _tenants_of(person) if one.suspended_at is None]
     chosen = request.session.get(CHOSEN)
     tenants_in_turn = sorted(tenants, key=lambda one: str(one.id) != chosen)
     for candidate in tenants_in_turn:
@@ -169,6 +169,18 @@ def _member(request: HttpRequest) -> Member | None:
         if standing is not None:
             return _as_member(request, person, candidate, tuple(tenants), standing)
     return None
+
+
+def _tenants_of(person: Person) -> list[Tenant]:
+    return tenants_by_id(tenants_of_person(person.id))
+
+
+def _nowhere(person: Person) -> InterlockError:
+    """Why a person has no tenant to act in: theirs is suspended, or there is none."""
+    for one in _tenants_of(person):
+        if one.suspended_at is not None:
+            return TenantSuspended(reason=one.suspended_reason)
+    return NoTenant()
 
 
 def _as_member(

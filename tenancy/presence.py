@@ -18,7 +18,13 @@ from tenancy.authentication import caller_of
 from tenancy.core.errors import Forbidden, KeyInvalid, TenancyError
 from tenancy.core.roles import Scope
 from tenancy.models import Person
-from tenancy.queries import standing_of, standing_of_person, tenants_by_id, tenants_of_person
+from tenancy.queries import (
+    check_tenant_open,
+    standing_of,
+    standing_of_person,
+    tenants_by_id,
+    tenants_of_person,
+)
 
 Headers = tuple[tuple[bytes, bytes], ...]
 CHOSEN = "tenant"
@@ -99,7 +105,8 @@ def of_session(key: str, tenant_id: UUID | None = None) -> Presence:
     if not isinstance(person, Person) or not person.is_active:
         raise SignedOut
     wanted = str(tenant_id or store.get(CHOSEN, ""))
-    houses = [one.id for one in tenants_by_id(tenants_of_person(person.id))]
+    open_ones = [one for one in tenants_by_id(tenants_of_person(person.id)) if one.suspended_at is None]
+    houses = [one.id for one in open_ones]
     # A chosen tenant that was left gives way to the first, as on a page; one that is followed does not.
     houses.sort(key=lambda house: str(house) != wanted)
     for house in houses if tenant_id is None else [tenant_id]:
@@ -111,7 +118,8 @@ def of_session(key: str, tenant_id: UUID | None = None) -> Presence:
 
 
 def look_again(presence: Presence) -> Presence:
-    """The same principal as it stands now. Raises as `arrive` does."""
+    """The same principal as it stands now. Raises as `arrive` does, and TenantSuspended."""
+    check_tenant_open(presence.tenant)
     if presence.session is not None:
         return of_session(presence.session, presence.tenant)
     standing = standing_of(presence.tenant, presence.principal)

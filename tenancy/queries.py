@@ -8,6 +8,7 @@ from django.db import connection
 from django.db.models import DateTimeField, Func, Q
 
 from tenancy.context import tenant
+from tenancy.core.errors import TenantSuspended
 from tenancy.core.roles import SCOPES, Authority, Role, Scope, scopes_of
 from tenancy.models import ApiKey, Membership, Principal, Tenant
 
@@ -46,6 +47,13 @@ def tenants_of_person(person_id: UUID) -> list[UUID]:
     with connection.cursor() as cursor:
         cursor.execute("SELECT memberships_of(%s)", (person_id,))
         return [row[0] for row in cursor.fetchall()]
+
+
+def check_tenant_open(tenant_id: UUID) -> None:
+    """Raises TenantSuspended where nobody may act in the tenant (R-SEC-10)."""
+    reason = Tenant.objects.filter(id=tenant_id).exclude(suspended_at=None).values_list("suspended_reason")
+    if (row := reason.first()) is not None:
+        raise TenantSuspended(reason=row[0])
 
 
 def tenant_by_slug(slug: str) -> Tenant | None:

@@ -7,6 +7,7 @@ from typing import Final
 from uuid import UUID
 
 import orjson
+from django.db import connection
 
 from budgets.actions import charge_tenant_check
 from orchestrator.core.admission import opening_move
@@ -21,7 +22,7 @@ from orchestrator.core.state import State
 from orchestrator.models import EmergencyStop, ManifestRow, Run, Task, WorkflowVersion
 from tenancy.batch import Batch
 from tenancy.context import raw_cursor
-from tenancy.models import Tenant
+from tenancy.core.errors import TenantSuspended
 from traces.actions import append, open_salt, save_snapshot, store_payloads
 from traces.core.canonical import canonical_model, canonical_outside, digest
 from traces.core.chain import Head, Said, link
@@ -117,14 +118,24 @@ def compiled(body: bytes) -> CompiledGraph:
     return compile_graph(orjson.loads(body))
 
 
+TENANT_OPEN: Final = """
+SELECT highest_autonomy_tier, suspended_at IS NOT NULL, suspended_reason
+  FROM tenancy_tenant WHERE id = %s FOR KEY SHARE"""
+
+
 def admissible(tenant_id: UUID, version: WorkflowVersion, at: datetime) -> None:
-    """Nothing starts against a stop, above the tenant's tier, or over its ceiling."""
+    """Nothing starts against a stop, above the tenant's tier, over its ceiling, or in a suspended tenant."""
     stops = EmergencyStop.objects.filter(lifted_at=None).exclude(scope__in=("tool", "risk", "policy"))
     for stop in stops:
         own = stop.tenant_id == tenant_id and (stop.scope == "tenant" or stop.target == version.slug)
         if stop.scope == "global" or own:
             raise Stopped(scope=stop.scope)
-    allowed = Tenant.objects.values_list("highest_autonomy_tier", flat=True).get(id=tenant_id)
+    # Locked as a foreign key locks it: a suspension waits for this transaction, or is seen by it.
+    with connection.cursor() as cursor:
+        cursor.execute(TENANT_OPEN, (tenant_id,))
+        allowed, suspended, reason = cursor.fetchone()
+    if suspended:
+        raise TenantSuspended(reason=reason)
     if version.tier > allowed:
         raise TierTooHigh(tier=version.tier, allowed=allowed)
     charge_tenant_check(tenant_id, at)

@@ -1,6 +1,8 @@
 """Seeding a tenant with what ships: tools, boundaries, prompts, workflows. Idempotent: the same again
 publishes nothing."""
 
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 from uuid import UUID
 
 from orchestrator import library
@@ -12,35 +14,55 @@ from orchestrator.actions.publish import (
     publish_tools,
     publish_workflow,
 )
+from orchestrator.core.graph import GraphSpec
+from orchestrator.core.naming import names
 from orchestrator.core.tool import ToolSpec
 from orchestrator.core.tool_change import kept
-from orchestrator.gateways.tools.registry import shipped_tools
+from orchestrator.gateways.tools.registry import Tool, shipped_tools
 from orchestrator.queries.outside import web_rules
 from orchestrator.queries.tools import Version, registry_tools, versions_of
 from tenancy.context import tenant
 
+DEMO_COMPANY: Final = "INTERLOCK_DEMO_URL"
+GENERAL: Final = "tool-loop"
 
-def furnish(tenant_id: UUID, *, by: UUID | None = None) -> None:
-    """Publish the shipped library in a tenant. Outermost verb: owns the transaction.
+
+def furnish(tenant_id: UUID, *, by: UUID | None = None, demonstration: bool = True) -> None:
+    """Publish the shipped library in a tenant. Joins or opens the tenant's transaction.
 
     What an admin has set of a tool stays as it is, a tool that was disabled stays out, and tools that do not
-    ship stay in (R-TOOL-4).
+    ship stay in (R-TOOL-4). Without `demonstration` the tools of the demo company are left out, and the
+    workflows that are made of them.
     """
-    shipped = {name: tool.spec for name, tool in shipped_tools().items()}
+    shipped = {tool.spec.name: tool.spec for tool in _shipped(demonstration=demonstration)}
     with tenant(tenant_id):
-        publish_tools(tenant_id, _tools(), by=by)
+        publish_tools(tenant_id, _tools(demonstration=demonstration), by=by)
         for boundary in library.boundaries().values():
             publish_boundary(tenant_id, boundary, by=by)
         for slug, text in library.prompts().items():
             publish_prompt(tenant_id, slug, text, by=by)
-        for spec in library.workflows().values():
+        for spec in _workflows(shipped):
             # Against what ships: a tool that an admin has disabled is missing to runs, not to their workflow.
             publish_workflow(tenant_id, spec, by=by, tools=shipped)
 
 
-def _tools() -> tuple[ToolSpec, ...]:
+def _shipped(*, demonstration: bool) -> list[Tool[Any, Any]]:
+    return [tool for tool in shipped_tools().values() if demonstration or tool.service != DEMO_COMPANY]
+
+
+def _workflows(shipped: Mapping[str, ToolSpec]) -> Iterator[GraphSpec]:
+    """The workflows whose tools are there; the general one with those of its families that are."""
+    for spec in library.workflows().values():
+        there = tuple(pattern for pattern in spec.tools if any(names(pattern, name) for name in shipped))
+        if there == spec.tools:
+            yield spec
+        elif spec.slug == GENERAL:
+            yield spec.evolve(tools=there)
+
+
+def _tools(*, demonstration: bool) -> tuple[ToolSpec, ...]:
     active, rules = registry_tools(), web_rules()
-    found = [(tool.spec, versions_of(name)) for name, tool in shipped_tools().items()]
+    found = [(tool.spec, versions_of(tool.spec.name)) for tool in _shipped(demonstration=demonstration)]
     shipped = tuple(_standing(spec, known) for spec, known in found if not known or spec.name in active)
     shipped = tuple(with_list(spec, rules) for spec in shipped)
     return shipped + tuple(spec for spec in active_tools().values() if spec.remote is not None)

@@ -32,9 +32,10 @@ class NewKey(NamedTuple):
     clear: str
 
 
-def create_tenant(slug: str, name: str, **more: Any) -> Tenant:
-    """A new tenant, and the first line of its audit log. Outermost verb: owns the transaction."""
-    house = fresh_id()
+def create_tenant(slug: str, name: str, *, tenant_id: UUID | None = None, **more: Any) -> Tenant:
+    """A new tenant, and the first line of its audit log. Opens the tenant's transaction, or joins it where
+    the caller has opened that of `tenant_id`."""
+    house = tenant_id or fresh_id()
     with tenant(house):
         made = Tenant.objects.create(id=house, slug=slug, name=name, **more)
         after = {"slug": slug, "name": name}

@@ -52,6 +52,12 @@ class Forbidden(TenancyError):
     code = "forbidden"
 
 
+class TenantSuspended(TenancyError):
+    """This tenant is suspended: {reason}"""
+
+    code = "tenant-suspended"
+
+
 class KeyInvalid(TenancyError):
     """The key is not valid."""
 

@@ -1,0 +1,105 @@
+"""Opening, changing and suspending tenants: what whoever runs the deployment does (R-SEC-10)."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+
+from budgets.core.ceilings import DEFAULT_TIER, TIERS
+from orchestrator.actions.seed import furnish
+from orchestrator.core.terminal import TERMINAL_STATUSES
+from orchestrator.gateways.queue import wake
+from orchestrator.models import Run, RunSignal
+from tenancy.actions import create_tenant
+from tenancy.actions.people import Invited, Limits, invite
+from tenancy.actions.tenants import change_tenant, check_tenant_fields, suspend_tenant
+from tenancy.clock import database_now
+from tenancy.context import tenant
+from tenancy.core.errors import InvalidInput
+from tenancy.core.roles import Role
+from tenancy.ids import fresh_id
+from tenancy.models import Tenant
+
+AT_ONCE = 1_000
+
+
+class NewTenant(NamedTuple):
+    """What is said of a tenant that is opened. `administrator` is the e-mail address of its first one."""
+
+    slug: str
+    name: str
+    administrator: str
+    administrator_name: str
+    time_zone: str = "UTC"
+    tier: str = DEFAULT_TIER
+    highest_autonomy_tier: int = 6
+
+
+class OpenedTenant(NamedTuple):
+    """A tenant that was opened, and its first administrator."""
+
+    tenant: Tenant
+    administrator: Invited
+
+
+def open_tenant(asked: NewTenant) -> OpenedTenant:
+    """Make a tenant, publish what ships in it without the demonstration, and invite its first administrator:
+    all of it or nothing.
+
+    Raises InvalidInput for a value that no tenant can have, and for a slug that is taken.
+    """
+    fields: dict[str, Any] = {
+        "slug": asked.slug, "name": asked.name, "time_zone": asked.time_zone,
+        "highest_autonomy_tier": asked.highest_autonomy_tier,
+    }  # fmt: skip
+    check_tenant_fields(fields)
+    _check_tier(asked.tier)
+    tenant_id = fresh_id()
+    with tenant(tenant_id):
+        try:
+            with transaction.atomic():
+                made = create_tenant(tenant_id=tenant_id, tier=asked.tier, **fields)
+        except IntegrityError:
+            raise _invalid("slug", "taken", f"There is a tenant {asked.slug} already.") from None
+        furnish(tenant_id, demonstration=False)
+        invited = invite(
+            tenant_id, asked.administrator, asked.administrator_name, Role.ADMIN, Limits(), by=None
+        )
+    return OpenedTenant(made, invited)
+
+
+def update_tenant(tenant_id: UUID, changes: Mapping[str, Any], *, by: UUID | None, reason: str) -> Tenant:
+    """Change name, time zone, tier or highest autonomy of a tenant. Raises NotFound, InvalidInput."""
+    if "tier" in changes:
+        _check_tier(changes["tier"])
+    return change_tenant(tenant_id, changes, by=by, reason=reason)
+
+
+def suspend_with_runs(tenant_id: UUID, *, by: UUID | None, reason: str) -> int | None:
+    """Suspend a tenant and ask each of its runs that has not ended to pause; returns how many, or None if it
+    was suspended already. Outermost verb. Raises NotFound, InvalidInput."""
+    with tenant(tenant_id):
+        if not suspend_tenant(tenant_id, by=by, reason=reason):
+            return None
+        alive = Run.objects.exclude(status__in=[status.value for status in TERMINAL_STATUSES])
+        runs = list(alive.exclude(status="paused").values_list("id", flat=True))
+        now, payload = database_now(), {"reason": f"The tenant is suspended: {reason.strip()}"[:500]}
+        signals = (
+            RunSignal(tenant_id=tenant_id, run_id=run, kind="pause", payload=payload, by=by, at=now)
+            for run in runs
+        )
+        RunSignal.objects.bulk_create(signals, batch_size=AT_ONCE)
+        for run in runs:
+            transaction.on_commit(partial(wake, run))
+        return len(runs)
+
+
+def _check_tier(tier: str) -> None:
+    if tier not in TIERS:
+        raise _invalid("tier", "unknown", f"One of {', '.join(TIERS)}.")
+
+
+def _invalid(field: str, code: str, detail: str) -> InvalidInput:
+    return InvalidInput(errors=[{"pointer": f"/{field}", "code": code, "detail": detail}])

@@ -1,5 +1,5 @@
-"""What every verb shares that waits for a second person: who asks, that there is a reason, that nobody agrees
-to their own, and the settling, once (R-TOOL-4, R-TOOL-17)."""
+"""What every verb shares that waits for a second person: who asks, that nobody agrees to their own, and the
+settling, once (R-TOOL-4, R-TOOL-17)."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -8,7 +8,6 @@ from uuid import UUID
 from orchestrator.core.errors import BroughtAlong, OwnProposal
 from orchestrator.models import PolicyProposal, ToolProposal
 from tenancy.clock import database_now
-from tenancy.core.errors import InvalidInput
 from tenancy.directory import lately_made_admin
 
 Proposal = PolicyProposal | ToolProposal
@@ -21,12 +20,6 @@ class Who:
 
     principal: UUID
     owner: UUID
-
-
-def reasoned(reason: str) -> None:
-    """Raises InvalidInput where nobody says why."""
-    if not reason.strip():
-        raise InvalidInput(errors=[{"pointer": "/reason", "code": "required", "detail": "Say why."}])
 
 
 def not_own(row: Proposal, who: Who) -> None:

@@ -8,14 +8,15 @@ from budgets.actions import change_ceilings, newest_ceilings
 from budgets.core.ceilings import Ceilings
 from orchestrator.actions.asking_limits import ask_for_ceilings
 from orchestrator.actions.asking_tools import agree_to_tool
+from orchestrator.actions.loosening import drop_tool_proposal
 from orchestrator.actions.second_person import Who
-from orchestrator.core.errors import OwnProposal, ProposalSettled
+from orchestrator.core.errors import BroughtAlong, OwnProposal, ProposalSettled
 from orchestrator.models import ToolProposal
-from tenancy.actions import remove_member
+from tenancy.actions import add_member, create_key, remove_member
 from tenancy.context import raw_cursor, tenant
 from tenancy.core.errors import InvalidInput, SecondPersonNeeded, Stale
 from tenancy.core.roles import Role
-from tenancy.models import AuditEntry
+from tenancy.models import AuditEntry, Principal
 from tenancy.second_person import ALONE
 from tests.conftest import House
 from tests.factories.tenancy import Somebody, make_somebody
@@ -116,3 +117,44 @@ def test_another_tenants_proposal_is_not_there(house: House) -> None:
     assert isinstance(row, ToolProposal)
     with tenant(house.people.other_tenant.id):
         assert not ToolProposal.objects.filter(id=row.id).exists()
+
+
+def keyed(house: House, maker: Somebody) -> Who:
+    """The word of an administrator's key without an owner, whose secret somebody was shown."""
+    made = create_key(house.tenant.id, Role.ADMIN, by=maker.id)
+    with tenant(house.tenant.id):
+        principal = Principal.objects.get(id=made.key.principal_id)
+    return Who(principal=principal.id, owner=principal.owner_id)
+
+
+@proves("R-SEC-11", part="an ownerless key is no second administrator")
+def test_nobody_is_their_own_second_administrator_by_a_key_that_nobody_owns(house: House) -> None:
+    admin, second = house.people.admin, make_somebody(house.tenant, Role.ADMIN)
+    key, wanted = keyed(house, admin), SHIPPED.model_copy(update={"daily_usd": None})
+    row = ask_for_ceilings(house.tenant.id, wanted, expected=None, who=key, reason="More work")
+    assert isinstance(row, ToolProposal)
+    with pytest.raises(OwnProposal):
+        agree_to_tool(house.tenant.id, row.id, who=word_of(admin), reason="Mine.")
+    drop_tool_proposal(house.tenant.id, row.id, who=word_of(admin), reason="Another way.")
+    other = ask(house, admin, wanted)
+    assert isinstance(other, ToolProposal)
+    with pytest.raises(OwnProposal):
+        agree_to_tool(house.tenant.id, other.id, who=key, reason="Mine.")
+    agree_to_tool(house.tenant.id, other.id, who=word_of(second), reason="Yes.")
+    assert standing(house) == wanted
+
+
+def test_whoever_administers_alone_is_no_other_than_their_key(house: House) -> None:
+    key, wanted = keyed(house, house.people.admin), SHIPPED.model_copy(update={"daily_usd": None})
+    found = ask_for_ceilings(house.tenant.id, wanted, expected=None, who=key, reason="A launch")
+    assert found == wanted
+
+
+@proves("R-BUDGET-9", part="the second administrator is unrelated to the first")
+def test_whom_the_first_made_an_administrator_today_raises_no_ceiling_with_them(house: House) -> None:
+    admin, friend = house.people.admin, make_somebody(house.tenant, Role.REVIEWER)
+    add_member(house.tenant.id, friend.person, Role.ADMIN, by=admin.id)
+    row = ask(house, admin, SHIPPED.model_copy(update={"daily_usd": None}))
+    assert isinstance(row, ToolProposal)
+    with pytest.raises(BroughtAlong):
+        agree_to_tool(house.tenant.id, row.id, who=word_of(friend), reason="Yes.")

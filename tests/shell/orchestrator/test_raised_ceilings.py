@@ -127,7 +127,7 @@ def keyed(house: House, maker: Somebody) -> Who:
     return Who(principal=principal.id, owner=principal.owner_id)
 
 
-@proves("R-SEC-11", part="an ownerless key is no second administrator")
+@proves("R-BUDGET-9", part="an ownerless key is no second administrator")
 def test_nobody_is_their_own_second_administrator_by_a_key_that_nobody_owns(house: House) -> None:
     admin, second = house.people.admin, make_somebody(house.tenant, Role.ADMIN)
     key, wanted = keyed(house, admin), SHIPPED.model_copy(update={"daily_usd": None})

@@ -125,7 +125,7 @@ def test_a_part_that_always_ends_at_its_first_start_ends_the_supervisor(
     assert started.starts == START_TRIES
 
 
-@proves("R-SESS-10", part="a part that is killed often is back soon")
+@proves("R-API-10", part="a part that is killed often is back soon")
 def test_the_pause_before_a_part_that_was_ready_is_bounded_at_two_seconds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

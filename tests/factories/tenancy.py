@@ -5,7 +5,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
 from django.db import connections
@@ -79,7 +79,7 @@ def apart(work: Callable[[], T]) -> T:
         return pool.submit(close_after).result()
 
 
-def make_tenant(**more: object) -> Tenant:
+def make_tenant(**more: Any) -> Tenant:
     """A tenant nobody else uses."""
     slug = f"t-{fresh_id().hex}"
     return create_tenant(slug, slug, **more)

@@ -38,7 +38,8 @@ class Person(AbstractBaseUser):
 
 
 class Membership(TenantOwned):
-    """One role of a person in a tenant. Limits narrow what a reviewer may decide; None is no limit."""
+    """One role of a person in a tenant. Limits narrow what a reviewer may decide: `queues` names them, `*` is
+    every one, and none is none; None and "" are no limit."""
 
     person = models.ForeignKey(Person, on_delete=models.PROTECT, related_name="memberships")
     role = models.CharField(max_length=16, choices=[(role.value, role.value) for role in Role])
@@ -51,6 +52,10 @@ class Membership(TenantOwned):
         constraints: ClassVar[list[models.BaseConstraint]] = [
             *TenantOwned.Meta.constraints,
             models.UniqueConstraint(fields=["tenant", "person", "role"], name="membership_once"),
+            models.CheckConstraint(
+                condition=~models.Q(queues__contains=["*"]) | models.Q(queues=["*"]),
+                name="membership_every_queue_alone",
+            ),
         ]
 
 

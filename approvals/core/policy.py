@@ -98,7 +98,7 @@ def refusal(asked: Asked, decider: Decider) -> Refusal | None:
 
 def _limit(asked: Asked, authority: Authority) -> Refusal | None:
     """Where an authority ends short of the request; the authority that comes nearest is the one to name."""
-    if authority.queues and asked.queue not in authority.queues:
+    if not authority.has_every_queue and asked.queue not in authority.queues:
         return Refusal(rule=Rule.QUEUE, sentence=f"the queue {asked.queue} is not among yours")
     if authority.max_risk and _rank(asked.risk, len(RISKS)) > _rank(authority.max_risk, -1):
         sentence = f"your limit{_of(asked, Rule.RISK)} is the risk class {authority.max_risk}"

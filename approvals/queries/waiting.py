@@ -313,7 +313,7 @@ def mine(decider: Decider) -> Q:
 def _within(authority: Authority) -> Q:
     """What one authority reaches."""
     found = Q(pk__isnull=False)
-    if authority.queues:
+    if not authority.has_every_queue:
         found &= Q(queue__in=authority.queues)
     if authority.max_risk:
         known = RISKS[: RISKS.index(authority.max_risk) + 1] if authority.max_risk in RISKS else ()

@@ -44,12 +44,12 @@ class Word(NamedTuple):
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@page(Scope.INSPECT)
+@page()
 def proposals(request: PageRequest) -> HttpResponse:
     """What waits, and what became of the rest. A POST says yes or no, or takes one's own back."""
+    require(request.member, Scope.ADMIN if request.method == "POST" else Scope.INSPECT)
     if request.method != "POST":
         return _shown(request)
-    require(request.member, Scope.ADMIN)
     house, reason = request.member.tenant.id, request.POST.get("reason", "").strip()[:500]
     waiting = uuid_or_none(request.POST.get("proposal", ""))
     if not reason:

@@ -19,7 +19,7 @@ from tenancy.core.errors import NotFound, RoleLacking
 from tenancy.core.keys import SECRET_BYTES, hashed, parsed, written
 from tenancy.core.reach import KeyLimits, checked_limits
 from tenancy.core.relations import TieKind
-from tenancy.core.roles import Role, scopes_of
+from tenancy.core.roles import EVERY_QUEUE, Role, scopes_of
 from tenancy.ids import fresh_id
 from tenancy.models import ApiKey, AuditEntry, Membership, Person, Principal, Tenant
 from tenancy.queries import standing_of_person
@@ -63,12 +63,12 @@ def add_member(
     person: Person,
     role: Role,
     *,
-    queues: tuple[str, ...] = (),
+    queues: tuple[str, ...] = EVERY_QUEUE,
     max_amount: Decimal | None = None,
     max_risk: str = "",
     by: UUID | None = None,
 ) -> Membership:
-    """Give a person a role in a tenant; the person becomes a principal there.
+    """Give a person a role in a tenant, for these queues (none: none); they become a principal there.
 
     A role given by somebody relates the two for a day; one given by a command or the seed, without `by`,
     relates nobody. Joins or opens the tenant's transaction. Raises IntegrityError when the person has the

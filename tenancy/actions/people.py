@@ -23,7 +23,7 @@ class LastAdmin(TenancyError):
 
 
 class Limits(NamedTuple):
-    """How far a reviewer's word reaches. No queues: every queue; None and "": no limit."""
+    """How far a reviewer's word reaches. No queues: none, `*`: every queue; None and "": no limit."""
 
     queues: tuple[str, ...] = ()
     max_amount: Decimal | None = None

@@ -2,7 +2,7 @@
 
 from decimal import Decimal
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 
 class Role(StrEnum):
@@ -36,12 +36,22 @@ SCOPES: dict[Role, tuple[Scope, ...]] = {
 }
 
 
-class Authority(NamedTuple):
-    """How far the word of one membership reaches. No queues: every queue; None and "": no limit."""
+EVERY_QUEUE: Final = ("*",)
+"""What a membership names that decides in every queue. Without a name it decides in none."""
 
-    queues: tuple[str, ...] = ()
+
+class Authority(NamedTuple):
+    """How far the word of one membership reaches. No queues: none, `*`: every queue; None and "": no
+    limit."""
+
+    queues: tuple[str, ...] = EVERY_QUEUE
     max_amount: Decimal | None = None
     max_risk: str = ""
+
+    @property
+    def has_every_queue(self) -> bool:
+        """Whether no queue is left out."""
+        return "*" in self.queues
 
 
 def scopes_of(roles: tuple[Role, ...]) -> tuple[Scope, ...]:

@@ -80,12 +80,12 @@ class KeyForm(forms.Form):
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@page(Scope.INSPECT)
+@page()
 def keys(request: PageRequest) -> HttpResponse:
     """The tenant's keys. A POST makes one and shows it, this once."""
+    require(request.member, Scope.ADMIN if request.method == "POST" else Scope.INSPECT)
     if request.method != "POST":
         return _shown(request)
-    require(request.member, Scope.ADMIN)
     form = KeyForm(request.POST)
     if not form.is_valid():
         return _shown(request, form=form, status=422)

@@ -44,7 +44,11 @@ class LimitsForm(forms.Form):
     """How far a reviewer's word reaches."""
 
     queues = forms.CharField(
-        label="Queues", required=False, max_length=400, help_text="Names with commas; none: every queue."
+        label="Queues",
+        required=False,
+        max_length=400,
+        initial="*",
+        help_text="Names with commas, or * for every queue. Without a name they decide in none.",
     )
     max_amount = forms.DecimalField(
         label="Up to the amount", required=False, min_value=0, max_digits=18, decimal_places=2,
@@ -53,8 +57,11 @@ class LimitsForm(forms.Form):
     max_risk = forms.ChoiceField(label="Up to the risk class", required=False, choices=RISKS)
 
     def clean_queues(self) -> str:
-        """Each name at most 64 characters."""
+        """Each name at most 64 characters; `*` stands alone."""
         text: str = self.cleaned_data["queues"]
+        names = [name.strip() for name in text.split(",") if name.strip()]
+        if any("*" in name for name in names) and names != ["*"]:
+            raise forms.ValidationError("* is every queue and stands alone.")
         if any(len(name.strip()) > 64 for name in text.split(",")):
             raise forms.ValidationError("A queue's name has at most 64 characters.")
         return text

@@ -51,7 +51,7 @@ NAMES: Final = """
     tenancy.Person: password email
     tenancy.Membership: role max_risk
     tenancy.Principal: kind
-    tenancy.ApiKey: role
+    tenancy.ApiKey: role runs
     tenancy.PersonTie: kind
     tenancy.AuditEntry: verb
     tenancy.IdempotencyKey: key path answer

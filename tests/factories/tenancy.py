@@ -13,7 +13,7 @@ from django.db import connections
 from tenancy.actions import NewKey, add_member, add_person, create_key, create_tenant, principal_of
 from tenancy.context import tenant
 from tenancy.core.reach import KeyLimits, RunReach
-from tenancy.core.roles import Role
+from tenancy.core.roles import EVERY_QUEUE, Role
 from tenancy.ids import fresh_id
 from tenancy.models import AuditEntry, Membership, Person, Principal, Tenant
 
@@ -104,7 +104,7 @@ def make_staff(house: Tenant, *roles: Role) -> list[Somebody]:
             Principal(tenant=house, kind="person", owner=person, label=person.name) for person in people
         ]
         members = [
-            Membership(tenant=house, person=person, role=role.value)
+            Membership(tenant=house, person=person, role=role.value, queues=list(EVERY_QUEUE))
             for person, role in zip(people, roles, strict=True)
         ]
         Principal.objects.bulk_create(acting)
@@ -114,7 +114,7 @@ def make_staff(house: Tenant, *roles: Role) -> list[Somebody]:
 
 
 def _joined(member: Membership) -> AuditEntry:
-    after = {"person": str(member.person_id), "role": member.role, "queues": []}
+    after = {"person": str(member.person_id), "role": member.role, "queues": member.queues}
     name = f"member:{member.id}"
     return AuditEntry(tenant_id=member.tenant_id, verb="member.add", object=name, before={}, after=after)
 

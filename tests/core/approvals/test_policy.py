@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from approvals.core.policy import RISKS, Asked, Decider, Rule, refusal
-from tenancy.core.roles import Authority
+from tenancy.core.roles import EVERY_QUEUE, Authority
 from tests.proves import proves
 
 QUEUES = ("finance", "operations", "security")
 AMOUNTS = st.none() | st.decimals(0, 1_000, places=2)
 AUTHORITIES = st.builds(
     Authority,
-    st.lists(st.sampled_from(QUEUES), max_size=2, unique=True).map(tuple),
+    st.just(EVERY_QUEUE) | st.lists(st.sampled_from(QUEUES), max_size=2, unique=True).map(tuple),
     AMOUNTS,
     st.sampled_from(("", *RISKS)),
 )
@@ -66,7 +66,7 @@ def rule(request: Asked, *authorities: Authority) -> Rule | None:
 
 def reaches(authority: Authority, request: Asked) -> bool:
     """Whether one authority covers a request, said the other way round."""
-    queue = not authority.queues or request.queue in authority.queues
+    queue = "*" in authority.queues or request.queue in authority.queues
     risk = not authority.max_risk or RISKS.index(request.risk) <= RISKS.index(authority.max_risk)
     limited = request.has_amount and authority.max_amount is not None
     within = request.amount is not None and request.amount <= (authority.max_amount or 0)
@@ -111,6 +111,8 @@ def test_a_limit_on_one_queue_is_not_lifted_by_another_queue() -> None:
     ("authority", "expected"),
     [
         (Authority(), None),
+        (Authority(queues=()), Rule.QUEUE),
+        (Authority(queues=("*",)), None),
         (Authority(("finance", "security")), None),
         (Authority(("operations",)), Rule.QUEUE),
         (Authority(max_risk="network"), Rule.RISK),

@@ -136,6 +136,7 @@ def test_a_row_says_why_it_is_not_this_reader_s(desk: Desk) -> None:
 
 LIMITS: list[dict[str, Any]] = [
     {},
+    {"queues": []},
     {"queues": ["finance"]},
     {"queues": ["support"]},
     {"max_amount": Decimal(150)},

@@ -88,6 +88,8 @@ def test_a_link_that_was_lost_is_made_again(admin: Client, world: World) -> None
         {"role": "king"},
         {"max_amount": "-1"},
         {"queues": "q" * 65},
+        {"queues": "finance, *"},
+        {"queues": "fin*"},
         {"max_risk": "x"},
     ],
 )
@@ -108,6 +110,17 @@ def test_a_role_is_given_once(admin: Client, world: World) -> None:
     assert "has the role reviewer already" in text(again)
 
 
+@proves("R-APPR-23", part="queues on the page")
+def test_an_invitation_without_a_queue_decides_in_none_and_says_so(admin: Client, world: World) -> None:
+    page = words(admin.get("/tenant/people"))
+    assert "every queue" in page
+    assert "no queue" not in page
+    assert 'value="*"' in text(admin.get("/tenant/people"))
+    invited(admin, world, queues="")
+    assert member(world, name="Newcomer").queues == []
+    assert "no queue" in words(admin.get("/tenant/people"))
+
+
 @proves("R-UI-9", part="limits")
 def test_limits_are_changed_and_audited_with_both_sides(admin: Client, world: World) -> None:
     row = member(world)
@@ -117,7 +130,7 @@ def test_limits_are_changed_and_audited_with_both_sides(admin: Client, world: Wo
     )
     with tenant(world.id):
         entry = AuditEntry.objects.get(verb="member.change")
-    assert entry.before == {"queues": [], "max_amount": None, "max_risk": ""}
+    assert entry.before == {"queues": ["*"], "max_amount": None, "max_risk": ""}
     assert entry.after == {"queues": ["finance"], "max_amount": "50", "max_risk": ""}
     assert admin.post(path, {"max_amount": "much"}).status_code == 422
 

@@ -4,9 +4,11 @@ from datetime import timedelta
 from decimal import Decimal
 
 import pytest
+from django.db import IntegrityError
 
 from approvals.core.errors import NotYours, RequestNotFound
 from approvals.core.policy import Rule
+from approvals.queries.handling import who_may
 from tenancy.actions import add_member, create_key, remove_member, revoke_key
 from tenancy.context import tenant
 from tenancy.core.roles import Role
@@ -60,12 +62,32 @@ def test_roles_that_do_not_decide_are_refused(desk: Desk, role: str) -> None:
     ("limits", "rule"),
     [
         ({"queues": ["operations"]}, Rule.QUEUE),
+        ({"queues": []}, Rule.QUEUE),
         ({"max_risk": "network"}, Rule.RISK),
         ({"max_amount": Decimal(149)}, Rule.AMOUNT),
     ],
 )
 def test_a_reviewer_s_limits_hold(desk: Desk, limits: dict[str, object], rule: Rule) -> None:
     assert refused(desk, limited(desk, **limits)) == rule
+
+
+@proves("R-APPR-23", part="a membership without a queue decides in none, and * in every one")
+def test_a_membership_without_a_queue_decides_nothing_and_one_of_every_queue_all(desk: Desk) -> None:
+    nowhere, anywhere = (limited(desk, queues=queues) for queues in ([], ["*"]))
+    request = desk.ask()
+    with pytest.raises(NotYours, match="the queue finance is not among yours"):
+        desk.say(request, nowhere)
+    with tenant(desk.id):
+        able = {principal for principal, _ in who_may(request)}
+    assert nowhere.id not in able
+    assert anywhere.id in able
+    assert desk.say(request, anywhere).outcome == "approve"
+
+
+@proves("R-APPR-23", part="the database knows what every queue is")
+def test_every_queue_beside_a_name_is_refused_by_the_database(desk: Desk) -> None:
+    with pytest.raises(IntegrityError):
+        limited(desk, queues=["finance", "*"])
 
 
 def test_within_the_limits_a_reviewer_decides(desk: Desk) -> None:

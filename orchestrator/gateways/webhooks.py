@@ -83,7 +83,7 @@ async def send(sending: Sending, *, resolver: Resolver = system_resolver) -> Sen
         answer = Sent(status=None, error=_clean(f"no connection: {error}"))
     except Exception as error:  # noqa: BLE001 - what breaks in a new way must not hold up the others of its round
         # Not the error's own words: they may quote what was answered.
-        answer = Sent(status=None, error=f"no answer that can be read: {type(error).__name__}"[:KEPT])
+        answer = Sent(status=None, error=f"{type(error).__name__}: the try broke off"[:KEPT])
     took = int((time.monotonic() - began) * 1000)
     return Sent(
         status=answer.status, error=answer.error, length=answer.length, wish=answer.wish, milliseconds=took

@@ -337,7 +337,11 @@ def test_an_admins_database_is_asked_with_its_sealed_secret_at_its_place_alone(
         "name": "books", "host": "127.0.0.1", "port": forward.port, "database": company.database,
         "reader": "books", "tls": "off",
     }  # fmt: skip
+    with pytest.raises(InvalidInput, match="not acceptable"):
+        set_databases(asker.id, (declared,), expected=None, by=None, reason="Ours.")
+    set_places(asker.id, (place,), expected=None, by=None, reason="Ours.")
     set_databases(asker.id, (declared,), expected=None, by=None, reason="Ours.")
+    set_places(asker.id, (), expected=None, by=None, reason="Not now.")
     assert "there is none" in _why(asker.ask("SELECT 1 AS n", source="books"))
     for origin in (f"postgresql://{place}/other", f"postgresql://{place}/{company.database}"):
         keep_secret(asker.id, "books", "suite_company_reader:suite", origin=origin, by=None)

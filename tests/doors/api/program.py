@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from unittest import mock
 from uuid import UUID
 
 import orjson
 from django.test import Client
 
 from tenancy.actions import create_key
-from tenancy.core.roles import Role
+from tenancy.core.roles import Role, Scope
 from tenancy.models import Person
 
 API = "/api/v1"
@@ -60,6 +61,12 @@ def whole(path: str) -> str:
 def program(tenant_id: UUID, role: Role, *, owner: Person | None = None) -> Program:
     """A program with a fresh key of a role."""
     return Program(clear=create_key(tenant_id, role, owner=owner).clear)
+
+
+def narrow_program(tenant_id: UUID, role: Role, *scopes: Scope) -> Program:
+    """A program whose key was made with these scopes alone."""
+    with mock.patch("tenancy.actions.scopes_of", return_value=scopes):
+        return program(tenant_id, role)
 
 
 def refusal(response: Any) -> tuple[int, str]:

@@ -19,6 +19,7 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from budgets.core.business import Rates
+from orchestrator.core.private_bound import LOOPBACK, AllowedPlaces, read_bound
 
 SERVERS_FILE = "servers.json"
 
@@ -137,6 +138,8 @@ class Environment(BaseSettings):
     mcp_commands: dict[str, tuple[str, ...]] = Field(
         default_factory=dict, validation_alias="INTERLOCK_MCP_COMMANDS"
     )
+    # What tenants may open of what is not public: networks, addresses, names, each with a port or without.
+    private_places: str | None = Field(None, validation_alias="INTERLOCK_PRIVATE_PLACES")
     # Databases that tools of every tenant may ask, by name: {"company": {"reader": "postgresql://…"}}.
     databases: dict[str, dict[Literal["reader", "writer"], str]] = Field(
         default_factory=dict, repr=False, validation_alias="INTERLOCK_DATABASES"
@@ -167,6 +170,20 @@ class Environment(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Environment, then `.env`, then the running house."""
         return init_settings, env_settings, dotenv_settings, _RunningHouse(settings_cls)
+
+    @field_validator("private_places")
+    @classmethod
+    def _places_alone(cls, text: str | None) -> str | None:
+        """Entries that can be read, or the start ends here."""
+        read_bound(text or "")
+        return text
+
+    @property
+    def private_bound(self) -> tuple[AllowedPlaces, ...]:
+        """What tenants may open of what is not public: of this machine alone where the servers are embedded,
+        else nothing, unless the operator says otherwise."""
+        default = LOOPBACK if self.embedded else ""
+        return read_bound(default if self.private_places is None else self.private_places)
 
     @property
     def oidc_origin(self) -> str | None:

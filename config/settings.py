@@ -38,6 +38,7 @@ INTERLOCK_RATE_PER_MINUTE = ENVIRONMENT.rate_per_minute
 INTERLOCK_SLICE_SECONDS = ENVIRONMENT.slice_seconds
 INTERLOCK_VERSION = "0.1.0"
 INTERLOCK_HOST = ENVIRONMENT.host
+INTERLOCK_PORT = ENVIRONMENT.port
 # Where a worker and the web process answer Prometheus on ports of their own (None: nowhere), and what the web
 # port asks for (None: it never answers).
 INTERLOCK_METRICS_PORT = ENVIRONMENT.metrics_port
@@ -56,6 +57,7 @@ INTERLOCK_BUSINESS_RATES = ENVIRONMENT.business_rates
 INTERLOCK_DEMO_URL = ENVIRONMENT.demo_url
 # The sign-in page of the embedded start offers the demonstration's people, whose password is published.
 INTERLOCK_DEMO_ACCOUNTS = ENVIRONMENT.embedded and ENVIRONMENT.demo
+INTERLOCK_PRIVATE_PLACES = ENVIRONMENT.private_bound
 INTERLOCK_MCP_COMMANDS = ENVIRONMENT.mcp_commands
 INTERLOCK_DATABASES = ENVIRONMENT.databases
 OPENAI_BASE_URL = ENVIRONMENT.openai_base_url

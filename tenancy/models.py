@@ -306,7 +306,8 @@ class WebhookDelivery(TenantOwned):
 
 class WebhookAttempt(TenantOwned):
     """One try of a delivery and what came of it. Never changed; it goes with its delivery. `status` is the
-    answer's, or null: there was none, and `error` says why; `said` is how the answer began."""
+    answer's, or null: there was none, and `error` says why. Of what was answered only the `length` in bytes
+    is kept, as far as it was read: null where there was none, or it was not counted yet."""
 
     delivery = models.ForeignKey(
         WebhookDelivery, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False
@@ -316,7 +317,7 @@ class WebhookAttempt(TenantOwned):
     milliseconds = models.PositiveIntegerField()
     status = models.PositiveSmallIntegerField(null=True)
     error = models.CharField(max_length=300, blank=True, default="")
-    said = models.CharField(max_length=300, blank=True, default="")
+    length = models.PositiveIntegerField(null=True)
 
     class Meta(TenantOwned.Meta):
         constraints: ClassVar[list[models.BaseConstraint]] = [

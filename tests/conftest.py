@@ -21,6 +21,7 @@ from pytest_django import DjangoDbBlocker
 
 from config.databases import database
 from config.embedded import EmbeddedValkey
+from orchestrator.core.private_bound import read_bound
 from tests.doubles.anthropic_server import anthropic_server as anthropic_server
 from tests.doubles.company import company as company
 from tests.doubles.company import company_process as company_process
@@ -40,6 +41,8 @@ generated.load_profile("any machine")
 connections.settings["default"].update(HOST="/nonexistent", NAME="none", OPTIONS={})
 connections.settings.pop("owner", None)
 os.environ["INTERLOCK_DATA_DIR"] = str(FOLDER)
+# Doubles of other servers listen on loopback, as they may in the embedded mode; nobody listens in 10.0.0.0/8.
+settings.INTERLOCK_PRIVATE_PLACES = read_bound("loopback, 10.0.0.0/8")
 for _name in ("DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL"):
     os.environ.pop(_name, None)
 

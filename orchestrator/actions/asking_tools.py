@@ -7,11 +7,20 @@ from uuid import UUID
 
 from budgets.actions import change_ceilings
 from budgets.core.ceilings import Ceilings
+from orchestrator.actions.address_checks import check_database_addresses, check_mail_address
 from orchestrator.actions.http_tools import declare_http_tool, declare_looked_at, look_at_declared
 from orchestrator.actions.loosening import Asked, or_propose, settle_proposal
-from orchestrator.actions.outside import set_databases, set_mail, set_web, with_account, with_roles
+from orchestrator.actions.outside import (
+    set_databases,
+    set_looked_at_databases,
+    set_looked_at_mail,
+    set_mail,
+    set_web,
+    with_account,
+    with_roles,
+)
 from orchestrator.actions.own_models import look_at_models, read_models, set_looked_at, set_models
-from orchestrator.actions.places import set_places
+from orchestrator.actions.places import look_at_places, set_looked_at_places
 from orchestrator.actions.second_person import Who
 from orchestrator.actions.servers import admit_tool
 from orchestrator.actions.tools import change_tool
@@ -220,11 +229,9 @@ def agree_to_tool(tenant_id: UUID, proposal: UUID | None, *, who: Who, reason: s
 
     with tenant(tenant_id):
         waiting = open_proposal(proposal)
-    if waiting.kind == "declare":
-        # The network is asked before the registry is held: a name that nobody answers for would hold up all.
-        look_at_declared(tenant_id, asked_declaration(waiting.body["declaration"]))
-    elif waiting.kind == "models":
-        look_at_models(tenant_id, read_models(tuple(waiting.body["profiles"])))
+    # The network is asked before the registry is held: a name that nobody answers for would hold up all.
+    if waiting.kind in LOOKED_AT:
+        LOOKED_AT[waiting.kind](tenant_id, waiting.body)
 
     def perform(row: ToolProposal, agreed: UUID) -> Agreed:
         if outdated(tenant_id, row):
@@ -258,13 +265,15 @@ def _list(tenant_id: UUID, row: ToolProposal, agreed: UUID) -> OutsideNow:
 
 
 def _name_databases(tenant_id: UUID, row: ToolProposal, agreed: UUID) -> OutsideNow:
-    wanted = tuple(row.body["databases"])
-    return set_databases(tenant_id, wanted, expected=None, by=row.by, reason=row.reason, agreed=agreed)
+    wanted = with_roles(tenant_id, tuple(row.body["databases"]))
+    return set_looked_at_databases(
+        tenant_id, wanted, expected=None, by=row.by, reason=row.reason, agreed=agreed
+    )
 
 
 def _name_mail(tenant_id: UUID, row: ToolProposal, agreed: UUID) -> OutsideNow:
-    wanted = row.body["server"]
-    return set_mail(tenant_id, wanted, expected=None, by=row.by, reason=row.reason, agreed=agreed)
+    wanted = with_account(tenant_id, row.body["server"])
+    return set_looked_at_mail(tenant_id, wanted, expected=None, by=row.by, reason=row.reason, agreed=agreed)
 
 
 def _name_models(tenant_id: UUID, row: ToolProposal, agreed: UUID) -> OutsideNow:
@@ -274,7 +283,7 @@ def _name_models(tenant_id: UUID, row: ToolProposal, agreed: UUID) -> OutsideNow
 
 def _open_places(tenant_id: UUID, row: ToolProposal, agreed: UUID) -> PlacesNow:
     wanted = tuple(row.body["places"])
-    return set_places(tenant_id, wanted, expected=None, by=row.by, reason=row.reason, agreed=agreed)
+    return set_looked_at_places(tenant_id, wanted, expected=None, by=row.by, reason=row.reason, agreed=agreed)
 
 
 def _raise_ceilings(tenant_id: UUID, row: ToolProposal, agreed: UUID) -> Ceilings:
@@ -282,6 +291,16 @@ def _raise_ceilings(tenant_id: UUID, row: ToolProposal, agreed: UUID) -> Ceiling
     return change_ceilings(tenant_id, wanted, by=row.by, reason=row.reason, agreed=agreed)
 
 
+LOOKED_AT: Final[Mapping[str, Callable[[UUID, Mapping[str, Any]], object]]] = {
+    "declare": lambda house, body: look_at_declared(house, asked_declaration(body["declaration"])),
+    "models": lambda house, body: look_at_models(house, read_models(tuple(body["profiles"]))),
+    "databases": lambda house, body: check_database_addresses(
+        house, with_roles(house, tuple(body["databases"]))
+    ),
+    "mail": lambda house, body: check_mail_address(house, with_account(house, body["server"])),
+    "places": lambda house, body: look_at_places(house, tuple(body["places"])),
+}
+"""How the addresses of what waits are judged once more, before a second person's yes counts."""
 DONE: Final[Mapping[str, Callable[[UUID, ToolProposal, UUID], Agreed]]] = {
     "change": _change, "admit": _admit, "declare": _declare, "web": _list, "databases": _name_databases,
     "mail": _name_mail, "models": _name_models, "places": _open_places, "ceilings": _raise_ceilings,

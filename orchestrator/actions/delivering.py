@@ -126,7 +126,7 @@ def note_try(one: Claimed, sent: Sent) -> None:
     with tenant(one.tenant):
         WebhookAttempt.objects.create(
             tenant_id=one.tenant, delivery_id=one.delivery, number=one.number, at=one.at, error=sent.error,
-            milliseconds=sent.milliseconds, status=sent.status, said=sent.said,
+            milliseconds=sent.milliseconds, status=sent.status, length=sent.length,
         )  # fmt: skip
         now = database_now()
         verdict = verdict_of(sent.status)

@@ -7,6 +7,7 @@ from uuid import UUID
 from django.conf import settings
 from pydantic import ValidationError
 
+from orchestrator.actions.address_checks import check_database_addresses, check_mail_address
 from orchestrator.actions.outdating import outdate_proposals
 from orchestrator.actions.publish import hold_registry, publish_registry, publish_tool
 from orchestrator.core.egress import reach_of
@@ -88,6 +89,21 @@ def set_databases(
     transaction. `agreed` is who agreed to what is reached more than before. The name of a database of the
     operator's is not taken. Raises InvalidInput naming each bad field, Stale, SecondPersonNeeded."""
     wanted = with_roles(tenant_id, given)
+    check_database_addresses(tenant_id, wanted)
+    return set_looked_at_databases(tenant_id, wanted, expected=expected, by=by, reason=reason, agreed=agreed)
+
+
+def set_looked_at_databases(
+    tenant_id: UUID,
+    wanted: Databases,
+    *,
+    expected: int | None,
+    by: UUID | None,
+    reason: str,
+    agreed: UUID | None = None,
+) -> OutsideNow:
+    """`set_databases` of what was read and looked at before: it asks no network. Opens or joins the
+    transaction."""
     operators = frozenset(settings.INTERLOCK_DATABASES)
     with tenant(tenant_id):
         tag = hold_outside(tenant_id, "databases", expected)
@@ -114,6 +130,21 @@ def set_mail(
     transaction. `agreed` is who agreed to a wider way than before. Raises InvalidInput naming each bad field,
     Stale, SecondPersonNeeded."""
     wanted = with_account(tenant_id, given)
+    check_mail_address(tenant_id, wanted)
+    return set_looked_at_mail(tenant_id, wanted, expected=expected, by=by, reason=reason, agreed=agreed)
+
+
+def set_looked_at_mail(
+    tenant_id: UUID,
+    wanted: MailServer,
+    *,
+    expected: int | None,
+    by: UUID | None,
+    reason: str,
+    agreed: UUID | None = None,
+) -> OutsideNow:
+    """`set_mail` of what was read and looked at before: it asks no network. Opens or joins the
+    transaction."""
     with tenant(tenant_id):
         tag = hold_outside(tenant_id, "mail", expected)
         more = wider_mail(mail_server(), wanted)

@@ -2,13 +2,15 @@
 
 from uuid import UUID
 
+from django.conf import settings
+
+from orchestrator.actions.address_checks import refusals_of
 from orchestrator.actions.outdating import outdate_proposals
 from orchestrator.actions.publish import hold_registry
-from orchestrator.core.egress import place_of, wider_places
+from orchestrator.core.egress import Leave, Target, place_of, target_of, wider_places
 from orchestrator.core.errors import EgressRefused
-from orchestrator.gateways.tools.egress import own_ports
 from orchestrator.models import PrivatePlaces
-from orchestrator.queries.servers import PlacesNow, places_now
+from orchestrator.queries.servers import PlacesNow, leave_with, places_now
 from tenancy.actions import audit
 from tenancy.clock import database_now
 from tenancy.context import tenant
@@ -35,7 +37,20 @@ def set_places(
     `expected` is the version that was looked at, `agreed` who agreed to places that were not there before.
     Raises InvalidInput naming each bad entry, Stale, SecondPersonNeeded.
     """
-    wanted = _checked(places)
+    wanted = look_at_places(tenant_id, places)
+    return set_looked_at_places(tenant_id, wanted, expected=expected, by=by, reason=reason, agreed=agreed)
+
+
+def set_looked_at_places(
+    tenant_id: UUID,
+    wanted: tuple[str, ...],
+    *,
+    expected: int | None,
+    by: UUID | None,
+    reason: str,
+    agreed: UUID | None = None,
+) -> PlacesNow:
+    """`set_places` of what was looked at before: it asks no network. Opens or joins the transaction."""
     check_reason(reason)
     with tenant(tenant_id):
         hold_registry(tenant_id)
@@ -65,26 +80,45 @@ def set_places(
         return places_now()
 
 
-def _checked(places: tuple[str, ...]) -> tuple[str, ...]:
-    found, faults = [], []
-    for number, text in enumerate(places):
+def look_at_places(tenant_id: UUID, places: tuple[str, ...]) -> tuple[str, ...]:
+    """The list in its one form. Asks the network where each name leads that is new on it: to nothing that the
+    operator keeps shut, as far as it leads anywhere by now. Raises InvalidInput naming each bad entry."""
+    with tenant(tenant_id):
+        standing = frozenset(places_now().places)
+    found: dict[int, str] = {}
+    faults: dict[int, str] = {}
+    for number, text in enumerate(places[:MOST]):
         try:
-            place = place_of(text.strip())
-            _not_ours(place)
-            found.append(place)
+            found[number] = _place(text.strip(), standing)
         except EgressRefused as refused:
-            faults.append(
-                {"pointer": f"/places/{number}", "code": "invalid", "detail": refused.data["detail"]}
-            )
+            faults[number] = str(refused.data["detail"])
+    fresh = {number: _asked(place) for number, place in found.items() if place not in standing}
+    for number, refusal in zip(fresh, refusals_of(list(fresh.values())), strict=True):
+        # A name that nobody answers for yet is judged when it is connected.
+        if refusal is not None and not refusal.data.get("unresolved"):
+            faults[number] = str(refusal.data["detail"])
+    errors = [
+        {"pointer": f"/places/{number}", "code": "invalid", "detail": why}
+        for number, why in sorted(faults.items())
+    ]
     if len(places) > MOST:
-        faults.append({"pointer": "/places", "code": "invalid", "detail": f"At most {MOST} places."})
-    if faults:
-        raise InvalidInput(errors=faults)
-    return tuple(sorted(dict.fromkeys(found)))
+        errors.append({"pointer": "/places", "code": "invalid", "detail": f"At most {MOST} places."})
+    if errors:
+        raise InvalidInput(errors=errors)
+    return tuple(sorted(dict.fromkeys(found.values())))
 
 
-def _not_ours(place: str) -> None:
-    """The ports of our own database and broker. Raises EgressRefused."""
-    port = int(place.rpartition(":")[2])
-    if port in own_ports():
-        raise EgressRefused(detail=f"port {port} belongs to Interlock's own servers")
+def _place(text: str, standing: frozenset[str]) -> str:
+    """An entry in its one form. Raises EgressRefused for one that is new and that no address could open."""
+    place = place_of(text)
+    target = target_of(f"http://{place}")
+    bound = settings.INTERLOCK_PRIVATE_PLACES
+    if place not in standing and not any(one.may_cover(target.host, target.port) for one in bound):
+        raise EgressRefused(detail="the operator lets no tenant open it (INTERLOCK_PRIVATE_PLACES)")
+    return place
+
+
+def _asked(place: str) -> tuple[Target, Leave]:
+    """A place as it would be connected, were it on the list."""
+    target = target_of(f"http://{place}")
+    return target, leave_with((place,), target.origin)

@@ -16,7 +16,8 @@ Scope = Literal["global", "tenant", "workflow", "tool"]
 def stop_everything(
     scope: Scope, *, tenant_id: UUID | None, target: str = "", by: UUID | None, reason: str
 ) -> EmergencyStop:
-    """Put a stop in force. `target` names the workflow or tool. Outermost verb: owns the transaction."""
+    """Put a stop in force. `target` names the workflow or tool. Outermost verb: owns the transaction. One of
+    all tenants is made outside any: the database takes it from nobody within one."""
     if scope == "global":
         with transaction.atomic():
             return EmergencyStop.objects.create(scope=scope, reason=reason[:500], by=by, at=database_now())
@@ -38,12 +39,14 @@ def stop_everything(
 
 
 def lift(stop_id: UUID, *, tenant_id: UUID | None, by: UUID | None, reason: str) -> bool:
-    """Take a stop out of force; whether it was in force. A tenant can lift its own only."""
-    with transaction.atomic():
-        stops = EmergencyStop.objects.filter(id=stop_id, tenant_id=tenant_id, lifted_at=None)
-        lifted = stops.update(lifted_at=database_now(), lifted_by=by)
-    if lifted and tenant_id is not None:
-        with tenant(tenant_id):
+    """Take a stop out of force; whether it was in force. A tenant can lift its own only, and whoever names
+    none those of all. Outermost verb: owns the transaction."""
+    if tenant_id is None:
+        with transaction.atomic():
+            return _lift(stop_id, None, by)
+    with tenant(tenant_id):
+        lifted = _lift(stop_id, tenant_id, by)
+        if lifted:
             audit(
                 tenant_id,
                 by,
@@ -53,4 +56,9 @@ def lift(stop_id: UUID, *, tenant_id: UUID | None, by: UUID | None, reason: str)
                 after={"in_force": False},
                 reason=reason,
             )
-    return bool(lifted)
+        return lifted
+
+
+def _lift(stop_id: UUID, tenant_id: UUID | None, by: UUID | None) -> bool:
+    stops = EmergencyStop.objects.filter(id=stop_id, tenant_id=tenant_id, lifted_at=None)
+    return bool(stops.update(lifted_at=database_now(), lifted_by=by))

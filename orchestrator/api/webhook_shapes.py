@@ -65,15 +65,15 @@ class DeliveryRow(serializers.Serializer[Any]):
 
 
 class AttemptField(serializers.Serializer[Any]):
-    """One try. `status` is the answer's, null where there was none and `error` says why; `said` is how the
-    answer began."""
+    """One try. `status` is the answer's, null where there was none and `error` says why; `length` is how
+    many bytes of it were read."""
 
     number = serializers.IntegerField()
     at = serializers.DateTimeField()
     milliseconds = serializers.IntegerField()
     status = serializers.IntegerField(allow_null=True)
     error = serializers.CharField(allow_blank=True)
-    said = serializers.CharField(allow_blank=True)
+    length = serializers.IntegerField(allow_null=True)
 
 
 class DeliveryField(DeliveryRow):
@@ -129,7 +129,7 @@ def whole_delivery(one: Logged) -> dict[str, Any]:
     log = [
         {
             "number": each.number, "at": stamp(each.at), "milliseconds": each.milliseconds,
-            "status": each.status, "error": each.error, "said": each.said,
+            "status": each.status, "error": each.error, "length": each.length,
         }
         for each in one.attempts
     ]  # fmt: skip

@@ -6,12 +6,13 @@ host and port.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import Literal
 from urllib.parse import urlsplit
 
 from orchestrator.core.errors import EgressRefused
+from orchestrator.core.private_bound import NAT64, AllowedPlaces, bound_covers, plain_address
 from orchestrator.core.value import Value
 
 LONGEST = 2_000
@@ -24,7 +25,6 @@ _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9
 # What some readers take for a number, and thus for an address: 2130706433, 0x7f.1, 017700000001.
 _NUMBER = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)")
 _UNSAFE = re.compile(r"[^\x21-\x7e]|[\\^`{|}<>\"]")
-_NAT64 = IPv6Network("64:ff9b::/96")
 _GLOBAL = IPv6Network("2000::/3")
 _UNIQUE_LOCAL = IPv6Network("fc00::/7")
 _ISATAP = (0x00005EFE, 0x02005EFE)
@@ -107,35 +107,52 @@ def reach_of(address: AnyAddress) -> Reach:
     return "public" if address.is_global else "private"
 
 
-class Leave(Value):
-    """What one caller may reach: exact origins; what is not public only at a `private` host:port.
+class Listener(Value):
+    """A port at which a server of our own listens: at these `addresses`, and, where it is `here`, at every
+    address of this machine."""
 
-    `closed` are the ports of our own database and broker: no list opens them at a private address.
+    name: str
+    port: int
+    addresses: tuple[str, ...] = ()
+    here: bool = False
+
+
+class Leave(Value):
+    """What one caller may reach: exact origins; what is not public only at a `private` host:port that the
+    operator's `bound` covers (None: the operator's own settings name it).
+
+    `listeners` are our own servers: no list opens them, at no address.
     """
 
     origins: tuple[str, ...]
     private: tuple[str, ...] = ()
-    closed: tuple[int, ...] = ()
+    bound: tuple[AllowedPlaces, ...] | None = None
+    listeners: tuple[Listener, ...] = ()
 
     def admit(self, target: Target) -> None:
-        """Raises EgressRefused where the origin is none of those asked for, or is an address that may not
-        be reached."""
+        """Raises EgressRefused where the origin is none of those asked for."""
         if target.origin not in self.origins:
             raise EgressRefused(detail=f"{target.origin} is not the address that was allowed")
-        if target.literal is not None:
-            self.admit_address(target, target.literal)
 
-    def admit_all(self, target: Target, addresses: Iterable[str]) -> tuple[str, ...]:
-        """The addresses of a name, each fit to be connected. One that is not refuses them all."""
+    def admit_all(
+        self, target: Target, addresses: Iterable[str], *, here: Collection[str] = ()
+    ) -> tuple[str, ...]:
+        """The addresses of a target, each fit to be connected; `here` are those of this machine. One that is
+        not fit refuses them all."""
         found = tuple(addresses)
         if not found:
             raise EgressRefused(detail=f"{target.host} has no address")
         for address in found:
-            self.admit_address(target, ip_address(address))
+            self._admit_address(target, ip_address(address), here=address in here)
         return found
 
-    def admit_address(self, target: Target, address: AnyAddress) -> None:
-        """Raises EgressRefused where this address may not be connected for this target."""
+    def _admit_address(self, target: Target, address: AnyAddress, *, here: bool) -> None:
+        for one in self.listeners:
+            ours = (one.here and here) or str(plain_address(address)) in one.addresses
+            if ours and one.port == target.port:
+                raise EgressRefused(
+                    detail=f"port {target.port} of {address} belongs to Interlock's own {one.name}"
+                )
         reach = reach_of(address)
         if reach == "public":
             return
@@ -146,8 +163,10 @@ class Leave(Value):
                 detail=f"{target.host} leads to {address}, which is not public, and no admin has allowed "
                 f"{target.place}"
             )
-        if target.port in self.closed:
-            raise EgressRefused(detail=f"port {target.port} belongs to Interlock's own servers")
+        if self.bound is not None and not bound_covers(self.bound, target.host, target.port, str(address)):
+            raise EgressRefused(
+                detail=f"{target.place} leads to {address}, which the operator lets no tenant open"
+            )
 
 
 def _host(netloc: str) -> str:
@@ -179,7 +198,7 @@ def _reach_of_six(address: IPv6Address) -> Reach:
     if address.ipv4_mapped is not None:
         return reach_of(address.ipv4_mapped)
     inside = address.sixtofour
-    if address in _NAT64 or (int(address) >> 32) & 0xFFFFFFFF in _ISATAP:
+    if address in NAT64 or (int(address) >> 32) & 0xFFFFFFFF in _ISATAP:
         inside = IPv4Address(int(address) & 0xFFFFFFFF)
     if inside is not None:
         return _tunnelled(inside)

@@ -1,7 +1,7 @@
 """Sending one message to one endpoint, signed by the Standard Webhooks scheme (R-API-6, W3).
 
-The address is judged when it is connected, as for tools; no redirect is followed, nothing but the beginning
-of the answer is read.
+The address is judged when it is connected, as for tools; no redirect is followed. Of the answer its status
+and its length are kept, and not a word: an endpoint that is not what it seems would be read through the log.
 """
 
 import asyncio
@@ -24,6 +24,7 @@ from traces.core.redaction import redact
 SECONDS = 10.0
 READING_SECONDS = 2.0
 KEPT = 300
+MOST_READ = 65_536
 PREFIX = "whsec_"
 
 
@@ -42,11 +43,12 @@ class Sending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
-    """What came of it. `status` None: no answer, and `error` says why; `wish` is its Retry-After."""
+    """What came of it. `status` None: no answer, and `error` says why; `wish` is its Retry-After, `length`
+    how many bytes of its body were read."""
 
     status: int | None
     error: str = ""
-    said: str = ""
+    length: int | None = None
     milliseconds: int = 0
     wish: timedelta | None = None
 
@@ -80,10 +82,11 @@ async def send(sending: Sending, *, resolver: Resolver = system_resolver) -> Sen
     except httpx2.ConnectError as error:
         answer = Sent(status=None, error=_clean(f"no connection: {error}"))
     except Exception as error:  # noqa: BLE001 - what breaks in a new way must not hold up the others of its round
-        answer = Sent(status=None, error=_clean(f"{type(error).__name__}: {error}"))
+        # Not the error's own words: they may quote what was answered.
+        answer = Sent(status=None, error=f"{type(error).__name__}: the try broke off"[:KEPT])
     took = int((time.monotonic() - began) * 1000)
     return Sent(
-        status=answer.status, error=answer.error, said=answer.said, wish=answer.wish, milliseconds=took
+        status=answer.status, error=answer.error, length=answer.length, wish=answer.wish, milliseconds=took
     )
 
 
@@ -94,21 +97,22 @@ async def _posted(sending: Sending, resolver: Resolver) -> Sent:
         request = client.build_request("POST", sending.url, content=sending.body)
         response = await client.send(request, stream=True)
         try:
-            return Sent(status=response.status_code, said=await _beginning(response), wish=_wish(response))
+            return Sent(status=response.status_code, length=await _length(response), wish=_wish(response))
         finally:
             await response.aclose()
 
 
-async def _beginning(response: httpx2.Response) -> str:
-    """How the answer begins. A body that breaks off takes nothing back: the status has been said."""
-    kept = b""
+async def _length(response: httpx2.Response) -> int:
+    """How many bytes the answer has, MOST_READ at most: nothing else of it is kept. A body that breaks off
+    takes nothing back: the status has been said."""
+    read = 0
     with suppress(httpx2.TransportError, TimeoutError):
         async with asyncio.timeout(READING_SECONDS):
             async for chunk in response.aiter_raw():
-                kept += chunk[: 4 * KEPT]
-                if len(kept) >= 4 * KEPT:
+                read += len(chunk)
+                if read >= MOST_READ:
                     break
-    return _clean(kept.decode("utf-8", "replace"))
+    return min(read, MOST_READ)
 
 
 def _clean(text: str) -> str:

@@ -26,5 +26,5 @@ DROP FUNCTION interlock_refuse_in_suspended();
 class Migration(migrations.Migration):
     """One trigger."""
 
-    dependencies = [("orchestrator", "0036_within_reach"), ("tenancy", "0012_suspension")]
+    dependencies = [("orchestrator", "0036_within_reach"), ("tenancy", "0013_suspension")]
     operations = [migrations.RunSQL(REFUSED, TAKEN)]

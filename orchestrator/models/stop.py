@@ -14,7 +14,8 @@ class EmergencyStop(models.Model):
     another. Scope `drift` marks the tool `target`, whose answers do not fit its declared form (R-TOOL-14).
     They stand here because every commit reads what is in force from here.
 
-    Not a tenant table: every run must see a global stop, and the row says nothing about any tenant's data.
+    No tenant table like the others, for a global stop is nobody's own: a tenant reads its own rows and the
+    global ones, and writes its own alone; outside any tenant only the global ones are read and written.
     """
 
     id = models.UUIDField(primary_key=True, default=fresh_id)

@@ -12,7 +12,7 @@ from django.db.models import Count, Q
 
 from orchestrator.core.egress import Leave
 from orchestrator.core.tool_definition import Definition, differs, warnings
-from orchestrator.gateways.tools.egress import own_ports
+from orchestrator.gateways.tools.listeners import own_listeners
 from orchestrator.gateways.tools.mcp import Place
 from orchestrator.models import PrivatePlaces, ServerTool, ToolDefinition, ToolServer
 from tenancy.core.errors import NotFound, SecretUnusable
@@ -123,8 +123,15 @@ def places_before() -> list[PlacesNow]:
 
 
 def leave_for(origin: str) -> Leave:
-    """What a tool of this tenant with one origin may reach."""
-    return Leave(origins=(origin,), private=places_now().places, closed=own_ports())
+    """What this tenant may reach at one origin: the one way to leave for what a tenant has named."""
+    return leave_with(places_now().places, origin)
+
+
+def leave_with(places: tuple[str, ...], origin: str) -> Leave:
+    """Leave for one origin under these private places."""
+    return Leave(
+        origins=(origin,), private=places, bound=settings.INTERLOCK_PRIVATE_PLACES, listeners=own_listeners()
+    )
 
 
 def commands() -> dict[str, tuple[str, ...]]:

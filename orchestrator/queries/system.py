@@ -10,6 +10,8 @@ from django.db.models import Count, Exists, Min, OuterRef, Q
 from orchestrator.models import EmergencyStop, Run, RunSignal, SignalReceipt
 from orchestrator.models.run import LIVE
 from orchestrator.queries.tools import DISABLED
+from tenancy.context import tenant
+from tenancy.models import Tenant
 
 PATIENCE = timedelta(seconds=30)
 
@@ -67,15 +69,26 @@ def standing(tenant_id: UUID, at: datetime) -> Standing:
 
 
 def stops_of(tenant_id: UUID) -> tuple[EmergencyStop, ...]:
-    """The stops that hold this tenant's runs, the global ones too. Not a tenant's table: it is asked for."""
+    """The stops that hold this tenant's runs, the global ones too. Inside the tenant's context."""
     ours = Q(scope="global") | Q(tenant_id=tenant_id)
     found = EmergencyStop.objects.filter(ours, lifted_at=None).exclude(scope="policy")
     return tuple(found.order_by("at", "id"))
 
 
+def stops_in_force() -> list[EmergencyStop]:
+    """Every stop of all tenants and of each, oldest first: for the operator at the machine. Opens each
+    tenant's transaction itself."""
+    found = list(EmergencyStop.objects.filter(lifted_at=None))
+    for house in Tenant.objects.order_by("id").values_list("id", flat=True):
+        with tenant(house):
+            own = EmergencyStop.objects.filter(tenant_id=house, lifted_at=None).exclude(scope="policy")
+            found.extend(own)
+    return sorted(found, key=lambda stop: (stop.at, stop.id))
+
+
 def stop_of(tenant_id: UUID, stop_id: UUID) -> EmergencyStop | None:
     """A stop in force that operators of this tenant may lift: its own, and not what an administrator has set
-    on a tool's page, which ends there."""
+    on a tool's page, which ends there. Inside the tenant's context."""
     own = EmergencyStop.objects.filter(id=stop_id, tenant_id=tenant_id, lifted_at=None)
     elsewhere = Q(scope__in=("risk", "policy")) | Q(scope="tool", reason__startswith=DISABLED)
     return own.exclude(elsewhere).first()

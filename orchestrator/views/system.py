@@ -77,7 +77,9 @@ def lift(request: PageRequest, stop_id: UUID) -> HttpResponse:
     """Take one of the tenant's own stops out of force. What a tool's own page has set is lifted there."""
     house = request.member.tenant.id
     reason = request.POST.get("reason", "").strip()[:500]
-    if stop_of(house, stop_id) is None:
+    with tenant(house):
+        found = stop_of(house, stop_id)
+    if found is None:
         raise NotFound
     if not reason:
         messages.error(request, "Say why: the reason stands in the audit log.")

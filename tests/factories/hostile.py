@@ -41,7 +41,7 @@ SHOWN: Final = (
     "orchestrator.WorkspaceRevision.summary", "orchestrator.ReviewItem.subject",
     "orchestrator.ReviewItem.reason", "orchestrator.ReviewWord.note", "orchestrator.ToolProposal.reason",
     "orchestrator.ToolProposal.settled_reason", "orchestrator.ToolProposal.body",
-    "orchestrator.ToolProposal.weaker", "orchestrator.PolicyVersion.reason", "tenancy.WebhookAttempt.said",
+    "orchestrator.ToolProposal.weaker", "orchestrator.PolicyVersion.reason",
     "tenancy.WebhookKeeping.reason",
 )  # fmt: skip
 # What only Interlock writes, what a pattern or a list holds to names, and what is read through a model that

@@ -14,10 +14,10 @@ from ssl import SSLContext
 from typing import Any
 
 import httpx2
-from django.conf import settings
 
 from orchestrator.core.egress import Leave, Target, target_of
 from orchestrator.core.errors import EgressRefused
+from orchestrator.gateways.tools.listeners import is_here
 
 Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
 MOST_BYTES = 16 * 1024 * 1024
@@ -43,9 +43,10 @@ async def judged(target: Target, leave: Leave, resolver: Resolver = system_resol
     """The addresses to connect for a target, each allowed. Raises EgressRefused."""
     leave.admit(target)
     if target.literal is not None:
-        return (target.host,)
-    found = [str(ip_address(one)) for one in await resolver(target.host, target.port)]
-    return leave.admit_all(target, found)
+        found = [target.host]
+    else:
+        found = [str(ip_address(one)) for one in await resolver(target.host, target.port)]
+    return leave.admit_all(target, found, here=frozenset(one for one in found if is_here(one)))
 
 
 def look_before_saving(url: str, leave: Leave, resolver: Resolver = system_resolver) -> Target:
@@ -56,16 +57,10 @@ def look_before_saving(url: str, leave: Leave, resolver: Resolver = system_resol
 
 
 def operators_leave(origin: str) -> Leave:
-    """Leave for an origin that the operator's own settings name exactly: it may be private."""
+    """Leave for an origin that the operator's own settings name exactly: it may be private, and a server of
+    our own, at its own port only."""
     target = target_of(origin)
     return Leave(origins=(target.origin,), private=(target.place,))
-
-
-def own_ports() -> tuple[int, ...]:
-    """The ports at which our own database and broker listen: an admin's list does not open them."""
-    found = [target.get("PORT") for target in settings.DATABASES.values()]
-    found.append(httpx2.URL(settings.REDIS_URL).port or 6379)
-    return tuple(sorted({int(port) for port in found if port}))
 
 
 class GuardedTransport(httpx2.AsyncBaseTransport):

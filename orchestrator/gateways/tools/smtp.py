@@ -23,11 +23,11 @@ from orchestrator.core.egress import Leave
 from orchestrator.core.errors import EgressRefused
 from orchestrator.core.outside import MailServer, another_account
 from orchestrator.gateways.tools.discretion import without_secret
-from orchestrator.gateways.tools.egress import judged, operators_leave, own_ports
+from orchestrator.gateways.tools.egress import judged, operators_leave
 from orchestrator.gateways.tools.house import in_house
 from orchestrator.gateways.tools.http import CONNECT_SECONDS, CallFailed, ToolContext
 from orchestrator.queries.outside import mail_server
-from orchestrator.queries.servers import places_now
+from orchestrator.queries.servers import leave_for
 from tenancy.core.errors import SecretUnusable
 from tenancy.secrets import reveal
 
@@ -187,8 +187,7 @@ def _post(context: ToolContext) -> Post:
             f"the secret {server.secret} names another user than was agreed to for letters; an administrator "
             "has to name the mail server anew"
         )
-    leave = Leave(origins=(server.target.origin,), private=places_now().places, closed=own_ports())
-    return Post(server=server, user=user, password=password, leave=leave)
+    return Post(server=server, user=user, password=password, leave=leave_for(server.target.origin))
 
 
 def _operators(server: MailServer) -> Post:

@@ -20,11 +20,11 @@ from django.conf import settings
 from orchestrator.core.egress import Leave
 from orchestrator.core.errors import EgressRefused
 from orchestrator.core.outside import Database, another_account
-from orchestrator.gateways.tools.egress import judged, operators_leave, own_ports
+from orchestrator.gateways.tools.egress import judged, operators_leave
 from orchestrator.gateways.tools.house import in_house
 from orchestrator.gateways.tools.http import CONNECT_SECONDS, CallFailed, ToolContext
 from orchestrator.queries.outside import databases
-from orchestrator.queries.servers import places_now
+from orchestrator.queries.servers import leave_for
 from tenancy.core.errors import SecretUnusable
 from tenancy.secrets import reveal
 
@@ -303,7 +303,7 @@ def _way(context: ToolContext, source: str, role: Role) -> _Way:
             "to name the database anew",
             sent=False,
         )
-    leave = Leave(origins=(found.target.origin,), private=places_now().places, closed=own_ports())
+    leave = leave_for(found.target.origin)
     return _Way(database=found, user=user, password=password, leave=leave, sslmode=SSL[found.tls])
 
 

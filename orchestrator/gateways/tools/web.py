@@ -17,7 +17,7 @@ import httpx2
 from orchestrator.core.egress import Leave, target_of
 from orchestrator.core.errors import EgressRefused
 from orchestrator.core.outside import admits
-from orchestrator.gateways.tools.egress import Resolver, guarded_client, own_ports, system_resolver
+from orchestrator.gateways.tools.egress import Resolver, guarded_client, system_resolver
 from orchestrator.gateways.tools.house import in_house
 from orchestrator.gateways.tools.http import (
     CONNECT_SECONDS,
@@ -27,7 +27,7 @@ from orchestrator.gateways.tools.http import (
     retry_after,
 )
 from orchestrator.queries.outside import web_rules
-from orchestrator.queries.servers import places_now
+from orchestrator.queries.servers import leave_for
 
 MOST_BYTES = 2 * 1024 * 1024
 MOST_HOPS = 5
@@ -60,11 +60,11 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """What a call may reach: the origins of `allow` and, where a person has said yes to it, of `first`."""
+    """What a call may reach, within what the tenant may at all: the origins of `allow` and, where a person
+    has said yes to it, `approved`."""
 
     allow: tuple[str, ...]
-    private: tuple[str, ...]
-    closed: tuple[int, ...]
+    tenants: Leave
     approved: str = ""
 
     def leave(self, url: str) -> Leave:
@@ -72,7 +72,7 @@ class Reach:
         origin = target_of(url).origin
         if origin != self.approved and not admits(self.allow, url):
             raise EgressRefused(detail=f"{url[:300]} is not on the list of this tenant")
-        return Leave(origins=(origin,), private=self.private, closed=self.closed)
+        return self.tenants.evolve(origins=(origin,))
 
 
 async def read_web(context: ToolContext, url: str, *, resolver: Resolver = system_resolver) -> Found:
@@ -94,8 +94,8 @@ def _reach(context: ToolContext, url: str) -> Reach:
     pinned = context.spec.egress if context.spec is not None else None
     listed = pinned is None or admits(pinned.allow, url)
     with as_failures(context.watch):
-        approved = "" if listed else target_of(url).origin
-    return Reach(allow=web_rules().allow, private=places_now().places, closed=own_ports(), approved=approved)
+        origin = target_of(url).origin
+    return Reach(allow=web_rules().allow, tenants=leave_for(origin), approved="" if listed else origin)
 
 
 async def _hop(context: ToolContext, url: str, leave: Leave, resolver: Resolver) -> Found | str:

@@ -7,7 +7,7 @@ from uuid import UUID
 from django.core.management.base import BaseCommand, CommandError
 
 from orchestrator.actions.stopping import lift, stop_everything
-from orchestrator.models import EmergencyStop
+from orchestrator.queries.system import stops_in_force
 from tenancy.models import Tenant
 from tenancy.queries import tenant_by_slug
 
@@ -50,7 +50,7 @@ class Command(BaseCommand):
 
     def _list(self, options: dict[str, Any]) -> None:
         names = dict(Tenant.objects.values_list("id", "slug"))
-        for stop in EmergencyStop.objects.filter(lifted_at=None).exclude(scope="policy").order_by("at", "id"):
+        for stop in stops_in_force():
             whose = names.get(stop.tenant_id, "") if stop.tenant_id else "everybody"
             what = f"{stop.scope} {stop.target}".strip()
             self.stdout.write(
@@ -58,7 +58,7 @@ class Command(BaseCommand):
             )
 
     def _lift(self, options: dict[str, Any]) -> None:
-        found = EmergencyStop.objects.filter(id=options["stop"]).first()
+        found = next((stop for stop in stops_in_force() if stop.id == options["stop"]), None)
         if found is None or not lift(found.id, tenant_id=found.tenant_id, by=None, reason=options["reason"]):
             raise CommandError("no such stop is in force")
         self.stdout.write("lifted")

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.core.egress import Leave, place_of, reach_of, target_of
+from orchestrator.core.egress import Leave, Listener, Target, place_of, reach_of, target_of
 from orchestrator.core.errors import EgressRefused
+from orchestrator.core.private_bound import read_bound
 from tests.proves import proves
 
 NEVER = [
@@ -145,12 +146,53 @@ def test_one_bad_address_of_a_name_refuses_them_all() -> None:
 
 
 @proves("P8", part="our own servers")
-@pytest.mark.parametrize("host", ["127.0.0.1", "10.0.0.3"])
-def test_no_list_opens_the_ports_of_our_own_servers(host: str) -> None:
-    place = f"{host}:6379"
-    leave = Leave(origins=(f"http://{place}",), private=(place,), closed=(6379,))
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1", "10.0.0.3", "::ffff:10.0.0.3", "93.184.216.34"])
+@pytest.mark.parametrize("port", [6379, 8000])
+def test_no_list_opens_an_address_of_this_machine_at_a_port_of_our_own(address: str, port: int) -> None:
+    leave, target = leave_of("tools.internal", port)
     with pytest.raises(EgressRefused, match="belongs to Interlock"):
-        leave.admit(target_of(f"http://{place}/"))
+        leave.admit_all(target, [address], here=[address])
+
+
+@proves("P8", part="our own database on another machine")
+@pytest.mark.parametrize("address", ["10.0.0.9", "::ffff:10.0.0.9", "64:ff9b::a00:9"])
+def test_no_list_opens_our_own_server_on_another_machine(address: str) -> None:
+    leave, target = leave_of("tools.internal", 5432)
+    with pytest.raises(EgressRefused, match="belongs to Interlock"):
+        leave.admit_all(target, [address])
+
+
+@proves("P8", part="the same port of another machine is not ours")
+@pytest.mark.parametrize(("address", "port"), [("10.0.0.7", 6379), ("10.0.0.7", 8000), ("10.0.0.7", 5432)])
+def test_the_same_port_of_another_machine_is_not_ours(address: str, port: int) -> None:
+    leave, target = leave_of("tools.internal", port)
+    assert leave.admit_all(target, [address]) == (address,)
+
+
+def test_another_port_of_this_machine_is_not_ours() -> None:
+    leave, target = leave_of("tools.internal", 9000)
+    assert leave.admit_all(target, ["127.0.0.1"], here=["127.0.0.1"]) == ("127.0.0.1",)
+
+
+@proves("P8", part="what the operator lets tenants open")
+def test_a_list_opens_only_what_the_operators_list_covers() -> None:
+    leave, target = leave_of("tools.internal", 9000)
+    for bound, address in (("", "127.0.0.1"), ("loopback", "10.0.0.7"), ("10.0.0.7:9001", "10.0.0.7")):
+        with pytest.raises(EgressRefused, match="lets no tenant open"):
+            leave.evolve(bound=read_bound(bound)).admit_all(target, [address])
+    for bound, address in (("loopback:9000", "127.0.0.9"), ("tools.internal", "10.0.0.7")):
+        assert leave.evolve(bound=read_bound(bound)).admit_all(target, [address]) == (address,)
+
+
+def leave_of(host: str, port: int) -> tuple[Leave, Target]:
+    """A tenant's leave for a place on its list, beside servers of our own, and the place."""
+    target = target_of(f"http://{host}:{port}")
+    ours = (
+        Listener(name="web server", port=8000, here=True), Listener(name="broker", port=6379, here=True),
+        Listener(name="database", port=5432, addresses=("10.0.0.9",)),
+    )  # fmt: skip
+    bound = read_bound("loopback, 10.0.0.0/8")
+    return Leave(origins=(target.origin,), private=(target.place,), bound=bound, listeners=ours), target
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from unittest import mock
 from uuid import UUID
 
 import orjson
@@ -10,7 +11,7 @@ from django.test import Client
 
 from tenancy.actions import create_key
 from tenancy.core.reach import KeyLimits, RunReach
-from tenancy.core.roles import Role
+from tenancy.core.roles import Role, Scope
 from tenancy.models import Person
 
 API = "/api/v1"
@@ -68,6 +69,12 @@ def program(
 ) -> Program:
     """A program with a fresh key of a role; it reaches the tenant's runs where nothing else is said."""
     return Program(clear=create_key(tenant_id, role, owner=owner, limits=KeyLimits(runs, workflows)).clear)
+
+
+def narrow_program(tenant_id: UUID, role: Role, *scopes: Scope) -> Program:
+    """A program whose key was made with these scopes alone."""
+    with mock.patch("tenancy.actions.scopes_of", return_value=scopes):
+        return program(tenant_id, role)
 
 
 def refusal(response: Any) -> tuple[int, str]:

@@ -42,7 +42,7 @@ def agreed(admin: Program, second: Program, kind: str, body: dict[str, Any]) -> 
 @proves("R-TOOL-4", part="wider databases and mail by API")
 def test_databases_and_the_mail_server_are_said_in_versions(admin: Program, world: World) -> None:
     second = program(world.id, Role.ADMIN)
-    books = {"name": "books", "host": "db.example", "database": "books", "reader": "books"}
+    books = {"name": "books", "host": "203.0.114.7", "database": "books", "reader": "books"}
     told = agreed(admin, second, "databases", {"databases": [books]})
     assert (told.status_code, told.json()) == (200, admin.get("/outside/databases").json())
     assert admin.get("/outside/databases").json()["databases"][0]["port"] == 5432
@@ -51,7 +51,7 @@ def test_databases_and_the_mail_server_are_said_in_versions(admin: Program, worl
     twice = admin.send("put", "/outside/databases", {"databases": [books, books], "reason": "x"})
     assert (twice.status_code, pointers(twice)) == (400, ["/databases/1/name"])
     assert admin.get("/outside/mail").json()["server"] is None
-    mail = {"sender": "agent@house.example", "host": "mail.example", "domains": ["house.example"]}
+    mail = {"sender": "agent@house.example", "host": "203.0.114.8", "domains": ["house.example"]}
     sent = agreed(admin, second, "mail", {"server": mail})
     assert (sent.status_code, sent.json()) == (200, admin.get("/outside/mail").json())
     assert admin.get("/outside/mail").json()["server"]["tls"] == "starttls"

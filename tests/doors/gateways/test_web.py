@@ -10,7 +10,7 @@ import pytest
 from orchestrator.actions.outside import set_web
 from orchestrator.actions.places import set_places
 from orchestrator.actions.seed import furnish
-from orchestrator.core.egress import target_of
+from orchestrator.core.egress import Leave, target_of
 from orchestrator.core.errors import EgressRefused
 from orchestrator.core.events import ToolAnswered, ToolFailed
 from orchestrator.core.parsing import fits
@@ -142,7 +142,7 @@ def test_no_list_opens_what_is_private(place: Place) -> None:
 
 @proves("P8", part="a fetch of a name that rebinds")
 def test_a_hop_is_judged_by_its_own_address_and_not_by_a_name_judged_before() -> None:
-    reach = Reach(allow=("https://a.example/*",), private=(), closed=(), approved="")
+    reach = Reach(allow=("https://a.example/*",), tenants=Leave(origins=()), approved="")
     leave = reach.leave("https://a.example/x")
     with pytest.raises(EgressRefused):
         leave.admit_all(target_of("https://a.example/x"), ("10.0.0.1",))

@@ -14,11 +14,9 @@ from pytest_django import Settings
 from websockets.asyncio.client import ClientConnection
 
 from orchestrator.core.terminal import Status
-from tenancy.context import tenant
-from tenancy.core.roles import Role
-from tenancy.models import ApiKey
+from tenancy.core.roles import Role, Scope
 from tests.conftest import House
-from tests.doors.api.program import Program, program
+from tests.doors.api.program import Program, narrow_program, program
 from tests.doors.live.client import PATIENCE, Follower, close_code, ended, following, in_thread
 from tests.doors.live.serving import Serving
 from tests.doors.live.test_streams import events_of, source
@@ -191,10 +189,7 @@ async def test_one_run_s_words_are_heard_by_who_follows_it_and_asked_for_them_al
 
 def _blind(world: World) -> Program:
     """A key that submits and may not read."""
-    key = program(world.id, Role.CLIENT)
-    with tenant(world.id):
-        ApiKey.objects.filter(role="client").update(scopes=["submit"])
-    return key
+    return narrow_program(world.id, Role.CLIENT, Scope.SUBMIT)
 
 
 async def test_whoever_reads_slowly_misses_words_and_nothing_else(

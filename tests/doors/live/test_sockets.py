@@ -13,11 +13,11 @@ from config.embedded import EmbeddedValkey
 from tenancy.actions import create_key, revoke_key
 from tenancy.actions.keys import rotate_key
 from tenancy.context import tenant
-from tenancy.core.roles import Role
+from tenancy.core.roles import Role, Scope
 from tenancy.ids import fresh_id
 from tenancy.models import ApiKey
 from tests.conftest import House
-from tests.doors.api.program import Program, program
+from tests.doors.api.program import Program, narrow_program
 from tests.doors.live.client import PATIENCE, close_code, closing, ended, following, in_thread
 from tests.doors.live.serving import QUICK, Serving, serving
 from tests.factories.world import World, make_world
@@ -228,14 +228,8 @@ async def test_a_page_of_another_origin_is_refused(site: Serving, world: World, 
 
 
 async def test_a_key_that_may_not_read_is_refused(site: Serving, world: World) -> None:
-    key = await in_thread(program, world.id, Role.CLIENT)
-    await in_thread(_narrow, world)
+    key = await in_thread(narrow_program, world.id, Role.CLIENT, Scope.SUBMIT)
     assert await close_code(site.base, "/ws/runs", key) == 4403
-
-
-def _narrow(world: World) -> None:
-    with tenant(world.id):
-        ApiKey.objects.filter(role="client").update(scopes=["submit"])
 
 
 @proves("R-SEC-2", part="a revoked key loses its sockets")

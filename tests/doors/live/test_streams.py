@@ -13,12 +13,12 @@ import pytest
 from config.web_protocol import ConnectionBounds
 from tenancy.actions import revoke_key
 from tenancy.context import tenant
-from tenancy.core.roles import Role
+from tenancy.core.roles import Role, Scope
 from tenancy.ids import fresh_id
 from tenancy.models import ApiKey
 from tenancy.throttling import PerKey
 from tests.conftest import House
-from tests.doors.api.program import PROBLEM, Program, program
+from tests.doors.api.program import PROBLEM, Program, narrow_program, program
 from tests.doors.live.client import PATIENCE, bearer, following, in_thread
 from tests.doors.live.serving import Serving, serving
 from tests.factories.world import World
@@ -149,9 +149,8 @@ async def test_refusals_are_problem_documents(
     site: Serving, world: World, house: House, reader: Program
 ) -> None:
     run = await in_thread(world.submit, "tool-loop", ASKED)
-    mute = await in_thread(program, world.id, Role.CLIENT)
+    mute = await in_thread(narrow_program, world.id, Role.CLIENT, Scope.SUBMIT)
     stranger = await in_thread(program, house.people.other_tenant.id, Role.ADMIN)
-    await in_thread(_narrow, world)
     cases = (
         (run, Program(), "", 401), (run, mute, "", 403), (run, stranger, "", 404),
         (fresh_id(), reader, "", 404), (run, reader, "?after=-1", 400),
@@ -162,11 +161,6 @@ async def test_refusals_are_problem_documents(
             url = f"http://{site.base}/api/v1/runs/{where}/stream{query}"
             answer = await client.get(url, headers=headers)
             assert (answer.status_code, answer.headers["content-type"]) == (status, PROBLEM)
-
-
-def _narrow(world: World) -> None:
-    with tenant(world.id):
-        ApiKey.objects.filter(role="client").update(scopes=["submit"])
 
 
 async def test_a_quiet_stream_beats_and_ends_with_its_key(

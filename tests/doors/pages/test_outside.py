@@ -21,7 +21,7 @@ from tests.factories.world import World
 from tests.proves import proves
 
 OUTSIDE, CORPORA, HTTP = "/outside", "/corpora", "/http-tools"
-BOOKS = {"name": "books", "host": "db.example", "database": "books", "reader": "books", "reason": "Ours"}
+BOOKS = {"name": "books", "host": "203.0.114.7", "database": "books", "reader": "books", "reason": "Ours"}
 FIND = {
     "name": "crm.find", "description": "Find a person.", "url": "https://8.8.8.8/people/{person}",
     "inputs": '{"type": "object", "properties": {"person": {"type": "string"}}, "required": ["person"]}',
@@ -50,7 +50,7 @@ def test_an_admin_says_where_tools_go(admin: Client, world: World) -> None:
     mail = {"sender": "agent@house.example", "domains": "House.example\n", "reason": "Ours"}
     assert form_with(admin.get(OUTSIDE), "mail").send(admin, "mail", **mail).status_code == 302
     page = text(admin.get(OUTSIDE))
-    for words in ("https://api.example/search?*", "postgresql://db.example:5432/books", "house.example"):
+    for words in ("https://api.example/search?*", "postgresql://203.0.114.7:5432/books", "house.example"):
         assert words in page
     with tenant(world.id):
         assert len(web_rules().allow) == 2
@@ -66,7 +66,7 @@ def test_taking_out_what_hides_the_operators_own_waits_for_a_second_person(
     admin: Client, world: World, settings: Settings
 ) -> None:
     form_with(admin.get(OUTSIDE), "databases").send(admin, "databases", **BOOKS)
-    settings.INTERLOCK_DATABASES = {"books": {"reader": "postgresql://reader:x@db.example/books"}}
+    settings.INTERLOCK_DATABASES = {"books": {"reader": "postgresql://reader:x@203.0.114.7/books"}}
     make_somebody(world.house.tenant, Role.ADMIN)
     form = form_with(admin.get(OUTSIDE), "forget")
     assert form.send(admin, "forget", reason="Gone")["Location"] == "/tool-proposals"

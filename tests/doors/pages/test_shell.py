@@ -17,7 +17,7 @@ from django.urls import include, path
 
 from approvals.core.errors import AlreadyDecided
 from config.static import Versioned
-from tenancy.actions import add_member
+from tenancy.actions import add_member, remove_member
 from tenancy.context import tenant
 from tenancy.core.errors import OtherTenant
 from tenancy.core.roles import Role, Scope
@@ -112,8 +112,8 @@ def test_a_page_for_admins_names_the_scope_and_whom_to_ask(house: House, role: s
 
 def test_a_role_that_was_taken_is_gone_with_the_next_page(house: House) -> None:
     client = signed_in(house.people.admin)
-    with tenant(house.tenant.id):
-        Membership.objects.filter(person=house.people.admin.person).update(role="auditor")
+    add_member(house.tenant.id, house.people.admin.person, Role.AUDITOR)
+    remove_member(house.tenant.id, house.people.admin.person, Role.ADMIN)
     assert client.get("/for-admins").status_code == 403
 
 

@@ -303,17 +303,23 @@ def test_hostile_names_and_reasons_never_act(admin: Client, world: World) -> Non
         assert "\x1b" not in page, path
 
 
+def stops_now(world: World) -> list[EmergencyStop]:
+    """The tenant's own stops in force."""
+    with tenant(world.id):
+        return list(EmergencyStop.objects.filter(tenant_id=world.id, lifted_at=None))
+
+
 @proves("R-SEC-9", part="stops on the page")
 def test_an_operator_stops_a_tool_and_lifts_it_again(world: World) -> None:
     operator = at(world.people.operator)
     given = {"what": "tool:calculator.evaluate", "reason": "It lies"}
     assert operator.post("/system/stop", given).status_code == 302
     assert "It lies" in words(operator.get("/system"))
-    stop = EmergencyStop.objects.get(tenant_id=world.id, lifted_at=None)
+    (stop,) = stops_now(world)
     assert operator.post(f"/system/lift/{stop.id}").status_code == 302
-    assert EmergencyStop.objects.get(id=stop.id).lifted_at is None
+    assert stops_now(world) == [stop]
     operator.post(f"/system/lift/{stop.id}", {"reason": "It does not"})
-    assert EmergencyStop.objects.get(id=stop.id).lifted_at is not None
+    assert stops_now(world) == []
     assert verbs(world)[-2:] == ["stop.set", "stop.lift"]
 
 
@@ -321,7 +327,7 @@ def test_an_operator_stops_a_tool_and_lifts_it_again(world: World) -> None:
 def test_only_what_is_the_tenants_own_can_be_stopped(world: World, typed: dict[str, str]) -> None:
     answer = at(world.people.operator).post("/system/stop", {"what": "tenant:", "reason": "x", **typed})
     assert answer.status_code == 422
-    assert not EmergencyStop.objects.filter(tenant_id=world.id).exists()
+    assert stops_now(world) == []
 
 
 @proves("R-TOOL-4", part="what an administrator tightened, an operator does not loosen")
@@ -331,14 +337,13 @@ def test_what_an_administrator_set_on_a_tool_is_not_lifted_as_a_stop(world: Worl
             world.id, "calculator.evaluate", asked_change(given), by=world.people.admin.id, reason="x"
         )
     operator = at(world.people.operator)
-    stops = list(EmergencyStop.objects.filter(tenant_id=world.id, lifted_at=None))
+    stops = stops_now(world)
     assert {stop.scope for stop in stops} == {"tool", "risk"}
     assert "Lift it" not in words(operator.get("/system"))
     for stop in stops:
         assert operator.post(f"/system/lift/{stop.id}", {"reason": "x"}).status_code == 404
     given_back = {"what": "tool:clock.now", "reason": "Disabled: no"}
     assert operator.post("/system/stop", given_back).status_code == 302
-    own = EmergencyStop.objects.get(tenant_id=world.id, target="clock.now")
+    (own,) = (stop for stop in stops_now(world) if stop.target == "clock.now")
     assert operator.post(f"/system/lift/{own.id}", {"reason": "x"}).status_code == 302
-    own.refresh_from_db()
-    assert own.lifted_at is not None
+    assert own not in stops_now(world)

@@ -9,6 +9,7 @@ from urllib.parse import parse_qs
 from uuid import UUID
 
 import orjson
+import psycopg
 import pytest
 from pytest_django import Settings
 
@@ -20,7 +21,6 @@ from orchestrator.core.tool_admission import asked_declaration
 from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput
-from tenancy.models import Secret
 from tenancy.secrets import Renewal, secrets_of
 from tests.conftest import House
 from tests.factories.foreign import Obedient, called, foreign, onwards
@@ -118,10 +118,11 @@ def keep(
     )  # fmt: skip
 
 
-def lapse(world: World) -> None:
+def lapse(world: World, superuser: psycopg.Connection) -> None:
     """Time passes for the secret."""
-    with tenant(world.id):
-        Secret.objects.filter(name="crm", revoked_at=None).update(expires_at=database_now())
+    superuser.execute(
+        "UPDATE tenancy_secret SET expires_at = now() WHERE tenant_id = %s AND name = 'crm'", [world.id]
+    )
 
 
 def asking(world: World, settings: Settings, *people: str) -> UUID:
@@ -153,20 +154,20 @@ def test_a_token_that_is_turned_away_is_renewed_and_the_call_made(
 
 @proves("R-TOOL-13", part="its life is checked before the call")
 def test_a_token_that_would_not_outlast_the_call_is_renewed_first(
-    world: World, service: Guarded, settings: Settings
+    world: World, service: Guarded, settings: Settings, superuser: psycopg.Connection
 ) -> None:
     keep(world, service, minutes=30, renewed=True)
-    lapse(world)
+    lapse(world, superuser)
     assert world.run(asking(world, settings, "ada")).terminal_code == "SUCCESS"
     assert (len(service.forms), service.seen) == (1, 1)
 
 
 @proves("R-TOOL-13", part="else the run pauses with the reason")
 def test_without_a_way_to_renew_it_the_run_pauses_until_it_is_kept_anew(
-    world: World, service: Guarded, settings: Settings
+    world: World, service: Guarded, settings: Settings, superuser: psycopg.Connection
 ) -> None:
     keep(world, service, minutes=30, renewed=True)
-    lapse(world)
+    lapse(world, superuser)
     service.generous = False
     run = asking(world, settings, "ada")
     assert (world.run(run).status, service.seen) == ("paused", 0)

@@ -166,8 +166,8 @@ def test_a_wider_web_list_waits_and_a_narrower_one_holds_at_once(world: World, s
     assert allowed(world) == ()
 
 
-BOOKS = {"name": "books", "host": "db.example", "database": "books", "reader": "books"}
-POST = {"sender": "agent@house.example", "host": "mail.example", "domains": ["house.example"]}
+BOOKS = {"name": "books", "host": "203.0.114.7", "database": "books", "reader": "books"}
+POST = {"sender": "agent@house.example", "host": "203.0.114.8", "domains": ["house.example"]}
 
 
 @proves("R-TOOL-4", part="a wider list of databases needs a second administrator")
@@ -176,22 +176,22 @@ def test_another_database_waits_and_one_less_does_not(world: World, second: Who)
     row = ask_for_databases(world.id, (BOOKS,), expected=0, who=own, reason="Ours.")
     assert isinstance(row, ToolProposal)
     assert row.weaker == [
-        "Tools ask books at postgresql://db.example:5432/books, as whomever the secret books names."
+        "Tools ask books at postgresql://203.0.114.7:5432/books, as whomever the secret books names."
     ]
     with tenant(world.id):
         assert databases().databases == ()
     agree_to_tool(world.id, row.id, who=second, reason="Yes.")
     with tenant(world.id):
         assert [one.name for one in databases().databases] == ["books"]
-    keep_secret(world.id, "books", "app:old", origin="postgresql://db.example:5432/books", by=None)
+    keep_secret(world.id, "books", "app:old", origin="postgresql://203.0.114.7:5432/books", by=None)
     assert not isinstance(
         ask_for_databases(world.id, (BOOKS,), expected=1, who=own, reason="By name."), ToolProposal
     )
-    keep_secret(world.id, "books", "owner:x", origin="postgresql://db.example:5432/books", by=None)
+    keep_secret(world.id, "books", "owner:x", origin="postgresql://203.0.114.7:5432/books", by=None)
     swapped = ask_for_databases(world.id, (BOOKS,), expected=2, who=own, reason="Ours.")
     assert isinstance(swapped, ToolProposal)
     assert swapped.weaker == ["books is asked under another role: owner."]
-    keep_secret(world.id, "books", "superuser:x", origin="postgresql://db.example:5432/books", by=None)
+    keep_secret(world.id, "books", "superuser:x", origin="postgresql://203.0.114.7:5432/books", by=None)
     agree_to_tool(world.id, swapped.id, who=second, reason="To owner alone.")
     with tenant(world.id):
         assert [one.reader_account for one in databases().databases] == ["owner"]

@@ -69,7 +69,7 @@ def test_a_model_is_offered_no_tool_that_nobody_has_set_up(world: World) -> None
 
 @proves("R-TOOL-6", part="what was set up is offered from the next run on")
 def test_a_sender_and_a_server_bring_the_letters_back(world: World) -> None:
-    server = {"sender": "agent@house.example", "host": "mail.house.example"}
+    server = {"sender": "agent@house.example", "host": "203.0.114.8"}
     set_mail(world.id, server, expected=None, by=None, reason="Ours")
     held = pins_of(world, world.submit("tool-loop", "How much is 1 + 1?"))
     assert "email.send" not in held.left_out

@@ -262,7 +262,9 @@ def test_use_counts_calls_and_failures_of_the_week(world: World) -> None:
 
 def ids(world: World) -> list[UUID]:
     """Stops in force."""
-    return list(EmergencyStop.objects.filter(tenant_id=world.id, lifted_at=None).values_list("id", flat=True))
+    with tenant(world.id):
+        stops = EmergencyStop.objects.filter(tenant_id=world.id, lifted_at=None)
+        return list(stops.values_list("id", flat=True))
 
 
 def test_no_change_is_no_change(world: World) -> None:

@@ -2,6 +2,8 @@
 address that no admin has named (R-API-6, R-BUDGET-10, W3).
 """
 
+import socket
+import threading
 from datetime import timedelta
 from typing import Any
 
@@ -32,7 +34,7 @@ from tenancy.clock import database_now
 from tenancy.context import raw_cursor, tenant
 from tenancy.core.errors import InvalidInput, NotFound, SecretUnusable
 from tenancy.core.news import BUDGET_ALERT
-from tenancy.models import AuditEntry, Webhook, WebhookDelivery, WebhookMessage
+from tenancy.models import AuditEntry, Webhook, WebhookAttempt, WebhookDelivery, WebhookMessage
 from tenancy.news import tell
 from tests.conftest import House
 from tests.doubles.webhook_receiver import Receiver
@@ -87,8 +89,42 @@ def test_what_fails_is_sent_again_later_under_the_same_id(house: House, receiver
     assert len({found.body for found in receiver.received}) == 1
     assert verified(receiver, made.clear)
     assert [attempt.status for attempt in one.attempts] == [500, 503, 204]
-    assert one.attempts[0].said == "as it was told"
+    assert [attempt.length for attempt in one.attempts] == [14, 14, 0]
     assert as_it_is(house.tenant.id, made.webhook).failing_since is None
+
+
+@proves("W3", part="the log tells status and length only")
+@pytest.mark.parametrize("answered", [b"HTTP/1.1 500 x\r\n\r\nTOPSECRET", b"-ERR TOPSECRET\r\n"])
+def test_the_log_of_a_webhook_tells_no_word_of_the_answer(house: House, answered: bytes) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+
+        def answer() -> None:
+            link, _ = server.accept()
+            with link:
+                link.recv(65_536)
+                link.sendall(answered)
+
+        threading.Thread(target=answer, daemon=True).start()
+        url = f"http://127.0.0.1:{port}/hook"
+        set_places(house.tenant.id, (f"127.0.0.1:{port}",), expected=None, by=None, reason="Ours.")
+        made = add_webhook(house.tenant.id, name="ops", url=url, events=("run.ended",), by=None)
+        try_webhook(house.tenant.id, made.webhook.id, by=None)
+    (one,) = log_of(house.tenant.id, made.webhook)
+    told = str({name: getattr(one.attempts[0], name) for name in ("error", "status", "length")})
+    assert "TOPSECRET" not in told
+    columns = {field.name for field in WebhookAttempt._meta.get_fields()}
+    assert columns == {
+        "id",
+        "tenant",
+        "delivery",
+        "number",
+        "at",
+        "milliseconds",
+        "status",
+        "error",
+        "length",
+    }
 
 
 @proves("R-API-6", part="runs and requests")

@@ -82,8 +82,7 @@ def test_every_table_with_a_tenant_is_one_of_those(servers: TestServers) -> None
         " WHERE c.relkind IN ('r', 'p') AND c.relnamespace = 'public'::regnamespace"
     )
     unguarded = {name for name, guarded in found if not guarded}
-    # A stop of all houses has no tenant, and every worker reads it before each effect.
-    assert unguarded <= {"orchestrator_emergencystop"}
+    assert unguarded == set()
     assert set(OWNED) <= {name for name, _ in found}
 
 
@@ -188,3 +187,47 @@ def test_the_auditor_reads_all_but_what_proves_identity(
     assert may("id", "SELECT")
     assert not may(column, "SELECT")
     assert not may("id", "UPDATE")
+
+
+CHANGED = {
+    "tenancy_apikey": {"revoked_at", "last_used_at"},
+    "tenancy_membership": {"queues", "max_amount", "max_risk"},
+    "tenancy_secret": {"revoked_at", "sealed", "renewal"},
+    "tenancy_webhook": {
+        "sealed", "sealed_before", "before_until", "failing_since", "off_at", "off_why", "tell_at",
+        "told_at", "removed_at",
+    },
+}  # fmt: skip
+
+
+@proves("R-SEC-1", part="the application changes only the columns that its verbs change")
+@pytest.mark.parametrize("table", CHANGED)
+def test_the_application_changes_only_the_columns_that_its_verbs_change(
+    servers: TestServers, table: str
+) -> None:
+    found = asked(
+        "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped"
+        " AND has_column_privilege(attrelid, attnum, 'UPDATE')",
+        table,
+    )
+    assert {str(name) for (name,) in found} == CHANGED[table]
+
+
+@proves("R-SEC-2", part="a key's scopes, secret and principal are never changed")
+@pytest.mark.parametrize(
+    "change",
+    [
+        "tenancy_apikey SET scopes = '{admin}'",
+        "tenancy_apikey SET secret_hash = ''",
+        "tenancy_apikey SET principal_id = id",
+        "tenancy_apikey SET expires_at = NULL",
+        "tenancy_membership SET role = 'admin'",
+        "tenancy_membership SET person_id = id",
+        "tenancy_secret SET origin = 'https://elsewhere.example'",
+        "tenancy_webhook SET url = 'https://elsewhere.example'",
+    ],
+)
+def test_a_right_a_secret_and_an_address_are_what_they_were_made_as(house: House, change: str) -> None:
+    denied = pytest.raises(psycopg.errors.InsufficientPrivilege, match="permission denied")
+    with tenant(house.tenant.id), denied, transaction.atomic():
+        raw_cursor().execute(f"UPDATE {change}".encode())

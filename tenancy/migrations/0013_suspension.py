@@ -11,7 +11,7 @@ ALTER TABLE tenancy_tenant ADD CONSTRAINT tenant_suspended_with_reason
 class Migration(migrations.Migration):
     """Two columns that are set together."""
 
-    dependencies = [("tenancy", "0011_narrow_keys")]
+    dependencies = [("tenancy", "0012_named_queues")]
     operations = [
         migrations.AddField("tenant", "suspended_at", models.DateTimeField(null=True)),
         migrations.AddField(

@@ -1,0 +1,79 @@
+"""Our own servers, where they listen: what no tenant's list opens, by resolved address and port (P8, W3)."""
+
+import socket
+import time
+from collections.abc import Iterator
+from functools import lru_cache
+from ipaddress import IPv4Address, ip_address
+from typing import Final
+from urllib.parse import urlsplit
+
+from django.conf import settings
+
+from orchestrator.core.egress import Listener
+from orchestrator.core.private_bound import plain_address
+
+REMEMBERED_SECONDS: Final = 60
+
+
+def own_listeners() -> tuple[Listener, ...]:
+    """The web server, the metrics, the database, the broker and the demo company, as this deployment's
+    settings name them. Waits for names that were not resolved within the last minute."""
+    return tuple(_listener(name, host, port) for name, host, port in _named())
+
+
+def is_here(address: str) -> bool:
+    """Whether an address is one of this machine's: the system lets a socket be bound to no other."""
+    found = plain_address(ip_address(address))
+    if found.is_loopback or found.is_unspecified:
+        return True
+    family = socket.AF_INET if isinstance(found, IPv4Address) else socket.AF_INET6
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.bind((str(found), 0))
+        except OSError:
+            return False
+    return True
+
+
+def _named() -> Iterator[tuple[str, str, int]]:
+    """What listens, at which host, at which port; an empty host is this machine."""
+    yield "web server", "", settings.INTERLOCK_PORT
+    if settings.INTERLOCK_METRICS_PORT is not None:
+        yield "metrics", "", settings.INTERLOCK_METRICS_PORT
+    for entry in settings.DATABASES.values():
+        yield from _of_database(str(entry.get("HOST") or ""), str(entry.get("PORT") or ""))
+    broker = urlsplit(settings.REDIS_URL)
+    if broker.scheme != "unix":
+        yield "broker", broker.hostname or "", broker.port or 6379
+    if settings.INTERLOCK_DEMO_URL:
+        demo = urlsplit(settings.INTERLOCK_DEMO_URL)
+        yield "demo company", demo.hostname or "", demo.port or (443 if demo.scheme == "https" else 80)
+
+
+def _of_database(hosts: str, ports: str) -> Iterator[tuple[str, str, int]]:
+    """PostgreSQL's own form: several hosts with commas between them, a folder for a socket of this machine.
+    The embedded server listens at its socket alone."""
+    named, of_each = hosts.split(","), ports.split(",")
+    for place, host in enumerate(named):
+        port = int((of_each[place] if len(of_each) == len(named) else of_each[0]) or 5432)
+        at_socket = not host or host.startswith(("/", "@"))
+        if not (at_socket and settings.INTERLOCK_EMBEDDED):
+            yield "database", "" if at_socket else host, port
+
+
+def _listener(name: str, host: str, port: int) -> Listener:
+    addresses = _addresses(host, int(time.monotonic() // REMEMBERED_SECONDS)) if host else ()
+    here = not host or any(is_here(one) for one in addresses)
+    return Listener(name=name, port=port, addresses=addresses, here=here)
+
+
+@lru_cache(maxsize=64)
+def _addresses(host: str, _minute: int) -> tuple[str, ...]:
+    """The addresses of a host; none where nobody knows it."""
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        return ()
+    plain = (str(plain_address(ip_address(str(entry[4][0]).partition("%")[0]))) for entry in found)
+    return tuple(dict.fromkeys(plain))

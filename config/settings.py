@@ -230,6 +230,7 @@ CONTENT_SECURITY_POLICY = {
 
 DEFAULT_FROM_EMAIL = SERVER_EMAIL = ENVIRONMENT.mail_from
 INTERLOCK_CONSOLE_URL = ENVIRONMENT.console_url.rstrip("/")
+INTERLOCK_SENDS_MAIL = ENVIRONMENT.smtp_url is not None
 globals().update(ENVIRONMENT.mail)
 
 # Who draws a refusal as a page (tenancy.pages).

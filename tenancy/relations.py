@@ -1,13 +1,77 @@
 """Reads of who is related to whom in a tenant, and of who stands behind a principal (R-APPR-5). Inside the
 tenant's context."""
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
 from tenancy.clock import database_now
-from tenancy.core.relations import ROLE_RELATES_FOR, Tie, TieKind, find_related
-from tenancy.models import KeyMaker, PersonTie, Principal
+from tenancy.core.relations import (
+    ROLE_RELATES_FOR,
+    Tie,
+    TieKind,
+    find_connected,
+    find_related,
+    find_ties_in_force,
+)
+from tenancy.models import KeyMaker, Person, PersonTie, Principal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relations:
+    """Who acts when a principal acts, and who is related to them.
+
+    `people` are who answers for it and, of a key, everybody who was shown its secret; `related` are they and
+    everybody related to one of them. `keys` and `related_keys` are the principals of the keys whose secrets
+    those people were shown.
+    """
+
+    people: frozenset[UUID]
+    related: frozenset[UUID]
+    keys: frozenset[UUID]
+    related_keys: frozenset[UUID]
+
+
+def relations_of(principal_id: UUID, owner_id: UUID) -> Relations:
+    """The relations of one principal now, by who answers for it."""
+    return relations_by_principal({principal_id: owner_id})[principal_id]
+
+
+def relations_by_principal(owners: Mapping[UUID, UUID]) -> dict[UUID, Relations]:
+    """The relations of each of these principals now; `owners` says who answers for each."""
+    now = database_now()
+    in_force = find_ties_in_force(read_ties(now), now)
+    people = {principal: {owner} for principal, owner in owners.items()}
+    for principal, person in KeyMaker.objects.filter(principal_id__in=owners).values_list(
+        "principal_id", "person_id"
+    ):
+        people[principal].add(person)
+    related = {
+        principal: frozenset[UUID]().union(*(find_connected(one, in_force) for one in behind))
+        for principal, behind in people.items()
+    }
+    keys = _keys_shown_to(frozenset[UUID]().union(*related.values()))
+    return {
+        principal: Relations(
+            people=frozenset(behind), related=related[principal], keys=_all_of(keys, behind),
+            related_keys=_all_of(keys, related[principal]),
+        )
+        for principal, behind in people.items()
+    }  # fmt: skip
+
+
+def _keys_shown_to(people: Iterable[UUID]) -> dict[UUID, set[UUID]]:
+    found: dict[UUID, set[UUID]] = defaultdict(set)
+    rows = KeyMaker.objects.filter(person_id__in=list(people))
+    for person, principal in rows.values_list("person_id", "principal_id"):
+        found[person].add(principal)
+    return found
+
+
+def _all_of(keys: Mapping[UUID, set[UUID]], people: Iterable[UUID]) -> frozenset[UUID]:
+    return frozenset[UUID]().union(*(keys.get(one, set()) for one in people))
 
 
 def are_related(first_person_id: UUID, second_person_id: UUID) -> bool:
@@ -43,3 +107,44 @@ def people_behind(principals: Iterable[UUID]) -> dict[UUID, frozenset[UUID]]:
     ):
         found[principal].add(person)
     return {principal: frozenset(people) for principal, people in found.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedTie:
+    """A tie in force that touches a person, by name. `until` None: until somebody confirms `person`."""
+
+    kind: TieKind
+    by: str
+    person: str
+    until: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kinship:
+    """Why a person is related to others, and whether the reader may confirm them."""
+
+    ties: tuple[NamedTie, ...]
+    may_confirm: bool
+
+
+def find_kinship(principal_id: UUID, owner_id: UUID, people: Iterable[UUID]) -> dict[UUID, Kinship]:
+    """The ties of each of these people, for one reader."""
+    now = database_now()
+    in_force = find_ties_in_force(read_ties(now), now)
+    reader = relations_of(principal_id, owner_id).related
+    names = dict(
+        Person.objects.filter(id__in={one for tie in in_force for one in (tie.by, tie.person)}).values_list(
+            "id", "name"
+        )
+    )
+
+    def of(person: UUID) -> Kinship:
+        own = [tie for tie in in_force if person in (tie.by, tie.person)]
+        links = any(tie.kind is TieKind.LINK_SEEN and tie.person == person for tie in own)
+        ties = (
+            NamedTie(kind=tie.kind, by=names[tie.by], person=names[tie.person], until=tie.ends_at())
+            for tie in own
+        )
+        return Kinship(ties=tuple(ties), may_confirm=links and person not in reader)
+
+    return {person: of(person) for person in people}

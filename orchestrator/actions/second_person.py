@@ -9,7 +9,7 @@ from orchestrator.core.errors import BroughtAlong, OwnProposal
 from orchestrator.models import PolicyProposal, ToolProposal
 from tenancy.clock import database_now
 from tenancy.core.errors import InvalidInput
-from tenancy.relations import are_related
+from tenancy.relations import relations_of
 
 Proposal = PolicyProposal | ToolProposal
 Settled = Literal["agreed", "refused", "withdrawn", "outdated"]
@@ -32,9 +32,10 @@ def reasoned(reason: str) -> None:
 def not_own(row: Proposal, who: Who) -> None:
     """Raises OwnProposal for whoever asked for it, by whatever key, and BroughtAlong for whoever is related
     to them. In the tenant's context."""
-    if who.principal == row.by or who.owner == row.owner:
+    known = relations_of(who.principal, who.owner)
+    if who.principal == row.by or row.by in known.keys or row.owner in known.people:
         raise OwnProposal
-    if are_related(who.owner, row.owner):
+    if row.by in known.related_keys or row.owner in known.related:
         raise BroughtAlong
 
 

@@ -12,8 +12,8 @@ from approvals.actions.handling import Wish, handle
 from approvals.core.handling import Handle
 from approvals.core.policy import refusal
 from approvals.models import Request
+from approvals.queries.authority import mine
 from approvals.queries.people import asked_of, decider_of
-from approvals.queries.waiting import mine
 from approvals.views.following import followed, view_of
 from approvals.views.fragments import inbox_fragments
 from tenancy.context import tenant

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from django.db.models import Q
+
 from tenancy.clock import database_now
 from tenancy.core.relations import (
     ROLE_RELATES_FOR,
@@ -39,35 +41,44 @@ def relations_of(principal_id: UUID, owner_id: UUID) -> Relations:
     return relations_by_principal({principal_id: owner_id})[principal_id]
 
 
-def relations_by_principal(owners: Mapping[UUID, UUID]) -> dict[UUID, Relations]:
-    """The relations of each of these principals now; `owners` says who answers for each."""
-    now = database_now()
-    in_force = find_ties_in_force(read_ties(now), now)
-    people = {principal: {owner} for principal, owner in owners.items()}
-    for principal, person in KeyMaker.objects.filter(principal_id__in=owners).values_list(
-        "principal_id", "person_id"
-    ):
-        people[principal].add(person)
-    related = {
-        principal: frozenset[UUID]().union(*(find_connected(one, in_force) for one in behind))
-        for principal, behind in people.items()
-    }
-    keys = _keys_shown_to(frozenset[UUID]().union(*related.values()))
+def relations_by_principal(owners: Mapping[UUID, UUID], at: datetime | None = None) -> dict[UUID, Relations]:
+    """The relations of each of these principals at a moment, or now; `owners` says who answers for each."""
+    moment = at or database_now()
+    in_force = find_ties_in_force(read_ties(moment), moment)
+    behind = {principal: {owner} for principal, owner in owners.items()}
+    related, makers = _related(behind, in_force), _makers(owners, behind, in_force)
+    if any(made in behind for made, _ in makers):
+        for made, person in makers:
+            if made in behind:
+                behind[made].add(person)
+        related, makers = _related(behind, in_force), _makers(owners, behind, in_force)
+    keys: dict[UUID, set[UUID]] = defaultdict(set)
+    for made, person in makers:
+        keys[person].add(made)
     return {
         principal: Relations(
-            people=frozenset(behind), related=related[principal], keys=_all_of(keys, behind),
+            people=frozenset(people), related=related[principal], keys=_all_of(keys, people),
             related_keys=_all_of(keys, related[principal]),
         )
-        for principal, behind in people.items()
+        for principal, people in behind.items()
     }  # fmt: skip
 
 
-def _keys_shown_to(people: Iterable[UUID]) -> dict[UUID, set[UUID]]:
-    found: dict[UUID, set[UUID]] = defaultdict(set)
-    rows = KeyMaker.objects.filter(person_id__in=list(people))
-    for person, principal in rows.values_list("person_id", "principal_id"):
-        found[person].add(principal)
-    return found
+def _related(behind: Mapping[UUID, Iterable[UUID]], in_force: list[Tie]) -> dict[UUID, frozenset[UUID]]:
+    return {
+        principal: frozenset[UUID]().union(*(find_connected(one, in_force) for one in people))
+        for principal, people in behind.items()
+    }
+
+
+def _makers(
+    principals: Iterable[UUID], behind: Mapping[UUID, Iterable[UUID]], in_force: list[Tie]
+) -> list[tuple[UUID, UUID]]:
+    """Key and person of every showing of a secret that concerns these: of their own keys, and to anybody
+    related to them."""
+    people = frozenset[UUID]().union(*_related(behind, in_force).values())
+    shown = Q(principal_id__in=list(principals)) | Q(person_id__in=list(people))
+    return list(KeyMaker.objects.filter(shown).values_list("principal_id", "person_id"))
 
 
 def _all_of(keys: Mapping[UUID, set[UUID]], people: Iterable[UUID]) -> frozenset[UUID]:
@@ -88,10 +99,10 @@ def related_people(person_id: UUID) -> frozenset[UUID]:
 def read_ties(now: datetime) -> list[Tie]:
     """The ties that matter at a moment. Roles given long before matter only to the question which
     confirmations counted."""
-    rows = PersonTie.objects.order_by("at", "id")
-    if not rows.filter(kind=TieKind.CONFIRMED.value).exists():
-        rows = rows.exclude(kind=TieKind.ROLE_GIVEN.value, at__lte=now - ROLE_RELATES_FOR)
-    found = rows.values_list("kind", "person_id", "by_id", "at")
+    rows = PersonTie.objects.order_by("at", "id").values_list("kind", "person_id", "by_id", "at")
+    found = list(rows.exclude(kind=TieKind.ROLE_GIVEN.value, at__lte=now - ROLE_RELATES_FOR))
+    if any(kind == TieKind.CONFIRMED.value for kind, *_ in found):
+        found = list(rows)
     return [Tie(TieKind(kind), person, by, at) for kind, person, by, at in found]
 
 

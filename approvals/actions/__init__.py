@@ -150,7 +150,7 @@ def decide(
 def _decide_pending(
     request: Request, standing: Standing, word: Word, moment: Moment, deferral: UUID | None
 ) -> None:
-    asked, decider = asked_of(request), decider_of(standing)
+    asked, decider = asked_of(request), decider_of(standing, moment.at)
     _permitted(asked, decider)
     if request.status == RequestStatus.EXPIRED:
         raise Expired(expires_at=request.expires_at.isoformat())
@@ -166,7 +166,7 @@ def _decide_pending(
     if word.kind in (DecisionKind.EDIT, DecisionKind.EXTEND):
         asked = asked.moving(agreed.amount, agreed.risk)
         _permitted(asked, decider)
-    if word.kind in AGREEING:
+    if word.kind in AGREEING and agreed.quorum > 1:
         _check_allowed(agreement_refusal(_votes(request), agreed.body, decider))
     if deferral is None and (until := kept_until(request, word.kind, asked.risk, agreed.quorum, moment)):
         defer(request, standing, Yes(word.kind, _reason(word), agreed.body), moment.at, until)

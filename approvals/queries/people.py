@@ -1,6 +1,7 @@
 """Who decided, by name, and who may. Inside the tenant's context."""
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
@@ -34,15 +35,15 @@ def asked_of(request: Request) -> Asked:
     )  # fmt: skip
 
 
-def decider_of(who: Stands) -> Decider:
-    """What the rule looks at in somebody."""
-    return deciders_of([who])[who.principal]
+def decider_of(who: Stands, at: datetime | None = None) -> Decider:
+    """What the rule looks at in somebody, at a moment or now."""
+    return deciders_of([who], at)[who.principal]
 
 
-def deciders_of(several: Iterable[Stands]) -> dict[UUID, Decider]:
+def deciders_of(several: Iterable[Stands], at: datetime | None = None) -> dict[UUID, Decider]:
     """What the rule looks at in each of these, by principal; who is related to whom is read once."""
     standings = {who.principal: who for who in several}
-    found = relations_by_principal({who.principal: who.owner for who in standings.values()})
+    found = relations_by_principal({who.principal: who.owner for who in standings.values()}, at)
     return {principal: _decider(who, found[principal]) for principal, who in standings.items()}
 
 

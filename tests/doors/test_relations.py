@@ -178,7 +178,7 @@ PAIRS: dict[str, tuple[Making, str]] = {
 def by_page(desk: Desk, pair: Pair, **more: Any) -> tuple[Request, str]:
     request = desk.ask(submitter=pair.submitter, risk="network", has_amount=False)
     answer = at(pair.decider).post(
-        f"/approvals/{request.id}", {"decision": "approve", "packet_digest": request.packet_digest}, **more
+        f"/approvals/{request.id}", {"decision": "approve", "digest": request.packet_digest}, **more
     )
     assert answer.status_code in (302, 403)
     return request, "refused" if answer.status_code == 403 else ""

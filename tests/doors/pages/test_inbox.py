@@ -163,8 +163,8 @@ def test_the_list_of_mine_is_just_what_the_rule_allows(desk: Desk) -> None:
     for who in readers:
         standing = standing_of(desk.id, who.id)
         assert standing is not None
-        decider = decider_of(standing)
         with tenant(desk.id):
+            decider = decider_of(standing)
             found = set(Request.objects.filter(mine(decider)).values_list("id", flat=True))
             allowed = {r.id for r in Request.objects.all() if refusal(asked_of(r), decider) is None}
         assert found == allowed, standing

@@ -113,9 +113,8 @@ class Card:
 
     @property
     def fitting(self) -> tuple[DecisionKind, ...]:
-        """What this reader can say to it."""
-        kinds = offered(self.packet)
-        return kinds if self.row.no_yes is None else tuple(k for k in kinds if k is not DecisionKind.APPROVE)
+        """What can be said to it."""
+        return offered(self.packet)
 
     @property
     def returnable(self) -> bool:

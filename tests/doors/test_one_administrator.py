@@ -175,7 +175,7 @@ def test_a_link_goes_to_the_invited_address_where_mail_is_set_up(desk: Desk, set
     assert send_notices_of(desk.id) == 2
     letter = mail.outbox[-1]
     assert letter.to == [person.email]
-    found = ADDRESS.search(letter.body)
+    found = ADDRESS.search(str(letter.body))
     assert found is not None
     set_password(found[2])
     assert Person.objects.get(id=person.id).check_password(SECRET)

@@ -172,6 +172,9 @@ PAIRS: dict[str, tuple[Making, str]] = {
 }
 
 
+OF_PEOPLE = [name for name in PAIRS if "key" not in name and "maker" not in name]
+
+
 # -- doors: each says yes to a request, and gives the rule that refused it, or ""
 
 
@@ -180,7 +183,7 @@ def by_page(desk: Desk, pair: Pair, **more: Any) -> tuple[Request, str]:
     answer = at(pair.decider).post(
         f"/approvals/{request.id}", {"decision": "approve", "digest": request.packet_digest}, **more
     )
-    assert answer.status_code in (302, 403)
+    assert answer.status_code in (200, 302, 403)
     return request, "refused" if answer.status_code == 403 else ""
 
 
@@ -295,14 +298,12 @@ def test_a_deferred_yes_lapses_where_its_speaker_becomes_related(
 
 
 @proves("R-APPR-5", part="related people are one in a quorum")
-@pytest.mark.parametrize("relation", PAIRS)
+@pytest.mark.parametrize("relation", OF_PEOPLE)
 def test_related_people_count_once_in_a_quorum(
     desk: Desk, superuser: psycopg.Connection, relation: str
 ) -> None:
     make, rule = PAIRS[relation]
     pair, first = make(desk, superuser), desk.house.people.operator
-    if relation == "related to the maker" or pair.submitter.principal.kind == "key":
-        pytest.skip("the key submits; it does not decide")
     request = desk.ask(submitter=first, quorum=2)
     add_member(desk.id, pair.submitter.person, Role.REVIEWER)
     assert desk.say(request, pair.submitter).status == "pending"

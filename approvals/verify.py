@@ -15,10 +15,10 @@ from pydantic import BaseModel
 from approvals.core.digests import COLUMNS, decision_digest
 from approvals.core.lifecycle import AGREEING
 from approvals.core.packet import packet_digest
-from approvals.core.quorum import Vote, agreed
+from approvals.core.quorum import agreed
 from approvals.core.undoing import Fate
 from approvals.models import Decision, Deferral, GrantUse, Request
-from approvals.queries import decisions_by_request, uses_of
+from approvals.queries import decisions_by_request, uses_of, votes_of
 from traces.core.events import ApprovalDecided, ApprovalRequested
 from traces.models import Event, Record
 from traces.verify import Fault, register_check
@@ -150,7 +150,7 @@ def _outcome(request: Request, decisions: Sequence[Decision]) -> Iterator[Fault]
         return
     if last.kind not in AGREEING:
         return
-    votes = [Vote(str(d.owner), d.kind, _bytes(d.arguments)) for d in decisions]
+    votes = votes_of(decisions)
     needed = request.quorum if last.arguments is None else 1
     if agreed(votes, _bytes(last.arguments)) < needed:
         yield _fault("Decision", request.id, "request_id", "fewer people agreed than were needed")

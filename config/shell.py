@@ -128,7 +128,7 @@ class Shell:
 
 
 def waiting_for(member: Member) -> int:
-    """How many requests wait for this member, as their inbox counts them, at most a hundred. One query."""
+    """How many requests wait for this member, as their inbox counts them, at most a hundred."""
     with tenant(member.tenant.id):
         return requests_for(decider_of(member))[:MOST_COUNTED].count()
 

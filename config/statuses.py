@@ -30,6 +30,9 @@ STATUS: dict[str, int] = {
     "idempotency-key-reused": 422,
     "idempotency-key-in-use": 409,
     "secret-unusable": 409,
+    "related-to-person": 403,
+    "not-signed-in": 409,
+    "nothing-to-confirm": 409,
     # traces
     "trace-error": 409,
     "not-canonical": 500,

@@ -1,13 +1,24 @@
 """What people of a house are told of: the letters about it, and what stands on their first page."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from tenancy.core.news import READERS, RETRY_OUTDATED, UNDO_FAILED, explained, headline, place_of
-from tenancy.models import Notice, NoticeMail, Tenant
+from django.conf import settings
+
+from tenancy.core.news import (
+    PERSON_INVITED,
+    READERS,
+    RETRY_OUTDATED,
+    UNDO_FAILED,
+    explained,
+    headline,
+    place_of,
+)
+from tenancy.first_password import first_password_path
+from tenancy.models import Notice, NoticeMail, Person, Tenant
 from tenancy.outbox import Outbox, Text, link_to, one_line
 
 STANDS: Final = timedelta(days=7)
@@ -53,8 +64,16 @@ def text_of(letter: NoticeMail, house: Tenant) -> Text:
     """What the letter says."""
     kind, data = letter.notice.kind, letter.notice.data
     said = one_line(headline(kind, data))
-    lines = [f"{said}.", *explained(kind, data), *link_to(place_of(kind, data))]
+    at = (first_password_link(letter, data),) if kind == PERSON_INVITED else link_to(place_of(kind, data))
+    lines = [f"{said}.", *explained(kind, data), *at]
     return Text(subject=f"[Interlock] {one_line(house.name)}: {said}"[:200], body="\n".join(lines))
+
+
+def first_password_link(letter: NoticeMail, data: Mapping[str, str]) -> str:
+    """The address at which the letter's reader sets their first password. It is made when the letter is sent:
+    nothing that opens an account is stored."""
+    origin = settings.INTERLOCK_CONSOLE_URL or data["origin"]
+    return f"{origin}{first_password_path(Person.objects.get(id=letter.person_id))}"
 
 
 BOX: Final = Outbox(

@@ -1,13 +1,88 @@
 """Reads of who is related to whom in a tenant, and of who stands behind a principal (R-APPR-5). Inside the
 tenant's context."""
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from django.db.models import Q
+
 from tenancy.clock import database_now
-from tenancy.core.relations import ROLE_RELATES_FOR, Tie, TieKind, find_related
-from tenancy.models import KeyMaker, PersonTie, Principal
+from tenancy.core.relations import (
+    ROLE_RELATES_FOR,
+    Tie,
+    TieKind,
+    find_connected,
+    find_related,
+    find_ties_in_force,
+)
+from tenancy.models import KeyMaker, Person, PersonTie, Principal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relations:
+    """Who acts when a principal acts, and who is related to them.
+
+    `people` are who answers for it and, of a key, everybody who was shown its secret; `related` are they and
+    everybody related to one of them. `keys` and `related_keys` are the principals of the keys whose secrets
+    those people were shown.
+    """
+
+    people: frozenset[UUID]
+    related: frozenset[UUID]
+    keys: frozenset[UUID]
+    related_keys: frozenset[UUID]
+
+
+def relations_of(principal_id: UUID, owner_id: UUID) -> Relations:
+    """The relations of one principal now, by who answers for it."""
+    return relations_by_principal({principal_id: owner_id})[principal_id]
+
+
+def relations_by_principal(owners: Mapping[UUID, UUID], at: datetime | None = None) -> dict[UUID, Relations]:
+    """The relations of each of these principals at a moment, or now; `owners` says who answers for each."""
+    moment = at or database_now()
+    in_force = find_ties_in_force(read_ties(moment), moment)
+    behind = {principal: {owner} for principal, owner in owners.items()}
+    related, makers = _related(behind, in_force), _makers(owners, behind, in_force)
+    if any(made in behind for made, _ in makers):
+        for made, person in makers:
+            if made in behind:
+                behind[made].add(person)
+        related, makers = _related(behind, in_force), _makers(owners, behind, in_force)
+    keys: dict[UUID, set[UUID]] = defaultdict(set)
+    for made, person in makers:
+        keys[person].add(made)
+    return {
+        principal: Relations(
+            people=frozenset(people), related=related[principal], keys=_all_of(keys, people),
+            related_keys=_all_of(keys, related[principal]),
+        )
+        for principal, people in behind.items()
+    }  # fmt: skip
+
+
+def _related(behind: Mapping[UUID, Iterable[UUID]], in_force: list[Tie]) -> dict[UUID, frozenset[UUID]]:
+    return {
+        principal: frozenset[UUID]().union(*(find_connected(one, in_force) for one in people))
+        for principal, people in behind.items()
+    }
+
+
+def _makers(
+    principals: Iterable[UUID], behind: Mapping[UUID, Iterable[UUID]], in_force: list[Tie]
+) -> list[tuple[UUID, UUID]]:
+    """Key and person of every showing of a secret that concerns these: of their own keys, and to anybody
+    related to them."""
+    people = frozenset[UUID]().union(*_related(behind, in_force).values())
+    shown = Q(principal_id__in=list(principals)) | Q(person_id__in=list(people))
+    return list(KeyMaker.objects.filter(shown).values_list("principal_id", "person_id"))
+
+
+def _all_of(keys: Mapping[UUID, set[UUID]], people: Iterable[UUID]) -> frozenset[UUID]:
+    return frozenset[UUID]().union(*(keys.get(one, set()) for one in people))
 
 
 def are_related(first_person_id: UUID, second_person_id: UUID) -> bool:
@@ -24,10 +99,10 @@ def related_people(person_id: UUID) -> frozenset[UUID]:
 def read_ties(now: datetime) -> list[Tie]:
     """The ties that matter at a moment. Roles given long before matter only to the question which
     confirmations counted."""
-    rows = PersonTie.objects.order_by("at", "id")
-    if not rows.filter(kind=TieKind.CONFIRMED.value).exists():
-        rows = rows.exclude(kind=TieKind.ROLE_GIVEN.value, at__lte=now - ROLE_RELATES_FOR)
-    found = rows.values_list("kind", "person_id", "by_id", "at")
+    rows = PersonTie.objects.order_by("at", "id").values_list("kind", "person_id", "by_id", "at")
+    found = list(rows.exclude(kind=TieKind.ROLE_GIVEN.value, at__lte=now - ROLE_RELATES_FOR))
+    if any(kind == TieKind.CONFIRMED.value for kind, *_ in found):
+        found = list(rows)
     return [Tie(TieKind(kind), person, by, at) for kind, person, by, at in found]
 
 
@@ -43,3 +118,44 @@ def people_behind(principals: Iterable[UUID]) -> dict[UUID, frozenset[UUID]]:
     ):
         found[principal].add(person)
     return {principal: frozenset(people) for principal, people in found.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedTie:
+    """A tie in force that touches a person, by name. `until` None: until somebody confirms `person`."""
+
+    kind: TieKind
+    by: str
+    person: str
+    until: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kinship:
+    """Why a person is related to others, and whether the reader may confirm them."""
+
+    ties: tuple[NamedTie, ...]
+    may_confirm: bool
+
+
+def find_kinship(principal_id: UUID, owner_id: UUID, people: Iterable[UUID]) -> dict[UUID, Kinship]:
+    """The ties of each of these people, for one reader."""
+    now = database_now()
+    in_force = find_ties_in_force(read_ties(now), now)
+    reader = relations_of(principal_id, owner_id).related
+    names = dict(
+        Person.objects.filter(id__in={one for tie in in_force for one in (tie.by, tie.person)}).values_list(
+            "id", "name"
+        )
+    )
+
+    def of(person: UUID) -> Kinship:
+        own = [tie for tie in in_force if person in (tie.by, tie.person)]
+        links = any(tie.kind is TieKind.LINK_SEEN and tie.person == person for tie in own)
+        ties = (
+            NamedTie(kind=tie.kind, by=names[tie.by], person=names[tie.person], until=tie.ends_at())
+            for tie in own
+        )
+        return Kinship(ties=tuple(ties), may_confirm=links and person not in reader)
+
+    return {person: of(person) for person in people}

@@ -33,10 +33,11 @@ from approvals.core.lifecycle import (
 )
 from approvals.core.offering import offered, unfit_words, why_not_back
 from approvals.core.packet import read_packet
-from approvals.core.policy import Asked, Decider, refusal
-from approvals.core.quorum import Vote, enough
+from approvals.core.policy import Asked, Decider, Refusal, refusal
+from approvals.core.quorum import Vote, agreement_refusal, enough
 from approvals.models import Decision, GrantUse, Request
 from approvals.ports import Judged, check_edit, check_extension
+from approvals.queries import decisions_of, votes_of
 from approvals.queries.people import asked_of, decider_of
 from approvals.queries.undoing import Moment, moment_of
 from approvals.signals import Settlement, request_settled
@@ -149,7 +150,7 @@ def decide(
 def _decide_pending(
     request: Request, standing: Standing, word: Word, moment: Moment, deferral: UUID | None
 ) -> None:
-    asked, decider = asked_of(request), decider_of(standing)
+    asked, decider = asked_of(request), decider_of(standing, moment.at)
     _permitted(asked, decider)
     if request.status == RequestStatus.EXPIRED:
         raise Expired(expires_at=request.expires_at.isoformat())
@@ -165,6 +166,8 @@ def _decide_pending(
     if word.kind in (DecisionKind.EDIT, DecisionKind.EXTEND):
         asked = asked.moving(agreed.amount, agreed.risk)
         _permitted(asked, decider)
+    if word.kind in AGREEING and agreed.quorum > 1:
+        _check_allowed(agreement_refusal(_votes(request), agreed.body, decider))
     if deferral is None and (until := kept_until(request, word.kind, asked.risk, agreed.quorum, moment)):
         defer(request, standing, Yes(word.kind, _reason(word), agreed.body), moment.at, until)
         return
@@ -195,7 +198,11 @@ def _returnable(request: Request, word: Word) -> None:
 
 
 def _permitted(asked: Asked, decider: Decider) -> None:
-    if (why := refusal(asked, decider)) is not None:
+    _check_allowed(refusal(asked, decider))
+
+
+def _check_allowed(why: Refusal | None) -> None:
+    if why is not None:
         raise NotYours(reason=why.sentence, rule=why.rule.value)
 
 
@@ -278,8 +285,7 @@ def _reason(word: Word) -> str:
 
 
 def _votes(request: Request) -> list[Vote]:
-    said = Decision.objects.filter(request_id=request.id).order_by("at", "id")
-    return [Vote(str(d.owner), d.kind, _bytes(d.arguments)) for d in said]
+    return votes_of(decisions_of(request.id))
 
 
 def _bytes(value: Any) -> bytes | None:

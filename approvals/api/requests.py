@@ -1,5 +1,6 @@
 """Approvals: list, get, decide (R-API-2)."""
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -17,8 +18,11 @@ from approvals.core.errors import RequestNotFound
 from approvals.core.lifecycle import DecisionKind, RequestStatus
 from approvals.core.offering import offered
 from approvals.core.packet import read_packet
+from approvals.core.policy import Rule, refusal
+from approvals.core.quorum import agreement_refusal
 from approvals.models import Decision, Deferral, Request
-from approvals.queries import decisions_of, inbox
+from approvals.queries import decisions_of, inbox, votes_of
+from approvals.queries.people import asked_of, decider_of
 from approvals.queries.undoing import Deferred, deferred_of
 from tenancy.clock import database_now
 from tenancy.context import tenant
@@ -26,6 +30,7 @@ from tenancy.core.roles import Scope
 from tenancy.doors import caller, page, post_once, uuid_or_none
 from tenancy.idempotency import Answer
 from tenancy.permissions import requires
+from tenancy.queries import standing_of
 from tenancy.shapes import Exact, PageQuery, Text, asked, page_of
 
 STATUSES = [status.value for status in RequestStatus]
@@ -88,9 +93,16 @@ class DeferredField(serializers.Serializer[Any]):
     effective_at = serializers.DateTimeField()
 
 
+class RefusalField(serializers.Serializer[Any]):
+    """Why the caller may not decide a request, or, for `related_agreed`, may only refuse it."""
+
+    rule = serializers.ChoiceField(choices=[rule.value for rule in Rule])
+    detail = serializers.CharField()
+
+
 class ApprovalField(ApprovalRow):
     """A request with its packet. `offers` is what can be said to it; nothing while a yes waits to
-    take effect, nor once it is settled or its time is up."""
+    take effect, nor once it is settled or its time is up. `refusal` is why the caller may not say it."""
 
     packet_digest = serializers.CharField()
     packet = serializers.DictField(child=serializers.JSONField())
@@ -99,6 +111,7 @@ class ApprovalField(ApprovalRow):
     offers = serializers.ListField(child=serializers.ChoiceField(choices=KINDS))
     decisions = DecisionField(many=True)
     deferred = DeferredField(allow_null=True)
+    refusal = RefusalField(allow_null=True)
 
 
 class DecisionBody(Exact):
@@ -152,7 +165,7 @@ class OneApproval(APIView):
             found = Request.objects.filter(id=wanted).first() if wanted is not None else None
             if found is None:
                 raise RequestNotFound
-            return Response(whole(found))
+            return Response(whole(found, caller(request).principal))
 
 
 class Decisions(APIView):
@@ -185,7 +198,7 @@ class Decisions(APIView):
         word = Word(kind=DecisionKind(said["decision"]), **given)
         decided = decide(who.tenant, found, who.principal, word)
         with tenant(who.tenant):
-            return Answer(200 if decided.kept is None else 202, whole(decided))
+            return Answer(200 if decided.kept is None else 202, whole(decided, who.principal))
 
 
 def row(found: Request) -> dict[str, Any]:
@@ -199,8 +212,8 @@ def row(found: Request) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def whole(found: Request) -> dict[str, Any]:
-    """A request with its packet and what was said to it."""
+def whole(found: Request, principal: UUID) -> dict[str, Any]:
+    """A request with its packet and what was said to it, for one caller."""
     packet = orjson.loads(bytes(found.packet))
     action = None
     arguments = orjson.loads(packet["arguments"]) if packet["arguments"] else None
@@ -208,6 +221,7 @@ def whole(found: Request) -> dict[str, Any]:
         origins = {part["pointer"]: part["origin"] for part in packet["provenance"]}
         action = {"tool": packet["tool"]["name"], "arguments": arguments, "argument_provenance": origins}
     deferred = _deferred(found)
+    decisions = decisions_of(found.id)
     return {
         **row(found),
         "packet_digest": found.packet_digest,
@@ -215,9 +229,20 @@ def whole(found: Request) -> dict[str, Any]:
         "action": action,
         "answer_schema": found.answer_schema,
         "offers": _offers(found, deferred),
-        "decisions": [_word(decision, arguments) for decision in decisions_of(found.id)],
+        "decisions": [_word(decision, arguments) for decision in decisions],
         "deferred": deferred,
+        "refusal": _refusal(found, decisions, principal),
     }
+
+
+def _refusal(found: Request, decisions: Sequence[Decision], principal: UUID) -> dict[str, str] | None:
+    """Why the caller may not decide, while it waits."""
+    who = standing_of(found.tenant_id, principal)
+    if found.status != RequestStatus.PENDING or who is None:
+        return None
+    decider = decider_of(who)
+    why = refusal(asked_of(found), decider) or agreement_refusal(votes_of(decisions), None, decider)
+    return None if why is None else {"rule": why.rule.value, "detail": why.sentence}
 
 
 def _offers(found: Request, deferred: dict[str, Any] | None) -> list[str]:

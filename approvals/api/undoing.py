@@ -92,7 +92,7 @@ class Undoing(APIView):
         def undone() -> Answer:
             back = undo(who.tenant, found, who.principal, deferral=meant)
             with tenant(who.tenant):
-                return Answer(200, whole(back))
+                return Answer(200, whole(back, who.principal))
 
         return post_once(request, undone)
 

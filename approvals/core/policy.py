@@ -1,8 +1,10 @@
 """Who may decide what (R-APPR-5).
 
-By role, queue and limits, never on one's own run, except to answer a question to oneself.
+By role, queue and limits; never on one's own run, except to answer a question to oneself; and never on the
+run of somebody related to the decider (tenancy/core/relations.py).
 """
 
+from collections.abc import Collection
 from decimal import Decimal
 from enum import StrEnum
 
@@ -18,6 +20,8 @@ class Rule(StrEnum):
 
     SUBMITTER_ANSWERS = "submitter_answers"
     OWN_RUN = "own_run"
+    RELATED = "related"
+    RELATED_AGREED = "related_agreed"
     SCOPE = "scope"
     QUEUE = "queue"
     RISK = "risk"
@@ -67,7 +71,9 @@ class Asked(BaseModel):
 class Decider(BaseModel):
     """What the rule looks at in a person or key, as the database has it now (A13).
 
-    Each authority stands for itself: a limit on one queue is not lifted by a wider one on another.
+    Each authority stands for itself: a limit on one queue is not lifted by a wider one on another. `people`
+    are all who act when the decider acts, `keys` the principals of the keys whose secrets those people were
+    shown; `related` and `related_keys` add the people related to them, and their keys.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -75,18 +81,34 @@ class Decider(BaseModel):
     owner: str
     scopes: tuple[str, ...]
     authorities: tuple[Authority, ...]
+    people: frozenset[str] = frozenset()
+    keys: frozenset[str] = frozenset()
+    related: frozenset[str] = frozenset()
+    related_keys: frozenset[str] = frozenset()
+
+    def is_behind(self, principals: Collection[str], owners: Collection[str]) -> bool:
+        """True if what one of these did counts as the decider's own deed."""
+        return not self.keys.union([self.principal]).isdisjoint(principals) or not self.people.union(
+            [self.owner]
+        ).isdisjoint(owners)
+
+    def is_related_to(self, principals: Collection[str], owners: Collection[str]) -> bool:
+        """True if what one of these did is the deed of the decider or of somebody related to them."""
+        if self.is_behind(principals, owners):
+            return True
+        return not self.related_keys.isdisjoint(principals) or not self.related.isdisjoint(owners)
 
 
 def refusal(asked: Asked, decider: Decider) -> Refusal | None:
     """Why `decider` may not decide, or None."""
-    own = decider.principal == asked.submitter or decider.owner == asked.submitter_owner
+    own = decider.is_behind((asked.submitter,), (asked.submitter_owner,))
     if asked.kind == "clarification":
         sentence = "a question is answered by who submitted the task"
         return None if own else Refusal(rule=Rule.SUBMITTER_ANSWERS, sentence=sentence)
     if own:
         return Refusal(rule=Rule.OWN_RUN, sentence="nobody decides on their own run")
-    if decider.principal in asked.retriers or decider.owner in asked.retrier_owners:
-        return Refusal(rule=Rule.OWN_RUN, sentence="nobody decides on a run that they had begun again")
+    if (close := _kinship(asked, decider)) is not None:
+        return close
     if Scope.DECIDE.value not in decider.scopes or not decider.authorities:
         return Refusal(rule=Rule.SCOPE, sentence="the scope decide is missing")
     limits = [_limit(asked, authority) for authority in decider.authorities]
@@ -94,6 +116,17 @@ def refusal(asked: Asked, decider: Decider) -> Refusal | None:
         return None
     found = [limit for limit in limits if limit is not None]
     return max(found, key=lambda limit: _ORDER.index(limit.rule))
+
+
+def _kinship(asked: Asked, decider: Decider) -> Refusal | None:
+    """Why a decider is too close to a run that is not their own."""
+    if decider.is_behind(asked.retriers, asked.retrier_owners):
+        return Refusal(rule=Rule.OWN_RUN, sentence="nobody decides on a run that they had begun again")
+    principals = (asked.submitter, *asked.retriers)
+    if decider.is_related_to(principals, (asked.submitter_owner, *asked.retrier_owners)):
+        sentence = "you are related to a person who submitted the run or had it begun again"
+        return Refusal(rule=Rule.RELATED, sentence=sentence)
+    return None
 
 
 def _limit(asked: Asked, authority: Authority) -> Refusal | None:

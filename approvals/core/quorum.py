@@ -1,9 +1,11 @@
-"""When enough people have agreed (R-APPR-5): distinct people, to the very same arguments."""
+"""When enough people have agreed (R-APPR-5): distinct people, to the very same arguments. Of people who are
+related to each other one counts."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from approvals.core.lifecycle import AGREEING
+from approvals.core.policy import Decider, Refusal, Rule
 
 
 class Vote(NamedTuple):
@@ -12,14 +14,30 @@ class Vote(NamedTuple):
     owner: str
     kind: str
     arguments: bytes | None
+    principal: str = ""
 
 
 def agreed(votes: Iterable[Vote], arguments: bytes | None) -> int:
     """How many distinct people agreed to just `arguments`; an approval of the packet is none of an edit."""
-    owners = [vote.owner for vote in votes if vote.kind in AGREEING and vote.arguments == arguments]
-    return len(dict.fromkeys(owners))
+    return len(dict.fromkeys(vote.owner for vote in _agreeing(votes, arguments)))
 
 
 def enough(votes: Iterable[Vote], arguments: bytes | None, quorum: int) -> bool:
     """Whether at least `quorum` people did; a quorum below one asks for one."""
     return agreed(votes, arguments) >= max(quorum, 1)
+
+
+def agreement_refusal(votes: Iterable[Vote], arguments: bytes | None, decider: Decider) -> Refusal | None:
+    """Why the decider may not agree to `arguments` beside those who have; None where they may.
+
+    Of related people the first who agrees counts; the others may still refuse.
+    """
+    others = [vote for vote in _agreeing(votes, arguments) if vote.owner != decider.owner]
+    if not any(decider.is_related_to((vote.principal,), (vote.owner,)) for vote in others):
+        return None
+    sentence = "a person related to you has agreed already, and of related people one counts"
+    return Refusal(rule=Rule.RELATED_AGREED, sentence=sentence)
+
+
+def _agreeing(votes: Iterable[Vote], arguments: bytes | None) -> list[Vote]:
+    return [vote for vote in votes if vote.kind in AGREEING and vote.arguments == arguments]

@@ -5,6 +5,7 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
+from approvals.core.quorum import Vote
 from approvals.models import Decision, GrantUse, Request
 
 
@@ -36,3 +37,11 @@ def decisions_by_request(requests: Iterable[UUID]) -> dict[UUID, list[Decision]]
 def uses_of(requests: Iterable[UUID]) -> dict[UUID, GrantUse]:
     """The use of each grant that was used."""
     return {use.id: use for use in GrantUse.objects.filter(id__in=list(requests))}
+
+
+def votes_of(decisions: Iterable[Decision]) -> list[Vote]:
+    """Decisions as far as counting goes, in their order."""
+    return [
+        Vote(str(d.owner), d.kind, None if d.arguments is None else bytes(d.arguments), str(d.principal))
+        for d in decisions
+    ]

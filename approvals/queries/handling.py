@@ -1,6 +1,6 @@
 """What was done with requests besides deciding them. Inside the tenant's context."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -8,12 +8,12 @@ from uuid import UUID
 from django.db.models import F, OuterRef, Q, QuerySet, Subquery
 
 from approvals.core.handling import RESTING, Handle, Handled, asleep_until, holder
-from approvals.core.policy import Decider, refusal
+from approvals.core.policy import refusal
 from approvals.models import Handling, Request
-from approvals.queries.people import asked_of, names_of
+from approvals.queries.people import asked_of, deciders_of, names_of
 from tenancy.core.roles import SCOPES, Authority, Role, Scope, scopes_of
 from tenancy.models import Membership, Principal
-from tenancy.queries import ClockTimestamp
+from tenancy.queries import ClockTimestamp, Standing
 
 MOST_COMMENTS = 100
 MOST_PEOPLE = 50
@@ -95,15 +95,21 @@ def who_may(request: Request) -> tuple[tuple[UUID, str], ...]:
     found = Membership.objects.filter(role__in=deciding, person__is_active=True).order_by("role")
     for member in found:
         members.setdefault(member.person_id, []).append(member)
-    people = Principal.objects.filter(kind="person", owner_id__in=members).annotate(name=F("owner__name"))
-    may = []
-    for one in people.order_by("name", "id"):
-        theirs = members[one.owner_id]
-        decider = Decider(
-            principal=str(one.id), owner=str(one.owner_id),
-            scopes=tuple(scope.value for scope in scopes_of(tuple(Role(m.role) for m in theirs))),
-            authorities=tuple(Authority(tuple(m.queues), m.max_amount, m.max_risk) for m in theirs),
-        )  # fmt: skip
-        if refusal(asked_of(request), decider) is None:
-            may.append((one.id, str(one.name)))
+    people = list(
+        Principal.objects.filter(kind="person", owner_id__in=members)
+        .annotate(name=F("owner__name"))
+        .order_by("name", "id")
+    )
+    deciders = deciders_of(_standing(one, members[one.owner_id]) for one in people)
+    asked = asked_of(request)
+    may = [(one.id, str(one.name)) for one in people if refusal(asked, deciders[one.id]) is None]
     return tuple(may[:MOST_PEOPLE])
+
+
+def _standing(principal: Principal, members: Sequence[Membership]) -> Standing:
+    """What a person may decide by these memberships."""
+    roles = tuple(Role(member.role) for member in members)
+    return Standing(
+        principal=principal.id, owner=principal.owner_id, roles=roles, scopes=scopes_of(roles),
+        authorities=tuple(Authority(tuple(m.queues), m.max_amount, m.max_risk) for m in members),
+    )  # fmt: skip

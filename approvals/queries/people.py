@@ -1,6 +1,7 @@
 """Who decided, by name, and who may. Inside the tenant's context."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
@@ -8,6 +9,7 @@ from approvals.core.policy import Asked, Decider
 from approvals.models import Request
 from tenancy.core.roles import Authority, Scope
 from tenancy.models import Principal
+from tenancy.relations import Relations, relations_by_principal
 
 
 class Stands(Protocol):
@@ -33,11 +35,27 @@ def asked_of(request: Request) -> Asked:
     )  # fmt: skip
 
 
-def decider_of(who: Stands) -> Decider:
-    """What the rule looks at in somebody."""
+def decider_of(who: Stands, at: datetime | None = None) -> Decider:
+    """What the rule looks at in somebody, at a moment or now."""
+    return deciders_of([who], at)[who.principal]
+
+
+def deciders_of(several: Iterable[Stands], at: datetime | None = None) -> dict[UUID, Decider]:
+    """What the rule looks at in each of these, by principal; who is related to whom is read once."""
+    standings = {who.principal: who for who in several}
+    found = relations_by_principal({who.principal: who.owner for who in standings.values()}, at)
+    return {principal: _decider(who, found[principal]) for principal, who in standings.items()}
+
+
+def _decider(who: Stands, found: Relations) -> Decider:
+    sets: Mapping[str, frozenset[UUID]] = {
+        "people": found.people, "keys": found.keys, "related": found.related,
+        "related_keys": found.related_keys,
+    }  # fmt: skip
     return Decider(
         principal=str(who.principal), owner=str(who.owner),
         scopes=tuple(scope.value for scope in who.scopes), authorities=who.authorities,
+        **{name: frozenset(map(str, ids)) for name, ids in sets.items()},
     )  # fmt: skip
 
 

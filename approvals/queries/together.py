@@ -34,10 +34,12 @@ class Together:
     @property
     def decidable(self) -> tuple[Row, ...]:
         """Those that the reader may decide now."""
-        found = (one.row for one in self.rows)
-        return tuple(
-            row for row in found if row.open and not row.stands and row.refusal is None and not row.voted
-        )
+        return tuple(row for row in (one.row for one in self.rows) if _decidable(row))
+
+
+def _decidable(row: Row) -> bool:
+    free = row.open and not row.stands and not row.voted
+    return free and row.refusal is None and row.no_yes is None
 
 
 def alike(request: Request) -> Alike:

@@ -7,29 +7,27 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import reduce
-from operator import or_
 from typing import Any, Final, Literal
 from uuid import UUID
 
 import orjson
-from django.db.models import Case, Exists, IntegerField, OuterRef, Q, QuerySet, Value, When
+from django.db.models import Case, IntegerField, Q, QuerySet, Value, When
 
 from approvals.core.arguments import Pair, different
 from approvals.core.lifecycle import RequestStatus
 from approvals.core.policy import RISKS, Decider, Refusal, refusal
-from approvals.core.quorum import Vote, agreed
+from approvals.core.quorum import Vote, agreed, agreement_refusal
 from approvals.core.together import LOW, Alike, alone
-from approvals.models import Decision, Request
+from approvals.models import Request
 from approvals.ports import RunWords, asking_runs
 from approvals.queries import decisions_by_request
+from approvals.queries.authority import has_related_vote, has_voted, mine
 from approvals.queries.handling import awake, handled_of, holders_of, resting
 from approvals.queries.people import asked_of, names_of
 from approvals.queries.undoing import Deferred, deferred_of, kept_back
 from tenancy.clock import database_now
 from tenancy.core.errors import InvalidInput
 from tenancy.core.moments import read_moment
-from tenancy.core.roles import Authority, Scope
 
 Tab = Literal["mine", "open", "snoozed", "decided"]
 TABS: Final[tuple[Tab, ...]] = ("mine", "open", "snoozed", "decided")
@@ -81,9 +79,15 @@ class Said:
     kind: str
     at: datetime
     owner: UUID
+    principal: UUID
     reason: str = ""
     arguments: bytes | None = None
     """Those they agreed to, where they are not those of the packet."""
+
+    @property
+    def vote(self) -> Vote:
+        """As far as counting goes."""
+        return Vote(str(self.owner), self.kind, self.arguments, str(self.principal))
 
     @property
     def word(self) -> str:
@@ -94,14 +98,16 @@ class Said:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """A request in the list. `line` says in one line what it is about; `refusal` why this reader may not
-    decide it; `voted` that they did already; `held` whose it is, by principal and name; `handled` how much
-    was done with it besides deciding; `deferred` the newest yes to it that was kept back."""
+    decide it, `no_yes` why they may only refuse it; `voted` that they did already; `held` whose it is, by
+    principal and name; `handled` how much was done with it besides deciding; `deferred` the newest yes to it
+    that was kept back."""
 
     request: Request
     line: str
     run: RunWords | None
     said: tuple[Said, ...]
     refusal: Refusal | None = None
+    no_yes: Refusal | None = None
     voted: bool = False
     held: tuple[UUID, str] | None = None
     handled: int = 0
@@ -136,13 +142,13 @@ class Row:
             has_amount=self.request.has_amount,
         ))  # fmt: skip
         free = self.open and not self.stands and self.refusal is None and not self.voted
-        return free and not alone_because
+        return free and self.no_yes is None and not alone_because
 
     @property
     def agreed(self) -> int:
         """How many people said yes: to what was approved in the end, before that to what is asked."""
         final = self.ended_by.arguments if self.ended_by is not None else None
-        return agreed([Vote(str(one.owner), one.kind, one.arguments) for one in self.said], final)
+        return agreed([one.vote for one in self.said], final)
 
     @property
     def elsewise(self) -> int:
@@ -199,6 +205,7 @@ def rows_of(requests: Sequence[Request], decider: Decider | None) -> tuple[Row, 
             run=words.get(request.run_id),
             said=said[request.id],
             refusal=refusal(asked_of(request), decider) if decider is not None else None,
+            no_yes=_no_yes(said[request.id], decider),
             voted=decider is not None and any(str(one.owner) == decider.owner for one in said[request.id]),
             held=held.get(request.id),
             handled=len(handled[request.id]),
@@ -206,6 +213,11 @@ def rows_of(requests: Sequence[Request], decider: Decider | None) -> tuple[Row, 
         )
         for request in requests
     )
+
+
+def _no_yes(said: Sequence[Said], decider: Decider | None) -> Refusal | None:
+    """Why a reader may not agree to the packet, though they may refuse it."""
+    return None if decider is None else agreement_refusal([one.vote for one in said], None, decider)
 
 
 def words_of(requests: Iterable[UUID]) -> dict[UUID, tuple[Said, ...]]:
@@ -219,6 +231,7 @@ def words_of(requests: Iterable[UUID]) -> dict[UUID, tuple[Said, ...]]:
                 kind=d.kind,
                 at=d.at,
                 owner=d.owner,
+                principal=d.principal,
                 reason=d.reason,
                 arguments=None if d.arguments is None else bytes(d.arguments),
             )
@@ -248,7 +261,8 @@ def several_fit(tab: Tab, decider: Decider, filters: Filters) -> bool:
     """
     if tab not in PICKED:
         return False
-    free = mine(decider) & ~Q(_voted(decider)) & ~Q(kept_back())
+    free = mine(decider) & ~Q(has_voted(decider)) & ~Q(kept_back())
+    free &= ~Q(has_related_vote(decider))
     fit = free & Q(kind="action", has_amount=False, risk__in=LOW)
     found = _narrowed(_of_tab(tab, decider, ()), filters).filter(fit)
     return found.order_by()[:2].count() > 1
@@ -299,37 +313,13 @@ def tools_that_ask() -> list[str]:
     return list(named.values_list("tool", flat=True).distinct()[:200])
 
 
-def mine(decider: Decider) -> Q:
-    """The requests that somebody may decide: the rule of approvals.core.policy as a filter."""
-    own = Q(submitter=decider.principal) | Q(submitter_owner=decider.owner)
-    retried = Q(retriers__contains=[decider.principal]) | Q(retrier_owners__contains=[decider.owner])
-    question = Q(kind="clarification")
-    answers = question & own
-    if Scope.DECIDE.value not in decider.scopes or not decider.authorities:
-        return answers
-    return answers | (~question & ~own & ~retried & reduce(or_, map(_within, decider.authorities)))
-
-
-def _within(authority: Authority) -> Q:
-    """What one authority reaches."""
-    found = Q(pk__isnull=False)
-    if not authority.has_every_queue:
-        found &= Q(queue__in=authority.queues)
-    if authority.max_risk:
-        known = RISKS[: RISKS.index(authority.max_risk) + 1] if authority.max_risk in RISKS else ()
-        found &= Q(risk__in=known)
-    if authority.max_amount is not None:
-        found &= Q(has_amount=False) | Q(amount__lte=authority.max_amount)
-    return found
-
-
 def _of_tab(tab: Tab, decider: Decider, done: Sequence[UUID]) -> QuerySet[Request]:
     rows: Any = Request.objects.annotate(rank=RANK)
     if tab == "decided":
         return Request.objects.annotate(rank=RANK).exclude(status=PENDING).order_by("-settled_at", "-id")
     waiting = Q(status=PENDING)
     if tab == "mine":
-        mine_still = mine(decider) & ~Q(_voted(decider)) & ~Q(kept_back())
+        mine_still = mine(decider) & ~Q(has_voted(decider)) & ~Q(kept_back())
         rows, waiting = resting(rows, decider.owner), waiting & mine_still & awake()
     elif tab == "snoozed":
         rows, waiting = resting(rows, decider.owner), waiting & mine(decider) & ~awake()
@@ -337,10 +327,6 @@ def _of_tab(tab: Tab, decider: Decider, done: Sequence[UUID]) -> QuerySet[Reques
         "-rank", "expires_at", "id"
     )
     return kept
-
-
-def _voted(decider: Decider) -> Exists:
-    return Exists(Decision.objects.filter(request_id=OuterRef("id"), owner=decider.owner))
 
 
 def _narrowed(rows: QuerySet[Request], filters: Filters) -> QuerySet[Request]:

@@ -208,6 +208,8 @@ def _already(error: AlreadyDecided, card: Card) -> Notice:
 def _why_not(error: NotYours) -> str:
     more = {
         Rule.OWN_RUN.value: " Somebody else who may decide in this queue must do it.",
+        Rule.RELATED.value: " A person related to neither of you must decide it.",
+        Rule.RELATED_AGREED.value: " A person unrelated to both of you must agree.",
         Rule.SUBMITTER_ANSWERS.value: " The question was put to them.",
         Rule.SCOPE.value: " The roles reviewer and admin have it; an admin of the tenant grants them.",
     }

@@ -9,7 +9,7 @@ from django.http import HttpResponse
 from django.shortcuts import render, resolve_url
 from django.views.decorators.http import require_safe
 
-from approvals.core.policy import RISKS
+from approvals.core.policy import RISKS, Decider
 from approvals.queries.people import decider_of
 from approvals.queries.waiting import (
     PICKED,
@@ -51,7 +51,7 @@ def inbox(request: PageRequest) -> HttpResponse:
         found = inbox_page(tab, decider, filters, cursor=request.GET.get("cursor", ""), done=done)
         chosen = _chosen(request, found, done)
         context = {
-            **_around(member, tab, filters, found, done),
+            **_around(decider, tab, filters, found, done),
             "shown": _card(member, chosen, found, back=list_address(tab, filters, done), done=done),
             "offers": offers(member),
             "seq": seq,
@@ -68,8 +68,10 @@ def inbox(request: PageRequest) -> HttpResponse:
         return render(request, "approvals/inbox.html", context)
 
 
-def _around(member: Member, tab: Tab, filters: Filters, found: Inbox, done: Sequence[UUID]) -> dict[str, Any]:
-    counts = counts_of(decider_of(member))
+def _around(
+    decider: Decider, tab: Tab, filters: Filters, found: Inbox, done: Sequence[UUID]
+) -> dict[str, Any]:
+    counts = counts_of(decider)
     return {
         "inbox": found,
         "tab": tab,
@@ -81,7 +83,7 @@ def _around(member: Member, tab: Tab, filters: Filters, found: Inbox, done: Sequ
         ],
         "list_url": list_address(tab, filters, done),
         "more": list_address(tab, filters, done, cursor=found.next) if found.next else "",
-        "may_decide": Scope.DECIDE in member.scopes,
+        "may_decide": Scope.DECIDE.value in decider.scopes,
     }
 
 

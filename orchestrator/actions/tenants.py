@@ -18,7 +18,7 @@ from tenancy.actions.tenants import change_tenant, check_tenant_fields, suspend_
 from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput
-from tenancy.core.roles import Role
+from tenancy.core.roles import EVERY_QUEUE, Role
 from tenancy.ids import fresh_id
 from tenancy.models import Tenant
 
@@ -65,7 +65,7 @@ def open_tenant(asked: NewTenant) -> OpenedTenant:
             raise _invalid("slug", "taken", f"There is a tenant {asked.slug} already.") from None
         furnish(tenant_id, demonstration=False)
         invited = invite(
-            tenant_id, asked.administrator, asked.administrator_name, Role.ADMIN, Limits(), by=None
+            tenant_id, asked.administrator, asked.administrator_name, Role.ADMIN, Limits(EVERY_QUEUE), by=None
         )
     return OpenedTenant(made, invited)
 

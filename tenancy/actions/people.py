@@ -8,18 +8,42 @@ from uuid import UUID
 from django.db import IntegrityError, transaction
 
 from tenancy.actions import add_member, add_person, audit, principal_of, remove_member
+from tenancy.actions.relations import record_tie
+from tenancy.clock import database_now
 from tenancy.context import hold, tenant
 from tenancy.core.addresses import folded
-from tenancy.core.errors import InvalidInput, NotFound, TenancyError
-from tenancy.core.roles import Role
-from tenancy.models import Membership, Person
-from tenancy.queries import tenants_of_person
+from tenancy.core.errors import Forbidden, InvalidInput, NotFound, TenancyError
+from tenancy.core.news import PERSON_INVITED
+from tenancy.core.relations import TieKind, has_open_link
+from tenancy.core.roles import Role, Scope
+from tenancy.ids import fresh_id
+from tenancy.models import Membership, Notice, NoticeMail, Person
+from tenancy.queries import standing_of, tenants_of_person
+from tenancy.relations import read_ties, relations_of
 
 
 class LastAdmin(TenancyError):
     """A tenant keeps at least one administrator."""
 
     code = "last-admin"
+
+
+class RelatedToPerson(TenancyError):
+    """You are related to this person; an administrator who is not confirms them."""
+
+    code = "related-to-person"
+
+
+class NotSignedIn(TenancyError):
+    """This person has not set a password yet; until then the link that was seen opens the account."""
+
+    code = "not-signed-in"
+
+
+class NothingToConfirm(TenancyError):
+    """Nobody has seen this person's link since they were confirmed."""
+
+    code = "nothing-to-confirm"
 
 
 class Limits(NamedTuple):
@@ -109,13 +133,69 @@ def may_get_link(tenant_id: UUID, person: Person) -> bool:
     return tenants_of_person(person.id) == [tenant_id]
 
 
-def note_link(tenant_id: UUID, person: Person, *, by: UUID | None) -> None:
-    """Write down that a link was shown. Opens the tenant's transaction itself."""
+def show_link(tenant_id: UUID, person: Person, *, by: UUID) -> None:
+    """Write down that somebody is shown the link, before they are: who sees it can sign in as the person, so
+    that the two are related until an administrator unrelated to both confirms the person. Outermost verb."""
     with tenant(tenant_id):
-        audit(
-            tenant_id, by, verb="person.link", object=f"person:{person.id}", before={},
-            after={"email": person.email},
+        record_tie(tenant_id, TieKind.LINK_SEEN, person.id, by=by)
+        _audit_link(tenant_id, person, by, "shown")
+
+
+def note_printed_link(tenant_id: UUID, person: Person) -> None:
+    """Write down that a command printed the link; it relates nobody. Outermost verb."""
+    with tenant(tenant_id):
+        _audit_link(tenant_id, person, None, "printed")
+
+
+def mail_link(tenant_id: UUID, person: Person, *, by: UUID, origin: str) -> None:
+    """Send the link to the person's own address, where nobody else sees it. `origin` is where the console is
+    if the settings do not say. Outermost verb."""
+    with tenant(tenant_id):
+        now, notice = database_now(), fresh_id()
+        Notice.objects.create(
+            id=notice, tenant_id=tenant_id, kind=PERSON_INVITED, subject=f"link:{notice}",
+            data={"origin": origin}, at=now,
         )  # fmt: skip
+        NoticeMail.objects.create(
+            id=fresh_id(), tenant_id=tenant_id, notice_id=notice, person_id=person.id, next_at=now
+        )
+        _audit_link(tenant_id, person, by, "mailed")
+
+
+def confirm_person(tenant_id: UUID, person_id: UUID, *, by: UUID, reason: str) -> None:
+    """Confirm that the account is in its person's own hands, after somebody saw the link for its password.
+    Audited. Outermost verb: owns the transaction.
+
+    Raises NotFound, Forbidden for whoever does not administer, RelatedToPerson (403), NotSignedIn (409) while
+    the link could still be used, and NothingToConfirm (409).
+    """
+    with tenant(tenant_id):
+        _hold(tenant_id)
+        person = Person.objects.filter(id=person_id, memberships__tenant_id=tenant_id).distinct().first()
+        who = standing_of(tenant_id, by)
+        if person is None or who is None:
+            raise NotFound
+        if Scope.ADMIN not in who.scopes:
+            raise Forbidden(reason="an administrator confirms people")
+        now = database_now()
+        if not has_open_link(person_id, read_ties(now), now):
+            raise NothingToConfirm
+        if person_id in relations_of(who.principal, who.owner).related:
+            raise RelatedToPerson
+        if may_get_link(tenant_id, person):
+            raise NotSignedIn
+        record_tie(tenant_id, TieKind.CONFIRMED, person_id, by=by)
+        audit(
+            tenant_id, by, verb="person.confirm", object=f"person:{person_id}", before={},
+            after={"email": person.email}, reason=reason,
+        )  # fmt: skip
+
+
+def _audit_link(tenant_id: UUID, person: Person, by: UUID | None, how: str) -> None:
+    audit(
+        tenant_id, by, verb="person.link", object=f"person:{person.id}", before={},
+        after={"email": person.email, "link": how},
+    )  # fmt: skip
 
 
 def note_sign_in(person: Person, *, by: Sequence[str], refused: str = "") -> None:

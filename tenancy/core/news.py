@@ -18,6 +18,7 @@ APPROVAL_ASKED: Final = "approval.asked"
 UNDO_FAILED: Final = "undo.failed"
 RETRY_OUTDATED: Final = "retry.outdated"
 FIGURES_DRIFT: Final = "figures.drift"
+PERSON_INVITED: Final = "person.invited"
 TEST: Final = "webhook.test"
 
 KINDS: Final[Mapping[str, str]] = {
@@ -34,6 +35,7 @@ READERS: Final[Mapping[str, tuple[Role, ...]]] = {
     UNDO_FAILED: (Role.ADMIN, Role.OPERATOR),
     RETRY_OUTDATED: (Role.ADMIN, Role.OPERATOR),
     FIGURES_DRIFT: (Role.ADMIN,),
+    PERSON_INVITED: tuple(Role),
 }
 """Whom a notice concerns: they get the letter about it."""
 
@@ -62,7 +64,8 @@ def headline(kind: str, data: Mapping[str, Any]) -> str:
         metric = str(data.get("metric"))
         return f"The {FIGURES.get(metric, metric)} of {data.get('workflow')} drifts"
     outdated = f"A retry in {data.get('workflow')} may not know all that happened"
-    return {TEST: "A test", RETRY_OUTDATED: outdated}.get(kind, KINDS.get(kind, kind))
+    named = {TEST: "A test", RETRY_OUTDATED: outdated, PERSON_INVITED: "You are invited"}
+    return named.get(kind, KINDS.get(kind, kind))
 
 
 def explained(kind: str, data: Mapping[str, Any]) -> tuple[str, ...]:
@@ -82,6 +85,8 @@ def explained(kind: str, data: Mapping[str, Any]) -> tuple[str, ...]:
             *(f"- {tool}" for tool in data["tools"]),
             "Its retry may do it again. Somebody has to look.",
         )
+    if kind == PERSON_INVITED:
+        return ("This link sets your password. It ends with its first use, or after three days:",)
     if kind == FIGURES_DRIFT:
         runs, unit = data["runs"], data["unit"]
         return (

@@ -39,7 +39,7 @@ class Tie(NamedTuple):
 
 def find_related(person: UUID, ties: Iterable[Tie], at: datetime) -> frozenset[UUID]:
     """Everybody related to `person` at a moment, directly or through others; the person is one of them."""
-    return _reach(person, find_ties_in_force(ties, at))
+    return find_connected(person, find_ties_in_force(ties, at))
 
 
 def find_ties_in_force(ties: Iterable[Tie], at: datetime) -> list[Tie]:
@@ -58,9 +58,23 @@ def find_ties_in_force(ties: Iterable[Tie], at: datetime) -> list[Tie]:
             in_force.append(tie)
             continue
         in_force = _unexpired(in_force, tie.at)
-        if tie.by not in _reach(tie.person, in_force):
+        if tie.by not in find_connected(tie.person, in_force):
             in_force = [one for one in in_force if not _is_open_link(one, tie.person)]
     return _unexpired(in_force, at)
+
+
+def find_connected(person: UUID, in_force: Iterable[Tie]) -> frozenset[UUID]:
+    """The connected component of `person` in the graph whose edges are the ties in force."""
+    neighbors: dict[UUID, set[UUID]] = defaultdict(set)
+    for tie in in_force:
+        neighbors[tie.person].add(tie.by)
+        neighbors[tie.by].add(tie.person)
+    found, queue = {person}, [person]
+    while queue:
+        new = neighbors[queue.pop()] - found
+        found |= new
+        queue.extend(new)
+    return frozenset(found)
 
 
 def has_open_link(person: UUID, ties: Iterable[Tie], at: datetime) -> bool:
@@ -74,17 +88,3 @@ def _is_open_link(tie: Tie, person: UUID) -> bool:
 
 def _unexpired(ties: Sequence[Tie], at: datetime) -> list[Tie]:
     return [tie for tie in ties if (end := tie.ends_at()) is None or at < end]
-
-
-def _reach(person: UUID, ties: Iterable[Tie]) -> frozenset[UUID]:
-    """The connected component of `person` in the graph whose edges are the ties."""
-    neighbors: dict[UUID, set[UUID]] = defaultdict(set)
-    for tie in ties:
-        neighbors[tie.person].add(tie.by)
-        neighbors[tie.by].add(tie.person)
-    found, queue = {person}, [person]
-    while queue:
-        new = neighbors[queue.pop()] - found
-        found |= new
-        queue.extend(new)
-    return frozenset(found)

@@ -5,7 +5,7 @@ from django.db import migrations
 
 # By table, what is changed once the row is there.
 CHANGED = {
-    "tenancy_apikey": "revoked_at, last_used_at",
+    "tenancy_apikey": "expires_at, revoked_at, last_used_at",
     "tenancy_membership": "queues, max_amount, max_risk",
     "tenancy_secret": "revoked_at, sealed, renewal",
     "tenancy_webhook": (

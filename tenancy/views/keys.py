@@ -45,8 +45,12 @@ class KeyForm(forms.Form):
     days = forms.ChoiceField(label="Expires in", choices=LIVES, initial="90")
     owner = forms.ChoiceField(
         label="Who answers for it",
-        choices=[("fresh", "nobody else: any reviewer may decide about its runs"), ("me", "I do")],
-        help_text="A key of yours never reaches further than you do, and you cannot decide about its runs.",
+        choices=[
+            ("fresh", "nobody else: a reviewer who is not related to you decides about its runs"),
+            ("me", "I do"),
+        ],
+        help_text="You see its secret, so you cannot decide about its runs. One that you answer for never"
+        " reaches further than you do.",
     )
     runs = forms.ChoiceField(
         label="Which runs it reaches",

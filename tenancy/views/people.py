@@ -4,24 +4,35 @@ from collections.abc import Mapping
 from decimal import Decimal
 from uuid import UUID
 
-from allauth.account.forms import default_token_generator
-from allauth.account.utils import user_pk_to_url_str
 from django import forms
+from django.conf import settings
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
-from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from tenancy.actions.people import Limits, change_limits, may_get_link, note_link, remove_role
+from tenancy.actions.people import (
+    Limits,
+    NothingToConfirm,
+    NotSignedIn,
+    RelatedToPerson,
+    change_limits,
+    confirm_person,
+    mail_link,
+    may_get_link,
+    remove_role,
+    show_link,
+)
 from tenancy.actions.people import invite as invite_person
 from tenancy.context import tenant
 from tenancy.core.errors import InterlockError, InvalidInput, NotFound
 from tenancy.core.roles import SCOPES, Role, Scope
 from tenancy.directory import admins
 from tenancy.directory import people as found_people
+from tenancy.first_password import first_password_path
 from tenancy.models import Membership, Person
 from tenancy.pages import PageRequest, page, posted, problem
+from tenancy.relations import find_kinship
 
 ROLES = {
     Role.OPERATOR: "operator: submits, pauses, resumes and cancels",
@@ -158,14 +169,33 @@ def remove(request: PageRequest, member_id: UUID) -> HttpResponse:
     return redirect("people")
 
 
+@posted("people")
+@page(Scope.ADMIN)
+def confirm(request: PageRequest, person_id: UUID) -> HttpResponse:
+    """Confirm that a person whose link was seen is in hold of their account."""
+    try:
+        confirm_person(
+            request.member.tenant.id, person_id, by=request.member.principal, reason=_reason(request)
+        )
+    except (RelatedToPerson, NotSignedIn, NothingToConfirm) as error:
+        return problem(request, error)
+    messages.success(request, "The person is confirmed: whoever saw the link is not related to them by it.")
+    return redirect("people")
+
+
 def _reason(request: PageRequest) -> str:
     return request.POST.get("reason", "").strip()[:500]
 
 
 def _linked(request: PageRequest, person: Person) -> HttpResponse:
-    note_link(request.member.tenant.id, person, by=request.member.principal)
-    key = {"uidb36": user_pk_to_url_str(person), "key": default_token_generator.make_token(person)}
-    address = request.build_absolute_uri(reverse("account_reset_password_from_key", kwargs=key))
+    """The link goes to the person's own address where mail is set up; else it is shown, on record."""
+    house, by = request.member.tenant.id, request.member.principal
+    if settings.INTERLOCK_SENDS_MAIL:
+        mail_link(house, person, by=by, origin=request.build_absolute_uri("/").rstrip("/"))
+        messages.success(request, f"A link that sets the password is on its way to {person.email}.")
+        return redirect("people")
+    show_link(house, person, by=by)
+    address = request.build_absolute_uri(first_password_path(person))
     return _shown(request, shown={"person": person, "address": address})
 
 
@@ -180,6 +210,8 @@ def _shown(
     house = request.member.tenant.id
     with tenant(house):
         rows = found_people()
+        me = request.member
+        kinship = find_kinship(me.principal, me.owner, [row.person.id for row in rows])
         context = {
             "rows": [
                 {
@@ -194,6 +226,8 @@ def _shown(
                         for member in row.members
                         for decides in [Scope.DECIDE in SCOPES[Role(member.role)]]
                     ],
+                    "ties": kinship[row.person.id].ties,
+                    "confirm": kinship[row.person.id].may_confirm and not row.invited,
                     "link": row.invited and may_get_link(house, row.person),
                 }
                 for row in rows
@@ -201,6 +235,7 @@ def _shown(
             "last": admins() == 1,
             "form": form or InviteForm(),
             "roles": ROLES,
+            "mailed": settings.INTERLOCK_SENDS_MAIL,
             "shown": shown,
             "may_admin": request.member.may(Scope.ADMIN),
             "me": request.member.person.id,

@@ -42,6 +42,14 @@ FORMS: dict[str, Form] = {
         },
         "Add the person", "sets a password by this link",
     ),
+    "confirmed": Form(
+        "tenancy/people.html", "/tenant/people",
+        {
+            "details:has(form[action$=confirm]) > summary": "\n",
+            "details[open] [name=reason]": "I asked them in person",
+        },
+        "Confirm the person", "The person is confirmed", before=furnish.a_seen_link,
+    ),
     "limits": Form(
         "tenancy/people.html", "/tenant/people",
         {

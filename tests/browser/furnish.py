@@ -5,8 +5,10 @@ from __future__ import annotations
 from orchestrator.actions.outside import set_databases
 from orchestrator.actions.stopping import stop_everything
 from orchestrator.models import EmergencyStop
+from tenancy.actions.relations import record_tie
 from tenancy.clock import database_now
 from tenancy.context import tenant
+from tenancy.core.relations import TieKind
 from tenancy.secrets import keep_secret
 from tests.factories.world import World
 
@@ -27,6 +29,15 @@ def a_database(world: World) -> None:
 def a_stop(world: World) -> None:
     """A tool that is stopped."""
     stop_everything("tool", tenant_id=world.id, target="clock.now", by=None, reason="A drill")
+
+
+def a_seen_link(world: World) -> None:
+    """Somebody set their password by a link that a colleague had seen."""
+    person = world.people.operator.person
+    person.set_password("correct horse battery staple")
+    person.save(update_fields=["password"])
+    with tenant(world.id):
+        record_tie(world.id, TieKind.LINK_SEEN, person.id, by=world.people.approver.id)
 
 
 def a_drifted_tool(world: World) -> None:

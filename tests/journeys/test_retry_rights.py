@@ -10,8 +10,8 @@ from django.db import IntegrityError
 
 from approvals.core.errors import NotYours
 from approvals.models import Decision, Request
+from approvals.queries.authority import mine
 from approvals.queries.people import decider_of
-from approvals.queries.waiting import mine
 from tenancy.actions import add_member
 from tenancy.context import tenant
 from tenancy.core.roles import Role

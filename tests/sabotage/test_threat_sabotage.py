@@ -26,6 +26,7 @@ from tests.core.orchestrator import test_loosening as loosening
 from tests.core.orchestrator import test_memory as memory
 from tests.core.orchestrator import test_threats as threats
 from tests.core.orchestrator import test_told_facts as told
+from tests.doors import test_relations as related
 from tests.doors.config import test_hostile_text as text
 from tests.doors.gateways import test_loop_and_queue as effects
 from tests.doors.gateways import test_mcp as mcp
@@ -34,6 +35,7 @@ from tests.doors.gateways import test_openai as openai
 from tests.doors.gateways import test_profiles as profiles
 from tests.doors.gateways.conftest import loop as loop
 from tests.doors.gateways.test_loop_and_queue import own_loop as own_loop
+from tests.doors.test_relations import desk as desk
 from tests.doubles.http_server import html
 from tests.doubles.mcp_server import tool_server as tool_server
 from tests.doubles.mcp_server import tool_server_process as tool_server_process
@@ -78,6 +80,10 @@ RULES = (
          {"script": said(f"It is {keys.KEY}.")}),
     Rule("P9", openai.test_a_key_goes_only_to_the_address_it_was_given_for, walls.one_key_for_all),
     Rule("R-TOOL-23", profiles.test_without_a_key_the_workflows_scenario_plays, walls.no_script),
+    Rule("A8", related.test_a_decision_by_a_related_person_is_refused_at_every_door, walls.NOBODY_RELATED,
+         {"relation": "gave a role", "door": "api"}),
+    Rule("R-APPR-5", related.test_related_people_count_once_in_a_quorum, walls.NOBODY_RELATED,
+         {"relation": "through a third"}),
     Rule("M5", replies.test_forty_calls_that_could_run_are_capped_and_none_of_the_rest_is_half_run,
          walls.no_cap_on_calls),
     Rule("M6", replies.test_the_bounds_are_exact, walls.NO_DEPTH),

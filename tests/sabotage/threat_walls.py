@@ -40,6 +40,7 @@ from orchestrator.gateways import effects_loop
 from orchestrator.gateways.llm import access, dialects, profiles, reply, transport
 from orchestrator.gateways.tools import mcp, stdio
 from orchestrator.gateways.tools.http import CallFailed
+from tenancy import relations
 from tenancy.sql import APP
 from tests.sabotage.patches import _Anything
 
@@ -211,6 +212,7 @@ def one_key_for_all() -> Felled:
 
 
 NO_GATE_BY_ITS_END = set_to(ToolSpec, "needs_gate", property(_by_its_class))
+NOBODY_RELATED = says(relations, "find_ties_in_force", [])
 NO_FILTER = says(context, "_within_ceilings", True)
 NO_QUOTING = set_to(http_tool, "quote", lambda text, safe="": text)
 NO_DEPTH = says(parsing, "_depth", 0)

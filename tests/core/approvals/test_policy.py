@@ -37,6 +37,7 @@ DECIDERS = st.builds(
     scopes=SCOPES,
     authorities=st.lists(AUTHORITIES, max_size=3).map(tuple),
 )
+SETS = st.frozensets(st.sampled_from(["ann", "bob", "key", "eve"]))
 
 
 def asked(**more: object) -> Asked:
@@ -147,3 +148,50 @@ def test_the_refusal_names_what_comes_nearest() -> None:
     found = refusal(asked(), bob(Authority(("security",)), Authority(max_amount=Decimal("99.50"))))
     assert found is not None
     assert found.sentence == "your limit is 99.50"
+
+
+@proves("R-APPR-5", part="related people")
+@given(
+    ASKED,
+    DECIDERS,
+    st.sampled_from(["people", "keys", "related", "related_keys"]),
+    st.lists(NAMES, max_size=2),
+)
+def test_nobody_decides_the_run_of_a_related_person(
+    request: Asked, decider: Decider, which: str, retriers: list[str]
+) -> None:
+    given = {"kind": "action", "retriers": tuple(retriers), "retrier_owners": tuple(retriers)}
+    everybody = frozenset([request.submitter, request.submitter_owner])
+    found = refusal(request.model_copy(update=given), decider.model_copy(update={which: everybody}))
+    assert found is not None
+    close = (Rule.OWN_RUN,) if which in ("people", "keys") else (Rule.OWN_RUN, Rule.RELATED)
+    assert found.rule in close
+
+
+@given(ASKED, DECIDERS, SETS, SETS)
+def test_a_relation_more_never_lets_anybody_decide(
+    request: Asked, decider: Decider, related: frozenset[str], keys: frozenset[str]
+) -> None:
+    if refusal(request, decider) is not None:
+        assert (
+            refusal(request, decider.model_copy(update={"related": related, "related_keys": keys}))
+            is not None
+        )
+
+
+@proves("R-APPR-5", part="related people, those who had it begun again")
+@pytest.mark.parametrize(
+    ("sets", "rule"),
+    [
+        ({"related": frozenset(["eve"])}, Rule.RELATED),
+        ({"related_keys": frozenset(["key"])}, Rule.RELATED),
+        ({"people": frozenset(["eve"])}, Rule.OWN_RUN),
+        ({"keys": frozenset(["key"])}, Rule.OWN_RUN),
+    ],
+)
+def test_a_person_related_to_a_retrier_does_not_decide(sets: dict[str, frozenset[str]], rule: Rule) -> None:
+    request = asked(retriers=("key",), retrier_owners=("eve",))
+    assert refusal(request, bob(Authority())) is None
+    found = refusal(request, bob(Authority()).model_copy(update=sets))
+    assert found is not None
+    assert found.rule is rule

@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from approvals.core.lifecycle import DecisionKind
-from approvals.core.quorum import Vote, agreed, enough
+from approvals.core.policy import Decider, Rule
+from approvals.core.quorum import Vote, agreed, agreement_refusal, enough
 from tests.proves import proves
 
 EDITS = st.sampled_from([None, b"{}", b'{"a":1}'])
@@ -36,3 +37,26 @@ def test_a_rejection_agrees_to_nothing() -> None:
 def test_nobody_is_never_enough(votes: list[Vote], arguments: bytes | None) -> None:
     assert not enough([], arguments, 0)
     assert enough(votes, arguments, 0) == enough(votes, arguments, 1)
+
+
+def decider(**sets: frozenset[str]) -> Decider:
+    """Bob, related to these."""
+    return Decider(principal="p-bob", owner="bob", scopes=("decide",), authorities=(), **sets)
+
+
+@proves("R-APPR-5", part="related people are one in a quorum")
+@given(VOTES, EDITS, st.frozensets(st.sampled_from("abc")))
+def test_a_yes_beside_a_related_one_to_the_same_arguments_is_refused(
+    votes: list[Vote], arguments: bytes | None, related: frozenset[str]
+) -> None:
+    beside = {v.owner for v in votes if v.kind in ("approve", "edit") and v.arguments == arguments}
+    found = agreement_refusal(votes, arguments, decider(related=related))
+    assert (found is not None) is bool(beside & related)
+    assert found is None or found.rule is Rule.RELATED_AGREED
+
+
+def test_a_key_whose_secret_was_shown_to_the_decider_counts_as_their_vote() -> None:
+    votes = [Vote("ann", "approve", None, "k")]
+    assert agreement_refusal(votes, None, decider()) is None
+    assert agreement_refusal(votes, None, decider(keys=frozenset("k"))) is not None
+    assert agreement_refusal(votes, None, decider(related_keys=frozenset("k"))) is not None

@@ -89,6 +89,7 @@ FORMS = {
     "tenant/members/<uuid:member_id>/limits",
     "tenant/members/<uuid:member_id>/remove",
     "tenant/people/<uuid:person_id>/link",
+    "tenant/people/<uuid:person_id>/confirm",
     "tenant/people/invite",
     "tenant/switch",
     "workflows/<str:slug>/<int:number>/retire",

@@ -57,6 +57,7 @@ WRITES: dict[str, Scope | None] = {
     "tenant/members/<uuid:member_id>/limits": Scope.ADMIN,
     "tenant/members/<uuid:member_id>/remove": Scope.ADMIN,
     "tenant/people/<uuid:person_id>/link": Scope.ADMIN,
+    "tenant/people/<uuid:person_id>/confirm": Scope.ADMIN,
     "tenant/people/invite": Scope.ADMIN,
     "tenant/switch": None,
     "tenant/webhooks": Scope.ADMIN,

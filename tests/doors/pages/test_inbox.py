@@ -12,8 +12,8 @@ from approvals.actions.handling import Wish, handle
 from approvals.core.handling import Handle
 from approvals.core.policy import refusal
 from approvals.models import Request
+from approvals.queries.authority import mine
 from approvals.queries.people import asked_of, decider_of
-from approvals.queries.waiting import mine
 from approvals.views.following import followed, view_of
 from approvals.views.fragments import inbox_fragments
 from tenancy.context import tenant
@@ -164,8 +164,8 @@ def test_the_list_of_mine_is_just_what_the_rule_allows(desk: Desk) -> None:
     for who in readers:
         standing = standing_of(desk.id, who.id)
         assert standing is not None
-        decider = decider_of(standing)
         with tenant(desk.id):
+            decider = decider_of(standing)
             found = set(Request.objects.filter(mine(decider)).values_list("id", flat=True))
             allowed = {r.id for r in Request.objects.all() if refusal(asked_of(r), decider) is None}
         assert found == allowed, standing

@@ -15,6 +15,7 @@ from orchestrator.core.errors import ReviewRefused
 from orchestrator.models import ReviewItem, ReviewWord
 from orchestrator.queries.memory import facts_of_run
 from orchestrator.queries.reviews import answered_items, item_of, items, open_items
+from tenancy.actions import add_member
 from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.errors import NotFound
@@ -142,6 +143,16 @@ def test_nobody_reviews_their_own_run_or_what_another_has_taken(desk: Asking) ->
     with tenant(desk.tenant):
         assert item_of(item).state == "waiting"
         assert [one.kind for one in ReviewWord.objects.order_by("number")] == ["taken", "released"]
+
+
+@proves("R-APPR-23", part="related people at the review queue")
+def test_a_person_related_to_the_submitter_does_not_review_the_run(desk: Asking) -> None:
+    item, people = UUID(desk.ask()["id"]), desk.world.people
+    other = make_somebody(desk.world.house.tenant, Role.REVIEWER)
+    add_member(desk.tenant, other.person, Role.CLIENT, by=people.submitter.principal.id)
+    with pytest.raises(NotYours, match="related to a person who submitted"):
+        take_review(desk.tenant, item, by=other.principal.id)
+    assert take_review(desk.tenant, item, by=desk.reviewer.principal.id).state == "taken"
 
 
 def test_an_item_rests_on_facts_of_its_own_run_and_its_key_asks_one_thing(desk: Asking) -> None:

@@ -190,7 +190,7 @@ def test_the_auditor_reads_all_but_what_proves_identity(
 
 
 CHANGED = {
-    "tenancy_apikey": {"revoked_at", "last_used_at"},
+    "tenancy_apikey": {"expires_at", "revoked_at", "last_used_at"},
     "tenancy_membership": {"queues", "max_amount", "max_risk"},
     "tenancy_secret": {"revoked_at", "sealed", "renewal"},
     "tenancy_webhook": {

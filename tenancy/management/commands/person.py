@@ -1,0 +1,76 @@
+"""`manage.py person invite|link`: the people of a team's first day (R-SEC-1, R-APPR-5)."""
+
+from argparse import ArgumentParser
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from tenancy.actions.people import Limits, invite, may_get_link, note_printed_link
+from tenancy.context import tenant
+from tenancy.core.errors import InvalidInput
+from tenancy.core.roles import Role
+from tenancy.first_password import first_password_path
+from tenancy.models import Person, Tenant
+from tenancy.queries import tenant_by_slug
+
+
+class Command(BaseCommand):
+    """Invites people and makes their first-password links. Prints the link alone on standard output.
+
+    It relates nobody: whoever has this shell has the database.
+    """
+
+    help = "Invite a person into a tenant, or make the link that sets their first password again."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Two verbs."""
+        verbs = parser.add_subparsers(dest="verb", required=True)
+        one = verbs.add_parser("invite")
+        one.add_argument("--name", required=True)
+        one.add_argument("--role", required=True, choices=[role.value for role in Role])
+        one.add_argument("--queue", action="append", default=[], help="a reviewer's queue; may be repeated")
+        for verb in (one, verbs.add_parser("link")):
+            verb.add_argument("email", metavar="EMAIL")
+            verb.add_argument("--tenant", required=True)
+            verb.add_argument(
+                "--origin", default=settings.INTERLOCK_CONSOLE_URL, help="such as https://interlock.example"
+            )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Find the tenant and do it."""
+        found = tenant_by_slug(options["tenant"])
+        if found is None:
+            raise CommandError(f"there is no tenant {options['tenant']!r}")
+        origin = urlsplit(options["origin"])
+        if origin.scheme not in ("http", "https") or not origin.hostname:
+            raise CommandError("say where the console is: --origin or INTERLOCK_CONSOLE_URL")
+        getattr(self, f"_{options['verb']}")(found, options)
+
+    def _invite(self, found: Tenant, options: dict[str, Any]) -> None:
+        limits = Limits(queues=tuple(options["queue"]))
+        try:
+            invited = invite(
+                found.id, options["email"], options["name"], Role(options["role"]), limits, by=None
+            )
+        except InvalidInput as error:
+            raise CommandError(error.data["errors"][0]["detail"]) from None
+        if may_get_link(found.id, invited.person):
+            self._print_link(found, invited.person, options)
+        else:
+            self.stderr.write(f"{invited.person.email} signs in as before")
+
+    def _link(self, found: Tenant, options: dict[str, Any]) -> None:
+        with tenant(found.id):
+            members = Person.objects.filter(memberships__tenant_id=found.id)
+            person = members.filter(email__iexact=options["email"]).distinct().first()
+        if person is None:
+            raise CommandError(f"{found.slug} has no person {options['email']!r}")
+        if not may_get_link(found.id, person):
+            raise CommandError(f"{person.email} has signed in, or belongs to another tenant too")
+        self._print_link(found, person, options)
+
+    def _print_link(self, found: Tenant, person: Person, options: dict[str, Any]) -> None:
+        note_printed_link(found.id, person)
+        self.stdout.write(f"{options['origin'].rstrip('/')}{first_password_path(person)}")

@@ -36,7 +36,7 @@ from traces.core.chain import Said
 from traces.core.events import InterruptTaken
 from traces.core.phases import Phase
 
-CORE_VERSION = 10
+CORE_VERSION = 11
 
 
 def advance(

@@ -47,7 +47,7 @@ from traces.core.events import (
 from traces.core.phases import Phase
 
 ORDINAL = 60
-OPEN = ("done", "in_doubt")
+OPEN = ("done", "in_doubt", "open")
 
 
 class Config(Value):

@@ -26,6 +26,8 @@ from traces.core.call_events import CallRecovered as CallRecovered
 from traces.core.call_events import CallRequested as CallRequested
 from traces.core.call_events import CallVerified as CallVerified
 from traces.core.call_events import ConflictWaited as ConflictWaited
+from traces.core.call_events import EffectLeftOpen as EffectLeftOpen
+from traces.core.call_events import EffectSettled as EffectSettled
 from traces.core.call_events import FactCommitted as FactCommitted
 from traces.core.call_events import FailureCommitted as FailureCommitted
 from traces.core.call_events import GroundingViolation as GroundingViolation

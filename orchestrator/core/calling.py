@@ -101,6 +101,12 @@ def repeats_left(state: State, spec: ToolSpec, attempt: int) -> bool:
     return spec.honours_keys and _tries_left(state, attempt, most)
 
 
+def may_pass(event: ToolFailed) -> bool:
+    """Whether what kept a request from its answer may be over a moment later: of one that was not sent, where
+    it says so."""
+    return event.sent or event.transient
+
+
 def fate(view: View, call: Call, event: ToolFailed) -> Fate:
     """What becomes of a call that failed. In runs of an earlier core every failure is one."""
     spec = view.pins.by_name[call.tool]
@@ -109,7 +115,7 @@ def fate(view: View, call: Call, event: ToolFailed) -> Fate:
     return fate_of(
         Came(
             mutating=spec.mutating, sent=event.sent, answer=event.answer, keys=spec.honours_keys,
-            repeats_left=repeats_left(view.state, spec, call.attempt), final=spec.error_means_no_effect,
+            repeats_left=may_pass(event) and repeats_left(view.state, spec, call.attempt), final=spec.error_means_no_effect,
             before=open_of(view.state, call) is not None, conclusive=spec.conclusive, look=event.look,
         )
     )  # fmt: skip

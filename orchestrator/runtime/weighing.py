@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from orchestrator.actions.hand import Hand
-from orchestrator.core.calling import repeats_left
+from orchestrator.core.calling import may_pass, repeats_left
 from orchestrator.core.effects import CallTool
 from orchestrator.core.events import Recovered, ToolFailed
 from orchestrator.core.fates import OPEN_SINCE, Answer, Came, Fate, fate_of
@@ -67,10 +67,10 @@ class Request:
     def came(self, event: ToolFailed) -> Came:
         """What is known of it now."""
         effect = self.effect
-        repeats = not self.is_early and repeats_left(self.hand.state, self.spec, effect.attempt)
+        repeats = may_pass(event) and repeats_left(self.hand.state, self.spec, effect.attempt)
         return Came(
             mutating=True, sent=event.sent, answer=event.answer, keys=effect.honours_keys,
-            repeats_left=repeats, lookup=effect.lookup, conclusive=effect.conclusive,
+            repeats_left=repeats and not self.is_early, lookup=effect.lookup, conclusive=effect.conclusive,
             final=self.spec.error_means_no_effect, before=self.before,
         )  # fmt: skip
 

@@ -13,6 +13,7 @@ from orchestrator.actions.places import set_places
 from orchestrator.actions.policies import Who
 from orchestrator.core.egress import Leave
 from orchestrator.core.errors import EgressRefused, NameTaken
+from orchestrator.core.fates import REFUSALS
 from orchestrator.core.tool_admission import asked_declaration
 from orchestrator.models import ToolProposal
 from orchestrator.queries.tools import ToolNow
@@ -133,19 +134,26 @@ def test_a_declared_change_that_failed_after_it_was_made_is_found_and_not_repeat
     world.sound(run)
 
 
-@proves("R-TOOL-10", part="a status after a change is not believed")
+@proves("R-TOOL-10", part="a status after a change is believed where it is given before anything is done")
 @proves("G6", part="a status after the commit")
-@pytest.mark.parametrize("status", [403, 409])
-def test_a_change_that_was_made_and_then_turned_away_is_in_doubt_and_sent_once(
-    world: World, crm: Crm, settings: Settings, status: int
+@pytest.mark.parametrize("declared", [False, True])
+@pytest.mark.parametrize(
+    ("status", "opens"),
+    [
+        *((one, False) for one in sorted(REFUSALS)),
+        *((one, True) for one in (402, 408, 409, 410, 425, 500, 503)),
+    ],
+)
+def test_a_change_that_answers_with_an_error_is_told_asks_nobody_and_is_sent_once(
+    world: World, crm: Crm, settings: Settings, status: int, opens: bool, declared: bool
 ) -> None:
-    declare(world, add(crm))
+    declare(world, add(crm, error_means_no_effect=declared))
     crm.status = status
     run = asking(world, settings, called("crm.add_note", **NOTE))
-    assert [one["resolution"] for one in world.said(run, "call_recovered")] == ["in_doubt"]
-    assert (crm.posts(), len(crm.notes)) == (1, 1)
-    assert len(world.open_requests(run)) == 1
-    assert world.said(run, "approval_requested")[-1]["request_kind"] == "reconciliation"
+    assert [one["request_kind"] for one in world.said(run, "approval_requested")] == ["action"]
+    assert crm.posts() == 1
+    assert len(world.said(run, "effect_left_open")) == int(opens and not declared)
+    assert ("open_effects" in world.result(run)) == (opens and not declared)
     world.sound(run)
 
 

@@ -112,10 +112,11 @@ def fate(view: View, call: Call, event: ToolFailed) -> Fate:
     spec = view.pins.by_name[call.tool]
     if view.manifest.core_version < OPEN_SINCE:
         return Fate.FAILED
+    repeats = may_pass(event) and repeats_left(view.state, spec, call.attempt)
     return fate_of(
         Came(
             mutating=spec.mutating, sent=event.sent, answer=event.answer, keys=spec.honours_keys,
-            repeats_left=may_pass(event) and repeats_left(view.state, spec, call.attempt), final=spec.error_means_no_effect,
+            repeats_left=repeats, final=spec.error_means_no_effect,
             before=open_of(view.state, call) is not None, conclusive=spec.conclusive, look=event.look,
         )
     )  # fmt: skip

@@ -129,15 +129,15 @@ def _spec(
     remote: Remote,
 ) -> ToolSpec:
     risk = _risk(admission)
-    reads = risk is Risk.READ_ONLY
+    reads, keys = risk is Risk.READ_ONLY, admission.recovery == "keys"
     spec = ToolSpec(
         name=name, version=1, description=description, category=admission.category, capability=name,
         input_schema=inputs, output_schema=output, risk=risk, reversibility=admission.reversibility,
         side_effects=admission.side_effects, approval=admission.approval,
         scopes=tuple(scope.value for scope in Scope if scope in admission.scopes),
-        timeout_ms=admission.timeout_ms, max_retries=admission.max_retries if reads or admission.recovery == "keys" else 0,
+        timeout_ms=admission.timeout_ms, max_retries=admission.max_retries if reads or keys else 0,
         error_means_no_effect=admission.error_means_no_effect and not reads,
-        honours_keys=admission.recovery == "keys", lookup=admission.recovery == "lookup",
+        honours_keys=keys, lookup=admission.recovery == "lookup",
         conclusive=admission.recovery == "lookup" and admission.conclusive, price_usd=admission.price_usd,
         rate_per_minute=admission.rate_per_minute, max_result_chars=admission.max_result_chars,
         verifier=admission.verifier, trust="untrusted", sensitive=_sensitive(inputs, admission, risk),

@@ -20,6 +20,12 @@ class Crm:
         # What it says of a change instead of the note: a document, or bytes; `drops` cuts the connection.
         self.says: Any = None
         self.drops = False
+        # How many of the next changes are answered so; `honours`: a key makes one note, whatever comes.
+        self.times = 1_000
+        self.honours = False
+        # What it says of a person, where a test says so; `away`: its list of notes cannot be had.
+        self.reads: bytes | None = None
+        self.away = False
         handler = type("Handler", (_Handler,), {"crm": self})
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self.place = f"127.0.0.1:{self._server.server_address[1]}"
@@ -45,23 +51,33 @@ class _Handler(BaseHTTPRequestHandler):
             self._say(302, {}, location=self.crm.redirect)
         elif "/notes?" in self.path:
             key = self.path.partition("key=")[2]
-            self._say(200, {"notes": [note for note in self.crm.notes if note["key"] == key]})
+            self._say(
+                503 if self.crm.away else 200,
+                {"notes": [note for note in self.crm.notes if note["key"] == key]},
+            )
         else:
-            self._say(200, {"email": "ada@example.org", "said": self.headers["x-token"]})
+            person = {"email": "ada@example.org", "said": self.headers["x-token"]}
+            self._say(200, person if self.crm.reads is None else self.crm.reads)
 
     def do_POST(self) -> None:
         body = orjson.loads(self.rfile.read(int(self.headers["content-length"])))
         self._note(body)
         note = {"id": f"n{len(self.crm.notes)}", "key": self.headers["idempotency-key"], **body}
-        if self.crm.makes:
+        known = next((one for one in self.crm.notes if one["key"] == note["key"]), None)
+        if self.crm.honours and known is not None:
+            note = known
+        elif self.crm.makes:
             self.crm.notes.append(note)
         self._tell(note)
 
     def _tell(self, note: Any) -> None:
-        if self.crm.drops:
+        self.crm.times -= 1
+        if self.crm.times < 0:
+            self._say(201, note)
+        elif self.crm.drops:
             self.close_connection = True
-            return
-        self._say(self.crm.status, note if self.crm.says is None else self.crm.says)
+        else:
+            self._say(self.crm.status, note if self.crm.says is None else self.crm.says)
 
     def _note(self, body: Any) -> None:
         self.crm.seen.append({"path": self.path, "token": self.headers["x-token"], "body": body})

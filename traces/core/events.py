@@ -356,7 +356,7 @@ AnyBody = (
     | OutputVerified | ResultFinalized | CompletionChecked | EventsNearCap | LateOutcome | Reconciled
     | PayloadErased | DecisionRefused | MemoryPromoted | CostThreshold | CostCorrected | UnwindingBegan
     | DeedUndone | DeedLeft | UnwindingEnded | ParserDrifted | PlanRepaired | ConflictWaited
-    | SafetyFound | PriceCorrected | ModelFailedOver | RunRetried
+    | SafetyFound | PriceCorrected | ModelFailedOver | RunRetried | EffectLeftOpen | EffectSettled
 )  # fmt: skip
 EventBody = Annotated[AnyBody, Field(discriminator="kind")]
 BODY: TypeAdapter[AnyBody] = TypeAdapter(EventBody)

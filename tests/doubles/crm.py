@@ -77,7 +77,8 @@ class _Handler(BaseHTTPRequestHandler):
         elif self.crm.drops:
             self.close_connection = True
         else:
-            self._say(self.crm.status, note if self.crm.says is None else self.crm.says)
+            told = note if self.crm.status < 400 else {"error": "Something went wrong."}
+            self._say(self.crm.status, told if self.crm.says is None else self.crm.says)
 
     def _note(self, body: Any) -> None:
         self.crm.seen.append({"path": self.path, "token": self.headers["x-token"], "body": body})

@@ -199,7 +199,8 @@ def _answer(result: CallToolResult | InputRequiredResult, *, typed: bool, mutati
     """The result as an observation. Raises CallFailed for what is no result."""
     if isinstance(result, InputRequiredResult):
         detail = b"the server asked for input during the call; none is given"
-        raise CallFailed("crashed" if mutating else "refused", sent=True, detail=detail)
+        word = "crashed" if mutating else "refused"
+        raise CallFailed(word, sent=True, detail=detail, answer=Reply.UNREADABLE)
     texts = [block.text for block in result.content if isinstance(block, TextContent)]
     if result.is_error:
         # What went wrong after a change was made is said in the same words as what went wrong before.

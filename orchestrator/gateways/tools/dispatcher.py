@@ -89,11 +89,8 @@ class ToolGateway:
         refused = ask(permit)
         if refused is not None:
             detail = f"the second wall refused: {refused.reason}".encode()
-            return self._ended(
-                effect,
-                salt,
-                CallFailed("refused_by_wall", sent=False, transient=refused.transient, detail=detail),
-            )
+            failure = CallFailed("refused_by_wall", sent=False, transient=refused.transient, detail=detail)
+            return self._ended(effect, salt, failure)
         try:
             declared, values = self._prepared(effect, arguments, spec, permit.run, remotes)
             context = None

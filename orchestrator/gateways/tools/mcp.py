@@ -208,7 +208,8 @@ def _answer(result: CallToolResult | InputRequiredResult, *, typed: bool, mutati
         raise CallFailed("refused", sent=True, detail=detail, answer=Reply.ERROR)
     if typed:
         if result.structured_content is None:
-            said = Answer[Any](body="\n".join(texts)[:KEPT].encode("utf-8", "backslashreplace"), status=0)
+            body = "\n".join(texts)[:KEPT].encode("utf-8", "backslashreplace")
+            said: Answer[Any] = Answer(body=body, status=0)
             detail = b"the result lacks its structured content"
             raise CallFailed("malformed", sent=True, detail=detail, unread=said)
         return _bounded(result.structured_content)

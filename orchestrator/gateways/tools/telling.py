@@ -29,7 +29,7 @@ def told(result: Any, *, apart: bool = False) -> Answer[Any]:
     if len(body) > KEPT:
         detail = b"the result is larger than a result may be"
         whole = sha256(body).hexdigest()
-        cut = Answer[Any](body=body[:KEPT], status=0, size=len(body), whole=whole, truncated=True)
+        cut: Answer[Any] = Answer(body=body[:KEPT], status=0, size=len(body), whole=whole, truncated=True)
         raise CallFailed("malformed", sent=True, detail=detail, unread=cut)
     return Answer(body=body, status=0, size=len(body))
 

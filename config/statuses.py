@@ -81,6 +81,7 @@ STATUS: dict[str, int] = {
     "retried-already": 409,
     "no-checkpoint": 409,
     "changed-since": 409,
+    "effect-in-doubt": 409,
     "learnt-late": 409,
     "still-recording": 409,
     "retry-refused": 409,

@@ -68,8 +68,8 @@ def retry_run(tenant_id: UUID, run_id: UUID, asked: Retry) -> Submitted:
     """Admit a retry of an ended run: durable when this returns. What is in force now is pinned and asked as
     at a submission, in the name of whoever submitted the task.
 
-    Raises RunNotFound, RunNotOver, RunSucceeded, RetriedAlready, NoCheckpoint, ChangedSince, LearntLate,
-    StillRecording, RetryRefused, KeyReused, and what a submission does.
+    Raises RunNotFound, RunNotOver, RunSucceeded, RetriedAlready, NoCheckpoint, ChangedSince, EffectInDoubt,
+    LearntLate, StillRecording, RetryRefused, KeyReused, and what a submission does.
     """
     try:
         return _retried(tenant_id, run_id, asked)

@@ -57,7 +57,8 @@ class ServerBody(Exact):
 
 
 class AdmitBody(Exact):
-    """Which tool is admitted as which definition, and how it may be used (docs/tools.md)."""
+    """Which tool is admitted as which definition, and how it may be used (docs/tools.md). `admission` may say
+    `error_means_no_effect`: an answer that says that a call failed says that it changed nothing."""
 
     tool = Text(max_length=128)
     seen = Text(max_length=64)
@@ -73,7 +74,8 @@ class QuarantineBody(Exact):
 
 
 class HttpToolBody(Exact):
-    """A tool that is one request (docs/tools.md). With `openapi` the named operation fills in what the
+    """A tool that is one request (docs/tools.md); `declaration` may say `error_means_no_effect` as an
+    admission does. With `openapi` the named operation fills in what the
     declaration leaves out."""
 
     declaration = serializers.DictField(child=serializers.JSONField(allow_null=True))

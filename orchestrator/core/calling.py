@@ -3,12 +3,16 @@
 from orchestrator.core.conflicts import keys_of
 from orchestrator.core.deeds import undo_reserve
 from orchestrator.core.effects import CallTool
+from orchestrator.core.events import ToolFailed
 from orchestrator.core.exact import action_digest
+from orchestrator.core.fates import OPEN_SINCE, Came, Fate, fate_of
+from orchestrator.core.open_effects import looks_first, open_of
 from orchestrator.core.repricing import undone_within
 from orchestrator.core.ruling import with_sent
 from orchestrator.core.spending import counted
 from orchestrator.core.state import Call, Pending, State
 from orchestrator.core.step import Step, View, say
+from orchestrator.core.tool import ToolSpec
 from orchestrator.core.value import with_entry
 from traces.core.events import CallAttempted
 from traces.core.phases import Phase
@@ -47,6 +51,7 @@ def launch(view: View, state: State, call: Call, ordinal: int, *, undoes: bool =
         lookup=spec.lookup,
         conclusive=spec.conclusive,
         external=spec.external,
+        look_first=not undoes and looks_first(view, state, call),
         grant=call.grant.request if first_use and call.grant is not None else None,
         action_digest=action_digest(view, call, spec) if first_use else None,
         conflicts=keys_of(view, spec, call),
@@ -86,7 +91,38 @@ def may_repeat(view: View, call: Call, *, transient: bool, sent: bool) -> bool:
     (R-TOOL-10)."""
     spec = view.pins.by_name[call.tool]
     safe = not spec.mutating or (not sent and spec.honours_keys)
-    gauge = view.state.limits.get("retries")
-    retries = spec.max_retries if gauge is None else min(spec.max_retries, int(gauge))
-    halting = view.state.halting is not None
-    return safe and transient and call.attempt <= retries and not halting
+    return safe and transient and _tries_left(view.state, call.attempt, spec.max_retries)
+
+
+def repeats_left(state: State, spec: ToolSpec, attempt: int) -> bool:
+    """Whether a change may be sent once more under its key: as often as the tool's retry policy says, once at
+    the least, within the retry gauge. One that undoes another is tried as its policy says."""
+    most = spec.max_retries if state.unwinding is not None else max(1, spec.max_retries)
+    return spec.honours_keys and _tries_left(state, attempt, most)
+
+
+def may_pass(event: ToolFailed) -> bool:
+    """Whether what kept a request from its answer may be over a moment later: of one that was not sent, where
+    it says so."""
+    return event.sent or event.transient
+
+
+def fate(view: View, call: Call, event: ToolFailed) -> Fate:
+    """What becomes of a call that failed. In runs of an earlier core every failure is one."""
+    spec = view.pins.by_name[call.tool]
+    if view.manifest.core_version < OPEN_SINCE:
+        return Fate.FAILED
+    repeats = may_pass(event) and repeats_left(view.state, spec, call.attempt)
+    return fate_of(
+        Came(
+            mutating=spec.mutating, sent=event.sent, answer=event.answer, keys=spec.honours_keys,
+            repeats_left=repeats, final=spec.error_means_no_effect,
+            before=open_of(view.state, call) is not None, conclusive=spec.conclusive, look=event.look,
+        )
+    )  # fmt: skip
+
+
+def _tries_left(state: State, attempt: int, most: int) -> bool:
+    gauge = state.limits.get("retries")
+    retries = most if gauge is None else min(most, int(gauge))
+    return attempt <= retries and state.halting is None

@@ -3,8 +3,10 @@
 from datetime import timedelta
 from uuid import UUID
 
+from orchestrator.core.deeds import doubted
 from orchestrator.core.effects import AskApproval
 from orchestrator.core.events import GateDecided
+from orchestrator.core.open_effects import noted, open_of
 from orchestrator.core.packets import reconciliation_packet
 from orchestrator.core.state import Call, Gate
 from orchestrator.core.step import Step, View, say
@@ -15,6 +17,16 @@ from traces.core.events import ApprovalDecided, ApprovalRequested, CallInDoubt, 
 from traces.core.phases import Phase
 
 QUEUE = "reconciliation"
+
+
+def ask_what_became(view: View, call: Call) -> Step:
+    """Ask people about an earlier call of the same action; this one is not sent."""
+    before = open_of(view.state, call)
+    assert before is not None
+    call = call.evolve(key=before.key, effect=before.effect)
+    asked = ask_reconciliation(view, call, before.effect)
+    state, said = noted(view, doubted(view, asked.state, call), call, "in_doubt")
+    return asked._replace(state=state, said=said + asked.said)
 
 
 def ask_reconciliation(view: View, call: Call, effect: str) -> Step:
@@ -46,7 +58,7 @@ def ask_reconciliation(view: View, call: Call, effect: str) -> Step:
         call=call.id, kind="reconciliation", packet_digest=packet_digest, action_digest="", expires_at=expires
     )
     doubtful = tuple(
-        c.evolve(rung="in_doubt", error="in_doubt") if c.id == call.id else c for c in view.state.batch
+        call.evolve(rung="in_doubt", error="in_doubt") if c.id == call.id else c for c in view.state.batch
     )
     state = view.state.evolve(batch=doubtful, gates=with_entry(view.state.gates, str(request), gate))
     said = (

@@ -3,8 +3,12 @@
 The run calls that tool no further, the payload stays as it came, and whoever administers the tool is told.
 """
 
+import orjson
+
+from orchestrator.core.parsing import fits
 from orchestrator.core.state import Call, State
 from orchestrator.core.step import View, say
+from orchestrator.core.tool import ToolSpec
 from traces.core.chain import Said
 from traces.core.events import ParserDrifted
 from traces.core.phases import Phase
@@ -12,11 +16,24 @@ from traces.core.phases import Phase
 SINCE = 3
 DRIFT = "parser drift: "
 NO_JSON = "the result is not JSON"
+CUT = "the result is larger than a result may be"
+
+
+def fault_of(spec: ToolSpec, body: bytes, *, cut: bool = False) -> str:
+    """Why a result cannot be read, in words; empty where it can."""
+    if cut:
+        return CUT
+    try:
+        value = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return NO_JSON
+    fault = fits(spec.output_schema, value)
+    return f"{DRIFT}{fault.detail}"[:300] if fault is not None else ""
 
 
 def drift_said(view: View, call: Call, fault: str) -> tuple[Said, ...]:
     """What is said of a payload's fault, where it is its form that is wrong."""
-    if view.manifest.core_version < SINCE or not (fault.startswith(DRIFT) or fault == NO_JSON):
+    if view.manifest.core_version < SINCE or not (fault.startswith(DRIFT) or fault in (NO_JSON, CUT)):
         return ()
     body = ParserDrifted(
         call=call.id, tool=call.tool, tool_version=view.pins.tool_digests[call.tool],

@@ -40,7 +40,10 @@ class CallModel(Value):
 
 
 class CallTool(Value):
-    """Run one pinned tool version with these exact argument bytes; `grant` is consumed with the intent."""
+    """Run one pinned tool version with these exact argument bytes; `grant` is consumed with the intent.
+
+    `look_first`: an earlier call of the same action is open, and what became of it is looked up before this
+    one is sent."""
 
     kind: Literal["call_tool"] = "call_tool"
     id: str
@@ -62,6 +65,7 @@ class CallTool(Value):
     grant: str | None = None
     action_digest: str | None = None
     conflicts: tuple[str, ...] = ()
+    look_first: bool = False
 
 
 class AskApproval(Value):

@@ -1,7 +1,7 @@
-"""May this call be made? Seven questions in a fixed order, each answer recorded (R-TOOL-5).
+"""May this call be made? Eight questions in a fixed order, each answer recorded (R-TOOL-5).
 
-registered → arguments → permitted → provenance → budget → risk → approval. The decision names its rule and
-the boundary version.
+registered → arguments → permitted → provenance → budget → unsettled → risk → approval. The decision
+names its rule and the boundary version.
 """
 
 from collections.abc import Callable
@@ -15,6 +15,7 @@ from orchestrator.core.events import Headroom
 from orchestrator.core.isolation import lacking, refused_apart
 from orchestrator.core.memory import refused_by_boundary
 from orchestrator.core.naming import named_by
+from orchestrator.core.open_effects import action_key, asks_first
 from orchestrator.core.parsing import Arguments, Malformed, fits, parse, unsendable
 from orchestrator.core.policy import Decision
 from orchestrator.core.rates import free_at
@@ -70,7 +71,8 @@ class Chain:
     def ask(self) -> Examined:
         """Ask until one question is answered with no."""
         questions = (
-            self.registered, self.arguments, self.permitted, self.provenance, self.budget, self.risk
+            self.registered, self.arguments, self.permitted, self.provenance, self.budget, self.unsettled,
+            self.risk,
         )  # fmt: skip
         for question in questions:
             answer = question()
@@ -184,6 +186,14 @@ class Chain:
         )
         self._note("budget", "deny", "rate_limit", detail)
         return self._end("denied", detail)
+
+    def unsettled(self) -> Examined | None:
+        """Do people have to say first what became of an earlier call of the same? Until then it is not
+        sent, so nobody is asked to allow it."""
+        if not asks_first(self.view, self.call):
+            return None
+        self._note("approval", "approval_required", "open_effect", "an earlier call may have done it")
+        return self._end("eligible", "")
 
     def risk(self) -> Examined | None:
         """Does its class ask for a person, and has one said yes to exactly this?"""
@@ -336,11 +346,6 @@ def _in_scope(chain: Chain) -> str | None:
     needed = (*chain.spec.scopes, "submit") if chain.spec.mutating else chain.spec.scopes
     lacking = [scope for scope in needed if scope not in held or scope in lost]
     return f"the submitting principal lacks {', '.join(lacking)}" if lacking else None
-
-
-def action_key(call: Call) -> str:
-    """One intent: the tool with its canonical arguments."""
-    return f"{call.tool}:{call.argument_digest}"
 
 
 def _not_repeated(chain: Chain) -> str | None:

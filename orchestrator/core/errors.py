@@ -93,6 +93,12 @@ class ChangedSince(OrchestratorError):
     code = "changed-since"
 
 
+class EffectInDoubt(OrchestratorError):
+    """Nobody said whether this happened: {tools}. A retry could make it happen twice."""
+
+    code = "effect-in-doubt"
+
+
 class LearntLate(OrchestratorError):
     """It was learnt too late for the run to know that this may have happened: {tools}. Nor would a retry."""
 

@@ -13,7 +13,9 @@ from pydantic import Field, TypeAdapter
 
 from budgets.core.pricing import ModelPrice
 from orchestrator.core.effects import Amounts
+from orchestrator.core.fates import Answer, Look
 from orchestrator.core.policy import Policy
+from orchestrator.core.state import Unread
 from orchestrator.core.tool import Risk
 from orchestrator.core.tool_price import ToolPrice
 from orchestrator.core.value import Hex, Value
@@ -74,7 +76,8 @@ class ModelFailed(Happening):
 
 
 class ToolAnswered(Happening):
-    """A result as it came (bounded; `truncated` says so, the digest of the whole stands in `whole`)."""
+    """A result as it came. Where it was cut, `truncated`, `whole` is the SHA-256 of what was read of it;
+    `status` 0: its protocol knows none."""
 
     kind: Literal["tool_answered"] = "tool_answered"
     effect: str
@@ -82,13 +85,16 @@ class ToolAnswered(Happening):
     size: int
     request_id: str = ""
     truncated: bool = False
+    status: int = 0
+    whole: str = ""
 
 
 class ToolFailed(Happening):
     """No usable result. `error`: timeout, refused, crashed, malformed, unreachable, circuit_open,
     rate_limited, refused_by_wall, unauthorized, credential_expired.
 
-    `sent` False means that the call surely did not reach the tool.
+    `sent` False means that the call surely did not reach the tool. `answer` is the class of what came back;
+    `look` what a look-up since then brought.
     """
 
     kind: Literal["tool_failed"] = "tool_failed"
@@ -98,6 +104,8 @@ class ToolFailed(Happening):
     transient: bool
     detail: Hex | None = None
     retry_after_ms: int | None = None
+    answer: Answer = Answer.NONE
+    look: Look = Look.NOT_YET
 
 
 class GateDecided(Happening):
@@ -210,7 +218,7 @@ class Recovered(Happening):
 
     repeated: it will be performed again under the same id; found: looked up, `observation` is what was found;
     abandoned: it was surely not sent; lost: a model call whose reply is gone; in_doubt: nobody knows.
-    `detail`: what a look-up brought, where one was made.
+    `detail`: what a look-up brought, where one was made; `unread`: the answer that could not be read.
     """
 
     kind: Literal["recovered"] = "recovered"
@@ -220,6 +228,7 @@ class Recovered(Happening):
     size: int = 0
     takeovers: int = 0
     detail: str = ""
+    unread: Unread | None = None
 
 
 class LateAnswer(Happening):

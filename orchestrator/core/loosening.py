@@ -173,6 +173,8 @@ def _recovers_otherwise(before: ToolSpec, after: ToolSpec) -> Iterator[str]:
         yield "What became of a call without an answer is looked up otherwise."
     if after.conclusive and not before.conclusive:
         yield "A call that its look-up does not find is sent again."
+    if after.error_means_no_effect and not before.error_means_no_effect:
+        yield "A call that answers with an error counts as not made, and may be sent again."
 
 
 def _place_of_lookup(spec: ToolSpec) -> RemoteLookup | None:

@@ -40,6 +40,7 @@ def result_body(view: View, *, partial: bool, sources: Mapping[str, Source]) -> 
         "rests_on_untrusted": _untrusted(view),
         "provenance": _provenance(view),
     }
+    document |= left_open(view)
     if partial:
         document |= reached(view)
     return canonical_outside(document), canonical_outside({"output": output})
@@ -61,6 +62,7 @@ def report_body(view: View, code: TerminalCode, reason: str) -> bytes:
         "facts": _facts(view),
         **reached(view),
         **taken_back(view),
+        **left_open(view),
         **({"rests_on_untrusted": _untrusted(view)} if view.pins.policy is not None else {}),
         "provenance": _provenance(view),
         "checkpoint": {"record": view.number, "node": view.state.position},
@@ -114,6 +116,13 @@ def reached(view: View) -> dict[str, Any]:
         "open": list(view.state.still_open()),
         "unverified": _unverified(view),
     }
+
+
+def left_open(view: View) -> dict[str, Any]:
+    """The changes of which no result says whether they were made; empty where there is none (R-TOOL-9)."""
+    opened = sorted(view.state.opened.values(), key=lambda one: (one.call, one.tool))
+    found = [{"call": one.call, "tool": one.tool, "error": one.error, "key": one.key} for one in opened]
+    return {"open_effects": found} if found else {}
 
 
 def taken_back(view: View) -> dict[str, Any]:

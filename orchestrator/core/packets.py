@@ -19,6 +19,7 @@ from approvals.core.packet import (
     packet_bytes,
 )
 from orchestrator.core.approvers import amount_of, approvers
+from orchestrator.core.open_effects import open_of
 from orchestrator.core.provenance import trace_arguments
 from orchestrator.core.reaching import gates_call, risk_of_call
 from orchestrator.core.revising import previous_arguments, proposal_of
@@ -82,6 +83,10 @@ def action_packet(
     return packet_bytes(OriginPacket(**parts, stated_first=stated, policy=ruled.rule, ordinary=ordinary))
 
 
+# Words for what brought no answer.
+SILENT = ("timeout", "in_doubt", "unreachable", "malformed")
+
+
 def reconciliation_packet(
     view: View, call: Call, spec: ToolSpec, *, request: UUID, effect: str, queue: str, expires_at: datetime
 ) -> bytes:
@@ -97,10 +102,24 @@ def reconciliation_packet(
         quorum=1,
         expires_at=expires_at,
         trigger=f"in_doubt:{effect}",
-        why=f"The call was sent under key {call.key} and no answer came. It will not be repeated by itself.",
+        why=_in_doubt(view, call),
         recommended="Look at the other system: did it happen, or not?",
     )
     return packet_bytes(packet)
+
+
+def _in_doubt(view: View, call: Call) -> str:
+    """Why nobody knows: no answer came, an error, or one that could not be read."""
+    came, unread, before = "no answer came", call.unread, open_of(view.state, call)
+    if before is not None and before.error not in SILENT:
+        came = f"came to an error ({before.error}), which does not say that nothing was done"
+    if unread is not None:
+        status = f" with status {unread.status}" if unread.status else ""
+        came = (
+            f"it answered{status}, {unread.size} bytes that cannot be read ({unread.fault}; "
+            f"SHA-256 {unread.whole})"
+        )
+    return f"The call was sent under key {call.key} and {came}. It will not be repeated by itself."
 
 
 def question_packet(

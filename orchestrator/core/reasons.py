@@ -45,6 +45,7 @@ SENTENCES: Final = {
     # By which rule a call was stopped or held.
     "no_grant": "a person has to say yes to exactly this call first",
     "grant_void": "the yes that was given holds no longer",
+    "open_effect": "the same may have happened before; a person says first whether it did",
     "not_in_registry": "there is no such tool",
     "schema": "its arguments do not fit the tool",
     "least_tool": "another tool does the same for less",
@@ -60,6 +61,7 @@ SENTENCES: Final = {
 LEFT: Final = {
     # Why something that a run did was not taken back (R-TOOL-15).
     "in_doubt": "nobody knows whether it happened",
+    "open": "it may have happened: what came back was an error, or nothing",
     "irreversible": "it cannot be taken back",
     "no_compensation": "its tool names no way back",
     "boundary_reports": "the boundary wants a report only",

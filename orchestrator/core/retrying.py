@@ -64,6 +64,7 @@ KEPT: Final = (
     "asked",
     "repeats",
     "confirmed",
+    "opened",
     "refused",
     "malformed",
     "draft",
@@ -167,7 +168,7 @@ def checkpoint_of(graph: CompiledGraph, state: State) -> State | Unfit:
 def heeded(checkpoint: State, end: State) -> State:
     """The state of a checkpoint with what people and rules said no to until the run's end, and what was found
     suspect: to begin farther back is no way around them. Equal calls count as at the checkpoint, for what
-    such a call brought after it the retry does not know."""
+    such a call brought after it the retry does not know. What was open at the end is open."""
     counters = checkpoint.counters.evolve(
         denials=max(checkpoint.counters.denials, end.counters.denials),
         refusals=max(checkpoint.counters.refusals, end.counters.refusals),
@@ -177,6 +178,7 @@ def heeded(checkpoint: State, end: State) -> State:
         for tool in (*checkpoint.refused, *end.refused)
     }
     return checkpoint.evolve(
+        opened={**checkpoint.opened, **end.opened},
         counters=counters,
         refused=refused,
         alarms=tuple(dict.fromkeys((*checkpoint.alarms, *end.alarms))),
@@ -232,7 +234,7 @@ def _unfit(graph: CompiledGraph, state: State) -> Unfit | None:
         (Unfit.ASKS_PEOPLE, asks),
         (Unfit.CALL_UNDER_WAY, flies or state.batch or any(_looked_at(call) for call in state.queue)),
         (Unfit.PASSED_BY, kind not in ENTERED or (kind == "check_tool" and not state.queue)),
-        (Unfit.IN_DOUBT, any(deed.standing != "done" for deed in state.deeds.values())),
+        (Unfit.IN_DOUBT, any(deed.standing not in ("done", "open") for deed in state.deeds.values())),
     )
     return next((unfit for unfit, holds in reasons if holds), None)
 

@@ -26,13 +26,24 @@ class Grant(Value):
     by: str
 
 
+class Unread(Value):
+    """An answer that could not be read, or not whole: its first bytes, how many there were, and the SHA-256
+    of those that were read. `status` 0: its protocol knows none."""
+
+    observation: Hex | None = None
+    size: int = 0
+    whole: str = ""
+    status: int = 0
+    fault: str = ""
+
+
 class Call(Value):
     """One requested call with its rung. It leaves the state once its result is in the conversation and its
     fact kept.
 
     `provider_id` is the id under which its result goes back to the model; `raw` the arguments as they
     came, `arguments` the normalised bytes. `observation` is None where nothing came back. `unsent` counts the
-    attempts that no worker sent.
+    attempts that no worker sent. `unread` is the answer that could not be read.
     """
 
     id: str
@@ -57,6 +68,7 @@ class Call(Value):
     verdict: str | None = None
     used_grant: bool = False
     unsent: int = 0
+    unread: Unread | None = None
 
 
 class Result(Value):
@@ -114,9 +126,19 @@ class Deed(Value):
     tool: str
     arguments: Hex
     observation: Hex | None = None
-    standing: Literal["done", "in_doubt", "undone", "left"] = "done"
+    standing: Literal["done", "in_doubt", "open", "undone", "left"] = "done"
     why: str = ""
     room: Amounts = {}
+
+
+class OpenEffect(Value):
+    """A change that was asked for and has no result: the newest call of it, its effect and key, and why."""
+
+    call: str
+    tool: str
+    effect: str
+    key: str
+    error: str
 
 
 class Gate(Value):
@@ -203,15 +225,16 @@ class Counters(Value):
 
 
 class State(Value):
-    """See the module. `exchanges` is a bounded window of links of the conversation; older ones live in the
-    trace. `echoes` are the arguments that a model put into tools, by fact or failed call; `planned` the
-    calls of changes in a reply that was written before anything untrusted was read; `foreseen` the tools of
-    those that were found eligible, and of those that a person agreed to; `prices`, by profile, and
-    `tool_prices` replace pinned ones that were wrong; `sent` the arguments of reading calls that held an
-    address, in their order; `shortened` the dimension that allows the open model call less output than it was
-    to have, `cut` the one by which the newest reply was cut short; `stood_down` the profiles that another one
-    took over from; `sent_back`, by step, is what people sent back to be proposed anew, `review` what they
-    said to whoever wrote the draft of it, until that is proposed anew."""
+    """See the module. `exchanges` is a bounded window of links of the conversation; older ones live in
+    the trace. `opened` are effects by what was asked for; `echoes` are the arguments that a model put
+    into tools, by fact or failed call; `planned` the calls of changes in a reply that was written before
+    anything untrusted was read; `foreseen` the tools of those that were found eligible, and of those that
+    a person agreed to; `prices`, by profile, and `tool_prices` replace pinned ones that were wrong;
+    `sent` the arguments of reading calls that held an address, in their order; `shortened` the dimension
+    that allows the open model call less output than it was to have, `cut` the one by which the newest
+    reply was cut short; `stood_down` the profiles that another one took over from; `sent_back`, by step,
+    is what people sent back to be proposed anew, `review` what they said to whoever wrote the draft of
+    it, until that is proposed anew."""
 
     version: int = 0
     position: str
@@ -233,6 +256,7 @@ class State(Value):
     repeats: Mapping[str, int] = {}
     confirmed: Mapping[str, int] = {}
     deeds: Mapping[str, Deed] = {}
+    opened: Mapping[str, OpenEffect] = {}
     kept: Amounts = {}
     unwinding: Unwinding | None = None
     refused: Mapping[str, int] = {}

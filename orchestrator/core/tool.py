@@ -158,7 +158,8 @@ class ToolSpec(Value):
     `price_usd` None: nobody has said what a call costs, which is not nothing (R-BUDGET-15).
     `facts` maps the name of a small closed value of the committed fact to a pointer into the result.
     `lookup` says that the tool's gateway can find an effect by its key after a crash; `conclusive` that
-    not finding it proves that it did not happen.
+    not finding it proves that it did not happen; `error_means_no_effect` that an answer which says that a
+    call failed says that it changed nothing.
     `isolation`: how a call can be made apart, not at all, on a copy of what it would change, or in a sandbox
     of the machine; `isolated`: it is, in the runs that are pinned to this form (orchestrator/core/isolation).
     """
@@ -180,6 +181,7 @@ class ToolSpec(Value):
     honours_keys: bool = False
     lookup: bool = False
     conclusive: bool = False
+    error_means_no_effect: bool = False
     price_usd: Decimal | None = Decimal(0)
     rate_per_minute: int = Field(default=20, ge=1)
     max_result_chars: int = Field(default=20_000, ge=100)

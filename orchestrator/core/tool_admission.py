@@ -35,6 +35,7 @@ Recovery = Literal["read_only", "keys", "lookup", "none"]
 class Admission(Value):
     """How a tool may be used. `recovery` says what is done with a call of which nobody knows what became:
     repeated because it only reads, repeated under its key, looked up, or put before a person (`none`).
+    `error_means_no_effect`: an answer which says that a call failed says that it changed nothing.
 
     `sensitive` None: every argument is. `addresses` are the arguments that a tool without a gate takes for an
     address or a host; None: those whose name or form says so. What has the shape of one is always one.
@@ -47,6 +48,7 @@ class Admission(Value):
     recovery: Recovery = "none"
     lookup: RemoteLookup | None = None
     conclusive: bool = False
+    error_means_no_effect: bool = False
     approval: Literal["by_risk", "always", "never"] = "by_risk"
     category: str = Field(default=NONE, min_length=1, max_length=64)
     scopes: tuple[Scope, ...] = ()
@@ -127,14 +129,15 @@ def _spec(
     remote: Remote,
 ) -> ToolSpec:
     risk = _risk(admission)
-    reads = risk is Risk.READ_ONLY
+    reads, keys = risk is Risk.READ_ONLY, admission.recovery == "keys"
     spec = ToolSpec(
         name=name, version=1, description=description, category=admission.category, capability=name,
         input_schema=inputs, output_schema=output, risk=risk, reversibility=admission.reversibility,
         side_effects=admission.side_effects, approval=admission.approval,
         scopes=tuple(scope.value for scope in Scope if scope in admission.scopes),
-        timeout_ms=admission.timeout_ms, max_retries=admission.max_retries if reads else 0,
-        honours_keys=admission.recovery == "keys", lookup=admission.recovery == "lookup",
+        timeout_ms=admission.timeout_ms, max_retries=admission.max_retries if reads or keys else 0,
+        error_means_no_effect=admission.error_means_no_effect and not reads,
+        honours_keys=keys, lookup=admission.recovery == "lookup",
         conclusive=admission.recovery == "lookup" and admission.conclusive, price_usd=admission.price_usd,
         rate_per_minute=admission.rate_per_minute, max_result_chars=admission.max_result_chars,
         verifier=admission.verifier, trust="untrusted", sensitive=_sensitive(inputs, admission, risk),

@@ -17,6 +17,7 @@ from traces.core.canonical import canonical_outside, digest
 
 # Why something is left as it is. What nobody chose is told to operators.
 IN_DOUBT = "in_doubt"
+OPEN = "open"
 IRREVERSIBLE = "irreversible"
 NO_WAY = "no_compensation"
 REPORTED = "boundary_reports"
@@ -50,8 +51,8 @@ def undo_id(key: str) -> str:
 def planned(view: View, key: str, deed: Deed) -> Plan | str:
     """The compensating call, or the word for why there is none. Raises ContentMissing for what was not
     fetched."""
-    if deed.standing == "in_doubt":
-        return IN_DOUBT
+    if deed.standing in (IN_DOUBT, OPEN):
+        return deed.standing
     done = view.pins.by_name[deed.tool]
     if done.compensation is None:
         return IRREVERSIBLE if done.reversibility is Reversibility.IRREVERSIBLE else NO_WAY

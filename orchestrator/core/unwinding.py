@@ -13,13 +13,14 @@ import orjson
 
 from orchestrator.core import undoing
 from orchestrator.core.backoff import delay_ms
-from orchestrator.core.calling import launch
+from orchestrator.core.calling import fate, launch
 from orchestrator.core.conflicts import taken
 from orchestrator.core.deeds import newest_first, released, undo_room
 from orchestrator.core.effects import SetTimer
 from orchestrator.core.ending import ended, forced
 from orchestrator.core.errors import Misfit
 from orchestrator.core.events import AnyEvent, GateDecided, GateExpired, Recovered, ToolAnswered, ToolFailed
+from orchestrator.core.fates import Fate
 from orchestrator.core.inputs import MISSING, pointed, same
 from orchestrator.core.leave import ask_leave, decided_said, granted, withdrawn
 from orchestrator.core.nodes.base import Plain
@@ -47,7 +48,7 @@ from traces.core.events import (
 from traces.core.phases import Phase
 
 ORDINAL = 60
-OPEN = ("done", "in_doubt")
+OPEN = ("done", "in_doubt", "open")
 
 
 class Config(Value):
@@ -306,7 +307,8 @@ def _failed(view: View, event: ToolFailed) -> Step:
     safe = not event.sent or spec.honours_keys
     if event.transient and safe and call.attempt <= spec.max_retries and not _stopped(view):
         return _later(view, call, event.error, said, event.retry_after_ms)
-    return _leave(view, undoing.CALL_FAILED, said, event.error)
+    sure = fate(view, call, event) is Fate.FAILED
+    return _leave(view, undoing.CALL_FAILED if sure else undoing.UNANSWERED, said, event.error)
 
 
 def _recovered(view: View, event: Recovered) -> Step:

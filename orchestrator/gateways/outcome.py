@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from orchestrator.core.events import ModelFailed, ModelReplied, ToolAnswered, ToolFailed
+from orchestrator.core.state import Unread
 from traces.core.canonical import canonical_outside, payload_digest
 from traces.core.redaction import redact
 
@@ -25,15 +26,13 @@ BeforeWait = Callable[[], None]
 class Performed:
     """One effect's outcome. `fields` are the event's but its time; `bodies` hold what its digests name.
 
-    `by_status`: a failure of which a status alone tells: it does not say that a change was not made.
-    `busy`: the status may mean that another request of the same key is under way (409, 425).
+    `unread` is an answer that could not be read, kept as it came.
     """
 
     kind: type[Outcome]
     fields: Mapping[str, Any]
     bodies: Mapping[str, bytes] = field(default_factory=dict)
-    by_status: bool = False
-    busy: bool = False
+    unread: Unread | None = None
 
     def event(self, at: datetime) -> Outcome:
         """The event, as of the commit's one time."""

@@ -11,6 +11,7 @@ import orjson
 
 from orchestrator.core.errors import (
     ChangedSince,
+    EffectInDoubt,
     LearntLate,
     NoCheckpoint,
     OrchestratorError,
@@ -23,6 +24,7 @@ from orchestrator.core.graph import CompiledGraph
 from orchestrator.core.retrying import KEPT, SENTENCES, Unfit, checkpoint_of, coming, heeded, otherwise_since
 from orchestrator.core.state import State
 from orchestrator.core.terminal import TERMINAL_STATUSES, Status, TerminalCode
+from orchestrator.core.undoing import IN_DOUBT
 from orchestrator.models import Intent, Run
 from orchestrator.queries.lines import newest_of, retried_as
 from orchestrator.queries.mailbox import has_untaken
@@ -94,6 +96,12 @@ class Past:
         return state_now(self.run.id)
 
     @cached_property
+    def in_doubt(self) -> list[str]:
+        """The tools of changes of which somebody was to say whether they happened, and nobody did."""
+        deeds = self.end.deeds.values()
+        return sorted({deed.tool for deed in deeds if IN_DOUBT in (deed.standing, deed.why)})
+
+    @cached_property
     def over(self) -> OrchestratorError | None:
         """Why the run cannot be retried at all."""
         if Status(self.run.status) not in TERMINAL_STATUSES:
@@ -104,6 +112,8 @@ class Past:
             return RetriedAlready(newest=str(newest_of(self.run)))
         if has_untaken(self.run.id):
             return StillRecording()
+        if self.in_doubt:
+            return EffectInDoubt(tools=", ".join(self.in_doubt))
         # Wherever a retry began, before the change or behind it: its state would not hold it.
         return LearntLate(tools=", ".join(self.learnt_late)) if self.learnt_late else None
 

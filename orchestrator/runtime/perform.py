@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import datetime
 from time import sleep
-from typing import Literal, Protocol
+from typing import Protocol
 
 from django.db import connection
 
@@ -20,21 +20,23 @@ from orchestrator.actions.dispatching import dispatch
 from orchestrator.actions.hand import Hand
 from orchestrator.actions.remotes import TenantRemotes
 from orchestrator.actions.workspace import RunFiles
+from orchestrator.core.drift import fault_of
 from orchestrator.core.effects import CallModel, CallTool
 from orchestrator.core.events import LOOKED, AnyEvent, Recovered, ToolFailed
+from orchestrator.core.fates import Fate, Look
 from orchestrator.gateways.effects_loop import EffectLoop
 from orchestrator.gateways.llm.gateway import ModelGateway
-from orchestrator.gateways.outcome import Performed
+from orchestrator.gateways.outcome import Found, Performed
 from orchestrator.gateways.permits import DatabasePermit
 from orchestrator.gateways.tools.dispatcher import ToolGateway
 from orchestrator.runtime.contents import body_of
+from orchestrator.runtime.weighing import Request
 from traces.live.deltas import RunAudience
 
 LOOK_AGAIN_SECONDS = 2.0
 # Between the attempts at a repetition that could not be sent; one that is put in doubt instead asks a person.
 REPEAT_AFTER_SECONDS = (0.5, 1.0, 2.0, 4.0)
 ABSENT = f"{LOOKED}: not there"
-UNCERTAIN = ("timeout", "crashed", "malformed", "unreachable")
 
 
 class Fault(Protocol):
@@ -117,7 +119,15 @@ class Performer:
         )
 
     def _mutate(self, hand: Hand, effect: CallTool, at: datetime, fault: Fault, *, again: bool) -> Outcomes:
-        """Send one mutating call. Where nobody knows what became of it, look it up or say so."""
+        """Send one mutating call. What is done where no result came of it says the table of
+        orchestrator/core/fates.py."""
+        request = Request(hand=hand, effect=effect, again=again)
+        if request.looks_first():
+            looked = self.resolve(hand, effect, at)
+            (found,) = looked.events
+            assert isinstance(found, Recovered)
+            if not request.may_follow(found):
+                return looked
         fault("before_dispatch")
         if not effect.honours_keys and not dispatch(hand.tenant, hand.run, effect.id, "started"):
             return Outcomes(events=(Recovered(at=at, effect=effect.id, resolution="abandoned"),))
@@ -131,45 +141,71 @@ class Performer:
             sleep(wait)
             performed = self._one(hand, effect).result()
             event = performed.event(at)
-        if isinstance(event, ToolFailed) and event.sent and event.error in UNCERTAIN:
-            # A key would make a repetition safe, but payments and sends are not repeated by themselves
-            # (R-TOOL-10).
-            return self.resolve(hand, effect, at)
-        before = again or _sent_before(hand, effect)
-        if performed.by_status and _doubts(effect, event, again=again, before=before):
-            return self._looked_into(hand, effect, at, performed, alone=not before and not performed.busy)
-        if again and isinstance(event, ToolFailed) and not event.sent:
-            # That this worker did not send it says nothing of the one that died: what became of that is
-            # looked up, or a person's to say.
-            return self.resolve(hand, effect, at)
-        if held_back(event):
+        if not isinstance(event, ToolFailed):
+            return joined([performed], at)
+        if held_back(event) and not request.before:
             # Nobody else can know it, so it is said: recovery would have to ask what a `started` row means.
             return Outcomes(events=(Recovered(at=at, effect=effect.id, resolution="abandoned"),))
-        return joined([performed], at)
+        return self._without_result(request, performed, event)
 
-    def _looked_into(
-        self, hand: Hand, effect: CallTool, at: datetime, refusal: Performed, *, alone: bool
+    def _without_result(self, request: Request, performed: Performed, event: ToolFailed) -> Outcomes:
+        """What is said of a change that brought no result, once it was looked up where that says more."""
+        came = request.came(event)
+        became = request.fate(came)
+        if became is Fate.LOOK_UP:
+            looked = self.resolve(request.hand, request.effect, event.at, performed=performed)
+            (found,) = looked.events
+            assert isinstance(found, Recovered)
+            if found.resolution == "found":
+                return looked
+            look = Look.ABSENT if found.detail == ABSENT else Look.UNKNOWN
+            became = request.fate(came._replace(look=look))
+            if became in (Fate.REPEAT, Fate.IN_DOUBT):
+                return looked
+            event = event.evolve(look=look)
+        elif became is Fate.IN_DOUBT:
+            return Outcomes(events=(request.doubted(event.at, performed.unread),), bodies=performed.bodies)
+        return Outcomes(events=(request.told(event),), bodies=performed.bodies)
+
+    def resolve(
+        self,
+        hand: Hand,
+        effect: CallTool,
+        at: datetime,
+        *,
+        late: bool = False,
+        performed: Performed | None = None,
     ) -> Outcomes:
-        """A change was turned away by a status: believed where a look-up says that it surely did not happen,
-        as the refusal that it was, for sending it again would be refused again. `alone`: no other request
-        under the same key can be under way; of a tool that honours keys not finding it is then enough."""
-        outcomes = self.resolve(hand, effect, at)
-        (event,) = outcomes.events
-        if not isinstance(event, Recovered) or event.resolution == "found":
-            return outcomes
-        believed = effect.honours_keys and alone and event.detail == ABSENT
-        return joined([refusal], at) if event.resolution == "abandoned" or believed else outcomes
-
-    def resolve(self, hand: Hand, effect: CallTool, at: datetime, *, late: bool = False) -> Outcomes:
-        """What became of a call that was sent and not answered: found, surely not, or in doubt (R-TOOL-9)."""
+        """What became of a call that was sent and brought no result: found, surely not, or in doubt
+        (R-TOOL-9). `performed` is what it brought instead."""
+        unread = performed.unread if performed is not None else None
+        bodies = performed.bodies if performed is not None else {}
+        said = Recovered(at=at, effect=effect.id, resolution="in_doubt", unread=unread)
         if not effect.lookup:
-            return Outcomes(events=(Recovered(at=at, effect=effect.id, resolution="in_doubt"),))
-        spec = hand.manifest.pins.by_name[effect.tool]
-        found = self.tools.look_up(
+            return Outcomes(events=(said,), bodies=bodies)
+        found = self._looked_up(hand, effect)
+        if found.answered and found.observation is None and not effect.conclusive and not late:
+            # It may still be under way: what was sent is given the time that its intent allows for.
+            sleep(LOOK_AGAIN_SECONDS)
+            found = self._looked_up(hand, effect)
+        if found.observation is not None:
+            spec = hand.manifest.pins.by_name[effect.tool]
+            odd = fault_of(spec, found.bodies[found.observation])
+            named = said.evolve(detail=f"{LOOKED}: found" + (f", and {odd}"[:150] if odd else ""))
+            if not odd:
+                named = named.evolve(resolution="found", observation=found.observation, size=found.size)
+            return Outcomes(events=(named,), bodies={**bodies, **found.bodies})
+        sure = found.answered and effect.conclusive
+        detail = ABSENT if found.answered else f"{LOOKED}: {found.why}"[:200]
+        ended = said.evolve(resolution="abandoned" if sure else "in_doubt", detail=detail)
+        return Outcomes(events=(ended,), bodies=bodies)
+
+    def _looked_up(self, hand: Hand, effect: CallTool) -> Found:
+        return self.tools.look_up(
             self.loop,
             effect,
             body_of(hand, effect.arguments),
-            spec,
+            hand.manifest.pins.by_name[effect.tool],
             hand.salt,
             DatabasePermit(hand.tenant, hand.run, effect.id, hand.fence, look=True),
             circuits=TenantCircuits(hand.tenant, hand.circuits),
@@ -177,38 +213,6 @@ class Performer:
             tenant=hand.tenant,
             before_wait=connection.close,
         )
-        if found.observation is not None:
-            event = Recovered(
-                at=at, effect=effect.id, resolution="found", observation=found.observation, size=found.size,
-                detail=f"{LOOKED}: found",
-            )  # fmt: skip
-            return Outcomes(events=(event,), bodies=found.bodies)
-        if found.answered and not effect.conclusive and not late:
-            # It may still be under way: what was sent is given the time that its intent allows for.
-            sleep(LOOK_AGAIN_SECONDS)
-            return self.resolve(hand, effect, at, late=True)
-        sure = found.answered and effect.conclusive
-        detail = ABSENT if found.answered else f"{LOOKED}: {found.why}"[:200]
-        resolution: Literal["abandoned", "in_doubt"] = "abandoned" if sure else "in_doubt"
-        return Outcomes(events=(Recovered(at=at, effect=effect.id, resolution=resolution, detail=detail),))
-
-
-def _sent_before(hand: Hand, effect: CallTool) -> bool:
-    """Whether an earlier attempt of the call may have reached somebody. One that surely was not sent leaves
-    nothing to doubt."""
-    unsent = next((call.unsent for call in hand.state.batch if call.effect == effect.id), 0)
-    return effect.attempt - 1 > unsent
-
-
-def _doubts(effect: CallTool, event: AnyEvent, *, again: bool, before: bool) -> bool:
-    """Whether a status alone does not settle that a change was not made: it may stand in front of what was
-    done all the same, or of a first request that is still under way. Who honours keys is asked where it can
-    be; what its key was turned away for (401, 403) is sent again under the same key, once it may be, unless
-    a worker that died may have sent it before. `before`: an earlier attempt may have been sent."""
-    if not effect.honours_keys or again:
-        return True
-    looked = effect.lookup or before
-    return looked and isinstance(event, ToolFailed) and event.error == "refused"
 
 
 def _away(event: AnyEvent) -> bool:

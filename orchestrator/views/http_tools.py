@@ -19,7 +19,7 @@ from orchestrator.core.tool_admission import asked_declaration
 from orchestrator.models import ToolProposal
 from orchestrator.queries.tools import tools_now
 from orchestrator.views.loosening import waits, who
-from orchestrator.views.servers import BACK, KINDS_OF_TOOLS, why
+from orchestrator.views.servers import BACK, KINDS_OF_TOOLS, NO_EFFECT, NO_EFFECT_HELP, why
 from orchestrator.views.tools import POLICIES, WORDS
 from orchestrator.views.way_back import WayBack, initial_of
 from tenancy.context import tenant
@@ -98,6 +98,7 @@ class DeclareForm(WayBack):
     recovery = forms.ChoiceField(
         label="If nobody knows whether a call happened", choices=RECOVERY, initial="none"
     )
+    error_means_no_effect = forms.BooleanField(label=NO_EFFECT, required=False, help_text=NO_EFFECT_HELP)
     lookup_path = forms.CharField(
         label="Look-up: path", required=False, max_length=1_000, help_text="/v1/notes"
     )
@@ -159,7 +160,7 @@ class DeclareForm(WayBack):
 
 PLAIN = (
     "name", "category", "reversibility", "recovery", "approval", "timeout_ms", "rate_per_minute",
-    "effect_sentence",
+    "effect_sentence", "error_means_no_effect",
 )  # fmt: skip
 
 
@@ -229,6 +230,7 @@ def _initial(spec: ToolSpec) -> dict[str, Any]:
         "risk": spec.risk.value, "approval": spec.approval,
         "reversibility": spec.reversibility.value, "recovery": recovery, "timeout_ms": spec.timeout_ms,
         "rate_per_minute": spec.rate_per_minute, "effect_sentence": spec.effect_sentence,
+        "error_means_no_effect": spec.error_means_no_effect,
     }  # fmt: skip
     if spec.verifier is not None:
         found["equal"] = "\n".join(f"{name}={other}" for name, other in spec.verifier.equal.items())

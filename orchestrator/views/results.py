@@ -31,6 +31,15 @@ class DeedShown:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OpenShown:
+    """A change of which no result says whether it was made, and what came back instead."""
+
+    call: str
+    tool: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """What a run left. `text` is the answer where it is words, `answer` where it has a form; `resting` are
     the untrusted facts behind it, `whole` is the document as it stands in the trace, hashes included."""
@@ -39,6 +48,7 @@ class Outcome:
     answer: Any
     facts: tuple[FactShown, ...]
     deeds: tuple[DeedShown, ...]
+    opened: tuple[OpenShown, ...]
     resting: tuple[Resting, ...]
     whole: Mapping[str, Any]
 
@@ -56,6 +66,7 @@ def outcome_of(document: Mapping[str, Any] | None) -> Outcome | None:
         answer=None if isinstance(output, str) else output,
         facts=tuple(_fact(name, said) for name, said in named if isinstance(said, dict)),
         deeds=_deeds(document),
+        opened=_opened(document),
         resting=resting_on(document),
         whole={**rest, "output": output, "facts": facts, **proof},
     )
@@ -68,6 +79,13 @@ def _deeds(document: Mapping[str, Any]) -> tuple[DeedShown, ...]:
     return tuple(
         DeedShown(call=str(one.get("call", "")), tool=str(one.get("tool", "")), undone=undone, words=words)
         for one, undone, words in (*left, *back)
+    )
+
+
+def _opened(document: Mapping[str, Any]) -> tuple[OpenShown, ...]:
+    return tuple(
+        OpenShown(**{name: str(one.get(name, "")) for name in ("call", "tool", "error")})
+        for one in _listed(document, "open_effects")
     )
 
 

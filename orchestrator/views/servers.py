@@ -59,6 +59,8 @@ RECOVERY = (
     ("keys", "It is made again under its key: the server promises one effect a key"),
     ("lookup", "It is looked up by another tool of this server"),
 )
+NO_EFFECT = "An answer that says that a call failed means that it changed nothing"
+NO_EFFECT_HELP = "Else what it may have changed stays open, and the same is not simply sent again."
 REFUSALS = (EgressRefused, NameTaken, ServerUnreachable, SecretUnusable, Stale)
 
 
@@ -138,6 +140,7 @@ class AdmitForm(WayBack):
     recovery = forms.ChoiceField(
         label="If nobody knows whether a call happened", choices=RECOVERY, initial="none"
     )
+    error_means_no_effect = forms.BooleanField(label=NO_EFFECT, required=False, help_text=NO_EFFECT_HELP)
     lookup_tool = forms.CharField(label="Look-up: tool", max_length=128, required=False)
     lookup_key = forms.CharField(
         label="Look-up: argument for the key", max_length=128, required=False, initial="key"
@@ -182,6 +185,7 @@ class AdmitForm(WayBack):
 
 PLAIN = (
     "category", "reversibility", "recovery", "approval", "timeout_ms", "rate_per_minute", "effect_sentence",
+    "error_means_no_effect",
 )  # fmt: skip
 
 

@@ -179,6 +179,10 @@ async def _sent(shop: Shop, mode: str, arguments: dict[str, Any], key: str) -> C
         os.kill(os.getpid(), signal.SIGKILL)
     if mode == "commit_then_fail":
         return CallToolResult(content=[TextContent(text="Something went wrong.")], is_error=True)
+    if mode == "commit_then_odd":
+        return _given({"note": f"n{done}"})
+    if mode == "commit_then_big":
+        return _given({"id": "x" * 300_000})
     return _given({"id": f"n{done}", **arguments})
 
 

@@ -41,13 +41,13 @@ def admit(house: UUID, tool: str, slug: str = "shop", **admission: Any) -> ToolN
     return admit_tool(house, slug, tool, seen, asked_admission(admission), by=None, reason="Looked at.")
 
 
-def let_in(world: World, *families: str) -> None:
+def let_in(world: World, *families: str, **budget: int) -> None:
     """The tool loop may call these families, up to destructive, behind their gates."""
     boundary = library.boundaries()["tool-loop-default"]
     grants = tuple(ToolGrant(name=f"{family}.*", risk_ceiling=Risk.DESTRUCTIVE) for family in families)
-    budget = {**boundary.budget, "external_calls": Decimal(40)}
+    limits = {**boundary.budget, "external_calls": Decimal(40), **{k: Decimal(v) for k, v in budget.items()}}
     spec = library.workflows()["tool-loop"]
     with tenant(world.id):
-        publish_boundary(world.id, boundary.evolve(tools=(*boundary.tools, *grants), budget=budget), by=None)
+        publish_boundary(world.id, boundary.evolve(tools=(*boundary.tools, *grants), budget=limits), by=None)
         names = tuple(f"{family}.*" for family in families)
         publish_workflow(world.id, spec.evolve(tools=(*spec.tools, *names)), by=None)

@@ -19,6 +19,7 @@ from orchestrator.actions.servers import look_at_server
 from tenancy.ids import fresh_id
 from tenancy.secrets import keep_secret
 from tests.conftest import House
+from tests.doubles.crm import Crm
 from tests.doubles.mail_server import Post, mail_server
 from tests.doubles.mcp_server import ToolServer
 from tests.doubles.mcp_server import tool_server as tool_server
@@ -27,8 +28,8 @@ from tests.factories.foreign import Obedient, called, foreign, to_the_end
 from tests.factories.servers import READS, admit, connect, let_in
 from tests.factories.world import World, make_world
 from tests.proves import proves
-from tests.shell.orchestrator.test_http_tools import Crm, declare, find
 from tests.shell.orchestrator.test_http_tools import crm as crm
+from tests.shell.orchestrator.test_http_tools import declare, find
 
 OBJECTIVE = "Look ada up, ask the shop, and write to ada@example.org."
 TABLES = "SELECT schemaname, tablename FROM pg_tables WHERE schemaname = 'public'"

@@ -134,6 +134,8 @@ def test_a_refund_that_a_person_wrongly_said_did_not_happen_is_not_paid_twice(
         company.wait_until_held("payments")
         company.kill()
         driving.result()
+    # It stays away for all repetitions under the key, and cannot be looked up.
+    onwards(world, run)
     company.start()
     found = to_the_end(world, run, verdict="not_happened")
     assert (found.terminal_code, world.kinds(run).count("call_in_doubt")) == ("UNAVAILABLE_DEP", 1)

@@ -172,9 +172,11 @@ def test_a_result_that_claims_to_be_an_approval_approves_nothing(
 
 
 @proves("G6", part="a tool server that commits, then fails")
-@pytest.mark.parametrize("mode", ["commit_then_fail", "commit_then_hang"])
-def test_a_change_without_a_certain_answer_is_in_doubt_and_never_made_again(
-    world: World, tool_server: ToolServer, settings: Settings, mode: str
+@pytest.mark.parametrize(
+    ("mode", "asked"), [("commit_then_fail", []), ("commit_then_hang", ["reconciliation"])]
+)
+def test_a_change_without_a_certain_answer_is_open_and_never_simply_made_again(
+    world: World, tool_server: ToolServer, settings: Settings, mode: str, asked: list[str]
 ) -> None:
     ready(world, "send_note", **CHANGES, timeout_ms=3_000)
     tool_server.tell(modes={"send_note": mode})
@@ -184,10 +186,11 @@ def test_a_change_without_a_certain_answer_is_in_doubt_and_never_made_again(
         (request,) = world.open_requests(run)
         world.decide(request, world.people.approver)
         onwards(world, run)
-        (doubt,) = world.open_requests(run)
-        assert doubt.kind == "reconciliation"
+        # An answer that says that it failed is told the model; where none came, a person is asked.
+        assert [request.kind for request in world.open_requests(run)] == asked
         to_the_end(world, run)
     assert len(tool_server.effects()) == 1
+    assert [one["tool"] for one in world.said(run, "effect_left_open")] == ["shop.send_note"]
     world.sound(run)
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from orchestrator.core.effects import AskApproval, CallModel, CallTool
 from orchestrator.core.events import Headroom, TimerFired, ToolFailed
+from orchestrator.core.fates import Answer
 from orchestrator.core.goal import Goal
 from orchestrator.core.policy import Policy
 from orchestrator.core.policy import Rule as PolicyRule
@@ -17,7 +18,7 @@ from orchestrator.gateways.tools.mcp import Changed, look
 from tests.core.orchestrator import test_choosing as choosing
 from tests.core.orchestrator.deeds import ALL, PLACE, fail, run_with, undos
 from tests.core.orchestrator.injected import asked, having_read, working
-from tests.core.orchestrator.loops import BOUNDARY, loop
+from tests.core.orchestrator.loops import BOUNDARY, TOOLS, loop
 from tests.core.orchestrator.simulation import Simulation
 from tests.core.orchestrator.test_conflicts import BUSY
 from tests.core.orchestrator.test_conflicts import asked as writing
@@ -36,6 +37,7 @@ from tests.sabotage.scenes import Unsafe, safe
 
 SECRET = "sk-8675309-JENNY"
 FAR = "https://attacker.example"
+UNKEYED = TOOLS | {"payments.refund": TOOLS["payments.refund"].evolve(honours_keys=False)}
 
 
 def sent(run: Simulation, tool: str) -> int:
@@ -138,11 +140,22 @@ def what_another_run_writes_is_left_alone() -> None:
 
 def what_may_have_happened_is_not_sent_again() -> None:
     """An approved refund gets no answer."""
-    run = loop(retries=5)
+    run = loop(retries=5, tools=UNKEYED)
     run.reply(REFUND)
     decide(run, "approve")
     failed(run, error="crashed", sent=True, transient=True)
     safe(sent(run, "payments.refund") == 1, "a refund was sent again that may have happened")
+
+
+def what_an_error_left_open_is_not_asked_for_anew() -> None:
+    """An approved refund answers with an error, and the model asks for it again."""
+    run = loop(tools=UNKEYED)
+    run.reply(REFUND)
+    decide(run, "approve")
+    failed(run, error="crashed", sent=True, transient=True, answer=Answer.BROKE)
+    run.reply(REFUND)
+    kinds = [gate.kind for gate in run.state.gates.values()]
+    safe(kinds == ["reconciliation"], "a refund that may have happened was put before people as a new one")
 
 
 def what_does_not_stand_when_read_back_is_no_fact() -> None:
@@ -209,6 +222,7 @@ RULES = (
     Rule("rate", a_tool_is_called_as_often_as_it_may_be, walls.no_rate),
     Rule("conflict keys", what_another_run_writes_is_left_alone, walls.no_conflict),
     Rule("no retry", what_may_have_happened_is_not_sent_again, walls.no_care),
+    Rule("open effects", what_an_error_left_open_is_not_asked_for_anew, walls.no_open_effects),
     Rule("post-condition", what_does_not_stand_when_read_back_is_no_fact, walls.no_reading_back),
     Rule("form", an_answer_of_another_form_is_no_fact, walls.no_form),
     Rule("credential", a_credential_that_ran_out_pauses_the_run, walls.no_expiry),

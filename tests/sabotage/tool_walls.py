@@ -9,7 +9,8 @@ from unittest import mock
 from mcp import Client
 from mcp_types import CreateMessageResult, TextContent
 
-from orchestrator.core import eligibility, ruling, undoing
+from orchestrator.core import drift, eligibility, open_effects, ruling, undoing
+from orchestrator.core.fates import Fate
 from orchestrator.core.nodes import capture_observation, check_tool, verify_observation
 from orchestrator.core.tool_definition import Listed
 from orchestrator.core.tracing import Tracer
@@ -56,7 +57,12 @@ def no_conflict() -> AbstractContextManager[Any]:
 
 def no_care() -> AbstractContextManager[Any]:
     """Whatever failed may be tried again."""
-    return mock.patch.object(capture_observation, "may_repeat", return_value=True)
+    return mock.patch.object(capture_observation, "fate", return_value=Fate.REPEAT)
+
+
+def no_open_effects() -> AbstractContextManager[Any]:
+    """What an error left open is forgotten."""
+    return mock.patch.object(open_effects, "open_of", return_value=None)
 
 
 def no_reading_back() -> AbstractContextManager[Any]:
@@ -66,7 +72,7 @@ def no_reading_back() -> AbstractContextManager[Any]:
 
 def no_form() -> AbstractContextManager[Any]:
     """All answers have the form that their tool declares."""
-    return mock.patch.object(verify_observation, "fits", return_value=None)
+    return mock.patch.object(drift, "fits", return_value=None)
 
 
 def no_expiry() -> AbstractContextManager[Any]:

@@ -60,7 +60,9 @@ class CallAttempted(Body):
 
 
 class CallObserved(Body):
-    """Rung 3, observed: what came back, as it came; failures too (R-LOOP-7)."""
+    """Rung 3, observed: what came back, as it came; failures too (R-LOOP-7). Of an answer that could not be
+    read, or not whole: `code` is its status (0: its protocol knows none), `whole` the SHA-256 of what was
+    read of it."""
 
     kind: Literal["call_observed"] = "call_observed"
     call: str
@@ -70,6 +72,8 @@ class CallObserved(Body):
     size: int
     request_id: str = ""
     truncated: bool = False
+    code: int = 0
+    whole: str = ""
 
 
 class CallVerified(Body):
@@ -156,6 +160,30 @@ class CallInDoubt(Body):
     effect: str
     tool: str
     reason: str
+
+
+class EffectLeftOpen(Body):
+    """A change of which no result says whether it was made; the same is not sent again before that is settled
+    (R-TOOL-9)."""
+
+    kind: Literal["effect_left_open"] = "effect_left_open"
+    call: str
+    effect: str
+    tool: str
+    key: str
+    error: str
+
+
+class EffectSettled(Body):
+    """It is known what became of an effect that was open: `done` under the same key or as a look-up found it,
+    `absent` as a conclusive look-up says, or a `person` said so."""
+
+    kind: Literal["effect_settled"] = "effect_settled"
+    call: str
+    effect: str
+    tool: str
+    key: str
+    by: Literal["done", "absent", "person"]
 
 
 class CallRecovered(Body):

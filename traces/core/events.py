@@ -26,6 +26,8 @@ from traces.core.call_events import CallRecovered as CallRecovered
 from traces.core.call_events import CallRequested as CallRequested
 from traces.core.call_events import CallVerified as CallVerified
 from traces.core.call_events import ConflictWaited as ConflictWaited
+from traces.core.call_events import EffectLeftOpen as EffectLeftOpen
+from traces.core.call_events import EffectSettled as EffectSettled
 from traces.core.call_events import FactCommitted as FactCommitted
 from traces.core.call_events import FailureCommitted as FailureCommitted
 from traces.core.call_events import GroundingViolation as GroundingViolation
@@ -354,7 +356,7 @@ AnyBody = (
     | OutputVerified | ResultFinalized | CompletionChecked | EventsNearCap | LateOutcome | Reconciled
     | PayloadErased | DecisionRefused | MemoryPromoted | CostThreshold | CostCorrected | UnwindingBegan
     | DeedUndone | DeedLeft | UnwindingEnded | ParserDrifted | PlanRepaired | ConflictWaited
-    | SafetyFound | PriceCorrected | ModelFailedOver | RunRetried
+    | SafetyFound | PriceCorrected | ModelFailedOver | RunRetried | EffectLeftOpen | EffectSettled
 )  # fmt: skip
 EventBody = Annotated[AnyBody, Field(discriminator="kind")]
 BODY: TypeAdapter[AnyBody] = TypeAdapter(EventBody)

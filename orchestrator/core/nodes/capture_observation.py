@@ -1,7 +1,7 @@
 """capture_observation: what came back is kept as it came, failures too (phase 10, rung 3; R-LOOP-7).
 
-Safe calls that failed in passing are tried again; a mutating call of which nobody knows whether it
-happened is never repeated but put before a person (R-TOOL-9, R-TOOL-10).
+Safe calls that failed in passing are tried again; what becomes of a change without a result says the table
+of orchestrator/core/fates.py (R-TOOL-9, R-TOOL-10).
 """
 
 from datetime import timedelta
@@ -10,9 +10,10 @@ from typing import ClassVar
 
 from orchestrator.core import deeds
 from orchestrator.core.backoff import delay_ms
-from orchestrator.core.calling import launch, may_repeat, replaced
+from orchestrator.core.calling import fate, launch, may_repeat, replaced
 from orchestrator.core.conflicts import taken, waits
-from orchestrator.core.doubt import ask_reconciliation, reconciled
+from orchestrator.core.doubt import ask_reconciliation, ask_what_became, reconciled
+from orchestrator.core.drift import CUT, drift_said
 from orchestrator.core.effects import Effect, SetTimer
 from orchestrator.core.eligibility import Chain
 from orchestrator.core.errors import Misfit
@@ -26,9 +27,11 @@ from orchestrator.core.events import (
     ToolAnswered,
     ToolFailed,
 )
+from orchestrator.core.fates import OPEN_SINCE, Fate, Look
 from orchestrator.core.graph import Interrupt
 from orchestrator.core.nodes.base import Plain
-from orchestrator.core.state import Call, State
+from orchestrator.core.open_effects import noted, open_of, settled
+from orchestrator.core.state import Call, State, Unread
 from orchestrator.core.step import Step, View, interrupted, say
 from orchestrator.core.value import Value, without
 from traces.core.chain import Said
@@ -95,8 +98,13 @@ class CaptureObservation(Plain):
             size=event.size,
             request_id=event.request_id[:200],
             truncated=event.truncated,
+            code=event.status,
+            whole=event.whole,
         )
         observed = call.evolve(rung="observed", observation=event.observation, error=None)
+        if event.truncated and view.manifest.core_version >= OPEN_SINCE:
+            cut = Unread(size=event.size, whole=event.whole, status=event.status, fault=CUT)
+            observed = observed.evolve(unread=cut)
         state = deeds.done(view, self._with(view.state, observed), observed, event.observation)
         return self._go_on(view, state, (self._said(body),))
 
@@ -106,12 +114,16 @@ class CaptureObservation(Plain):
             call=call.id, effect=event.effect, status=event.error, observation=event.detail, size=0
         )
         said: tuple[Said, ...] = (self._said(body),)
-        if may_repeat(view, call, transient=event.transient, sent=event.sent):
+        became = fate(view, call, event)
+        if became is Fate.IN_DOUBT:
+            return self._doubted(view, call, event.effect, said)
+        if became is Fate.REPEAT or may_repeat(view, call, transient=event.transient, sent=event.sent):
             # effect None marks a call that waits for its next attempt.
             waiting = _counted(view, call, sent=event.sent)
             waiting = waiting.evolve(effect=None, error=event.error, observation=event.detail)
-            return self._go_on(view, self._with(view.state, waiting), said, event.retry_after_ms)
-        if _expired(view, call, event.error):
+            state, words = self._left_open(view, call, event.error, became, event.look)
+            return self._go_on(view, self._with(state, waiting), said + words, event.retry_after_ms)
+        if became is not Fate.OPEN and _expired(view, call, event.error):
             # Nothing was done: whoever renews the secret resumes the run, and the call is made then.
             waiting = _counted(view, call, sent=event.sent)
             waiting = waiting.evolve(effect=None, error=event.error, observation=event.detail)
@@ -128,12 +140,30 @@ class CaptureObservation(Plain):
             )
             said += (say(Phase.ESCALATION_CHECK, tripped),)
         failed = call.evolve(rung="failed", error=event.error, observation=event.detail, sent=event.sent)
-        return self._go_on(view, self._with(view.state, failed), said)
+        state, words = self._left_open(view, failed, event.error, became, event.look)
+        return self._go_on(view, self._with(state, failed), said + words)
+
+    def _left_open(
+        self, view: View, call: Call, error: str, became: Fate, look: Look
+    ) -> tuple[State, tuple[Said, ...]]:
+        """The state with what a call may have done noted, where that is not known."""
+        if became in (Fate.OPEN, Fate.REPEAT):
+            return noted(view, view.state, call, error)
+        return settled(view.state, call, "absent") if look is Look.ABSENT else (view.state, ())
+
+    def _doubted(self, view: View, call: Call, effect: str, said: tuple[Said, ...]) -> Step:
+        """Ask a person what became of a call."""
+        asked = ask_reconciliation(view, call, effect)
+        state, words = noted(view, deeds.doubted(view, asked.state, call), call, "in_doubt")
+        return Step(state=state, said=said + words + asked.said, effects=asked.effects)
 
     def _recovered(self, view: View, event: Recovered) -> Step:
         call = self._call(view, event.effect)
         body = CallRecovered(effect=event.effect, resolution=event.resolution, detail=event.detail)
-        said = (self._said(body),)
+        said: tuple[Said, ...] = (self._said(body),)
+        if event.unread is not None:
+            call, words = self._unread(view, call, event, event.unread)
+            said = words + said
         if event.resolution == "found":
             seen = CallObserved(
                 call=call.id,
@@ -145,6 +175,10 @@ class CaptureObservation(Plain):
             observed = call.evolve(rung="observed", observation=event.observation, error=None)
             state = deeds.done(view, self._with(view.state, observed), observed, event.observation)
             return self._go_on(view, state, (*said, self._said(seen)))
+        if event.resolution == "abandoned" and event.detail.startswith(LOOKED):
+            # What it does not find under the call's key was not done by an earlier request of it, either.
+            absent, words = settled(view.state, call, "absent")
+            view, said = view._replace(state=absent), said + words
         if event.resolution == "abandoned" and _sent_enough(view, call, event):
             # It surely happened at no attempt; what is behind the tool answers errors and does nothing.
             sends = call.attempt - call.unsent
@@ -158,17 +192,34 @@ class CaptureObservation(Plain):
             counted = _counted(view, call, sent=event.detail.startswith(LOOKED))
             waiting = self._with(view.state, counted.evolve(effect=None, error="abandoned"))
             return self._go_on(view, waiting, said, 0)
-        asked = ask_reconciliation(view, call, event.effect)
-        return Step(
-            state=deeds.doubted(view, asked.state, call), said=said + asked.said, effects=asked.effects
+        return self._doubted(view, call, event.effect, said)
+
+    def _unread(
+        self, view: View, call: Call, event: Recovered, unread: Unread
+    ) -> tuple[Call, tuple[Said, ...]]:
+        """The call with an answer that could not be read, which is kept as it came (R-TOOL-14)."""
+        body = CallObserved(
+            call=call.id,
+            effect=event.effect,
+            status="unreadable",
+            observation=unread.observation,
+            size=unread.size,
+            truncated=unread.fault == CUT,
+            code=unread.status,
+            whole=unread.whole,
         )
+        kept = call.evolve(unread=unread, observation=unread.observation)
+        return kept, (self._said(body), *drift_said(view, kept, unread.fault))
 
     def _decided(self, view: View, event: GateDecided) -> Step:
         gate = view.state.gates[event.request]
         call = next(held for held in view.state.batch if held.id == gate.call)
-        settled, said = reconciled(view, call, event)
-        state = self._with(view.state, settled).evolve(gates=without(view.state.gates, event.request))
-        state = deeds.reconciled(view, state, settled, event.decision)
+        told, said = reconciled(view, call, event)
+        state = self._with(view.state, told).evolve(gates=without(view.state.gates, event.request))
+        state = deeds.reconciled(view, state, told, event.decision)
+        if event.decision != "cancel":
+            state, words = settled(state, told, "person")
+            said += words
         if event.decision == "cancel":
             return interrupted(state, Interrupt.CANCELLED, "cancelled_in_doubt", said)
         return self._go_on(view, state, said)
@@ -230,6 +281,9 @@ class CaptureObservation(Plain):
                 # Whatever writes goes alone: there is no other call that this keeps waiting.
                 return waits(view, view.state, call, key)
             if (refused := Chain(view, call, first=False).still()) is not None:
+                if open_of(state, call) is not None:
+                    # It is not sent again, which says nothing of the request that nobody answered.
+                    return self._no_more(view, call, refused.said)
                 failed = call.evolve(rung="failed", error=refused.verdict, sent=False)
                 state = self._with(state, failed)
                 said.extend(refused.said)
@@ -242,6 +296,10 @@ class CaptureObservation(Plain):
         if not effects:
             return self._go_on(view, state, tuple(said))
         return Step(state=state, said=tuple(said), effects=tuple(effects))
+
+    def _no_more(self, view: View, call: Call, said: tuple[Said, ...]) -> Step:
+        asked = ask_what_became(view, call)
+        return Step(state=asked.state.evolve(timer=None), said=said + asked.said, effects=asked.effects)
 
     def _call(self, view: View, effect: str) -> Call:
         return next(call for call in view.state.batch if call.effect == effect)

@@ -10,13 +10,14 @@ from decimal import Decimal
 from typing import ClassVar
 
 from orchestrator.core.conflicts import taken, waits
-from orchestrator.core.eligibility import Chain, Examined, action_key
+from orchestrator.core.eligibility import Chain, Examined
 from orchestrator.core.events import AnyEvent, TimerFired
 from orchestrator.core.expecting import key_of, too_little
 from orchestrator.core.graph import Interrupt
 from orchestrator.core.interrupts import halting_for, refusal_said
 from orchestrator.core.nodes.act import not_run
 from orchestrator.core.nodes.base import Plain
+from orchestrator.core.open_effects import action_key
 from orchestrator.core.rates import with_call
 from orchestrator.core.revising import settled
 from orchestrator.core.ruling import with_foreseen

@@ -4,10 +4,11 @@ its intent."""
 from typing import ClassVar
 
 from orchestrator.core.calling import launch
+from orchestrator.core.doubt import ask_what_became
 from orchestrator.core.effects import Effect, idempotency_key
-from orchestrator.core.eligibility import action_key
 from orchestrator.core.nodes.act import not_run
 from orchestrator.core.nodes.base import Plain
+from orchestrator.core.open_effects import action_key, asks_first
 from orchestrator.core.state import Call, State
 from orchestrator.core.step import Step, View, say
 from orchestrator.core.value import Value, with_entry
@@ -33,6 +34,9 @@ class InvokeTool(Plain):
         if open_circuits:
             return self._circuit_open(view, open_circuits[0])
         state: State = view.state
+        if any(asks_first(view, call) for call in state.batch):
+            # Whatever changes something goes alone.
+            return ask_what_became(view, state.batch[0])._replace(outcome="dispatched")
         said: list[Said] = []
         effects: list[Effect] = []
         for ordinal, call in enumerate(view.state.batch):

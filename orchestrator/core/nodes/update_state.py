@@ -2,10 +2,10 @@
 
 from typing import ClassVar
 
-from orchestrator.core.eligibility import action_key
 from orchestrator.core.inputs import small_values
 from orchestrator.core.nodes.base import Plain
-from orchestrator.core.state import Call, Counters, Fact, Failure, Result, State
+from orchestrator.core.open_effects import action_key, noted, open_of, settled
+from orchestrator.core.state import Call, Counters, Fact, Failure, Result, State, Unread
 from orchestrator.core.step import Step, View, say
 from orchestrator.core.tracing import ECHOES_SINCE
 from orchestrator.core.value import Hex, Value, with_entry
@@ -16,6 +16,7 @@ from traces.core.phases import Phase
 
 SHOWN_FAILURES = 8
 GOOD = ("verified", "observed_only")
+MAY_HAVE_HAPPENED = "it may have happened; the same call is sent again only where that cannot do it twice"
 
 
 class Config(Value):
@@ -32,11 +33,12 @@ class UpdateState(Plain):
     def enter(self, view: View) -> Step:
         """Commit every call of the batch and give each its one result."""
         view.desk.require(c.observation for c in view.state.batch if c.observation is not None)
-        state, said = view.state, []
+        state = view.state
+        said: list[Said] = []
         for call in view.state.batch:
             committed = _commit if call.verdict in GOOD else _fail
-            state, word = committed(view, state, call)
-            said.append(word)
+            state, words = committed(view, state, call)
+            said.extend(words)
         learnt = len(state.facts) > len(view.state.facts) or _changed(view.state, state)
         done = state.evolve(
             batch=(),
@@ -46,7 +48,7 @@ class UpdateState(Plain):
         return Step(state=done, outcome="committed", said=tuple(said))
 
 
-def _commit(view: View, state: State, call: Call) -> tuple[State, Said]:
+def _commit(view: View, state: State, call: Call) -> tuple[State, tuple[Said, ...]]:
     spec = view.pins.by_name[call.tool]
     assert call.observation is not None
     name = _fact_name(view, state, call)
@@ -65,8 +67,10 @@ def _commit(view: View, state: State, call: Call) -> tuple[State, Said]:
         at=view.at,
         values=values,
     )
+    state, words = settled(state, call, "done")
     text = _told(
         view,
+        state,
         call,
         {"status": "ok", "fact": name, "trust": spec.trust, "verified": call.verdict == "verified"},
     )
@@ -95,16 +99,20 @@ def _commit(view: View, state: State, call: Call) -> tuple[State, Said]:
         validator=validator,
         trust=spec.trust,
     )
-    return committed, say(Phase.STATE_UPDATE, body)
+    return committed, (*words, say(Phase.STATE_UPDATE, body))
 
 
-def _fail(view: View, state: State, call: Call) -> tuple[State, Said]:
+def _fail(view: View, state: State, call: Call) -> tuple[State, tuple[Said, ...]]:
     error = call.error or call.verdict or "failed"
+    words: tuple[Said, ...] = ()
+    if call.id in state.deeds and state.deeds[call.id].standing == "done":
+        # It was made, and is not as it was wanted: the same is not made once more on the strength of that.
+        state, words = noted(view, state, call, error)
     failure = Failure(tool=call.tool, error=error, attempt=call.attempt, observation=call.observation)
     echoes = state.echoes
     if call.observation is not None and (given := _given(view, call)) is not None and _closer(view):
         echoes = with_entry(echoes, f"{view.number + 1} {call.tool} {call.id}", given)
-    text = _told(view, call, {"status": "error", "error": error})
+    text = _told(view, state, call, {"status": "error", "error": error})
     failed = state.evolve(
         failures=(*state.failures, failure)[-SHOWN_FAILURES:],
         echoes=echoes,
@@ -113,7 +121,7 @@ def _fail(view: View, state: State, call: Call) -> tuple[State, Said]:
     body = FailureCommitted(
         call=call.id, tool=call.tool, error=error, attempt=call.attempt, observation=call.observation
     )
-    return failed, say(Phase.STATE_UPDATE, body)
+    return failed, (*words, say(Phase.STATE_UPDATE, body))
 
 
 def _given(view: View, call: Call) -> Hex | None:
@@ -125,7 +133,7 @@ def _closer(view: View) -> bool:
     return view.manifest.core_version >= ECHOES_SINCE
 
 
-def _told(view: View, call: Call, head: dict[str, object]) -> bytes:
+def _told(view: View, state: State, call: Call, head: dict[str, object]) -> bytes:
     """What the model is told: a fixed head and the bounded payload as quoted data (R-LOOP-12)."""
     limit = view.pins.by_name[call.tool].max_result_chars
     data = view.desk.text(call.observation, limit) if call.observation is not None else ""
@@ -135,7 +143,18 @@ def _told(view: View, call: Call, head: dict[str, object]) -> bytes:
             "note": "a person edited the arguments",
             "arguments": view.desk.text(call.arguments, 4_000),
         }
+    if open_of(state, call) is not None:
+        head = {**head, "effect": "open", "note": MAY_HAVE_HAPPENED}
+    if call.unread is not None:
+        head = {**head, "answer": _unread(call.unread)}
     return canonical({**head, "data": data})
+
+
+def _unread(unread: Unread) -> dict[str, object]:
+    """What is said of an answer that was not read whole: its status, its size, and what tells it from any
+    other."""
+    known = {"fault": unread.fault, "status": unread.status, "bytes": unread.size, "sha256": unread.whole}
+    return {name: value for name, value in known.items() if value}
 
 
 def _result(view: View, call: Call, status: str, text: bytes) -> Result:

@@ -11,12 +11,11 @@ from typing import Any, ClassVar
 import orjson
 
 from orchestrator.core.calling import replaced
-from orchestrator.core.drift import DRIFT, NO_JSON, drift_said, drifting
+from orchestrator.core.drift import CUT, drift_said, drifting, fault_of
 from orchestrator.core.errors import Misfit
 from orchestrator.core.events import AnyEvent, TimerFired, ToolAnswered, ToolFailed
 from orchestrator.core.inputs import MISSING, pointed, same
 from orchestrator.core.nodes.base import Plain
-from orchestrator.core.parsing import fits
 from orchestrator.core.reading_back import agrees, read_back, reader_of
 from orchestrator.core.screening import alarmed, closed, screen, words_of
 from orchestrator.core.state import Call, State
@@ -143,12 +142,10 @@ class VerifyObservation(Plain):
         text = body.decode("utf-8", "backslashreplace")
         if any(re.search(pattern, text) for pattern in config.unsafe):
             return ("unsafe", "an unsafe pattern stands in the result"), None
-        try:
-            value = orjson.loads(body)
-        except orjson.JSONDecodeError:
-            return ("failed", NO_JSON), None
-        fault = fits(view.pins.by_name[call.tool].output_schema, value)
-        return (("failed", f"{DRIFT}{fault.detail}"[:300]), None) if fault else (None, value)
+        spec = view.pins.by_name[call.tool]
+        if fault := fault_of(spec, body, cut=call.unread is not None and call.unread.fault == CUT):
+            return ("failed", fault), None
+        return None, orjson.loads(body)
 
     def _mark(self, view: View, call: Call, verdict: str, detail: str) -> tuple[Call, tuple[Said, ...]]:
         spec = view.pins.by_name[call.tool]

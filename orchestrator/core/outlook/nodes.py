@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from orchestrator.core.graph import CompiledGraph, Node
 from orchestrator.core.manifest import Pins
+from orchestrator.core.open_effects import UNSURE
 from orchestrator.core.outlook.calls import standing_of, wait_of
 from orchestrator.core.outlook.shapes import Asked, Move, PlanStep, StepStanding
 from orchestrator.core.outlook.ways import GOOD, WORKS, beyond
@@ -133,6 +134,6 @@ def cut_off(state: State, step: PlanStep, asked: Asked) -> PlanStep:
     if asked.status not in ("", "ok"):
         return step.evolve(standing=standing_of(asked.status), why=asked.status)
     deed = state.deeds.get(step.call)
-    if deed is not None and "in_doubt" in (deed.standing, deed.why):
+    if deed is not None and {deed.standing, deed.why} & set(UNSURE):
         return step.evolve(standing=S.IN_DOUBT)
     return step.evolve(standing=S.FAILED, why="no_result") if asked.sent else step.evolve(standing=S.LEFT_OUT)

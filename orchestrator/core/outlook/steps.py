@@ -6,6 +6,7 @@ from orchestrator.core.expecting import asker_of
 from orchestrator.core.graph import CompiledGraph
 from orchestrator.core.guards import MODEL
 from orchestrator.core.manifest import Manifest
+from orchestrator.core.open_effects import UNSURE
 from orchestrator.core.outlook.calls import Placed, last_of, placed, standing_of
 from orchestrator.core.outlook.criteria import criteria_of
 from orchestrator.core.outlook.nodes import KINDS, Past, at_work, bare, cut_off, node_id
@@ -175,7 +176,7 @@ class _Telling:
 
     def _with_deed(self, step: PlanStep) -> PlanStep:
         deed = self.state.deeds.get(step.call)
-        if deed is None or deed.standing not in ("undone", "left") or deed.why == "in_doubt":
+        if deed is None or deed.standing not in ("undone", "left") or deed.why in UNSURE:
             return step
         return step.evolve(became="undone" if deed.standing == "undone" else "left")
 

@@ -182,13 +182,19 @@ def _tool(events: list[Told]) -> Telling:
         return "Tool call", name, "sent", "", Mood.BUSY
     if decisive.kind == "call_checked":
         return "Tool call", name, *_checked(decisive)
-    words = {"call_in_doubt": "in doubt", "failure_committed": "failed"}
+    words = {"call_in_doubt": "in doubt", "failure_committed": _failed(events)}
     word = words.get(decisive.kind) or str(said.get("verdict") or said.get("status", ""))
     detail = str(said.get("error") or said.get("reason") or said.get("detail") or "")
     if decisive.kind == "call_not_run":
         word, detail = _not_run(word, detail)
     mood = mood_of(decisive)
     return "Tool call", name, word, detail, Mood.BUSY if decisive.kind == "call_observed" else mood
+
+
+def _failed(events: list[Told]) -> str:
+    """How a call failed: of a change that may have been made all the same, that too."""
+    told = next((one.kind for one in reversed(events) if one.kind.startswith("effect_")), "")
+    return "failed, and may have happened" if told == "effect_left_open" else "failed"
 
 
 def _not_run(status: str, detail: str) -> tuple[str, str]:

@@ -93,6 +93,8 @@ KINDS: Mapping[str, Kind] = {
     "fact_committed": Kind("Fact committed", V.TOOL, M.DONE, ("fact", "trust", "validator")),
     "failure_committed": Kind("Failure committed", V.TOOL, M.PROBLEM, ("tool", "error", "attempt")),
     "call_in_doubt": Kind("In doubt", V.TOOL, M.PROBLEM, ("tool", "reason")),
+    "effect_left_open": Kind("May have happened", V.TOOL, M.PROBLEM, ("tool", "error")),
+    "effect_settled": Kind("Open no longer", V.TOOL, M.DONE, ("tool", "by")),
     "call_recovered": Kind("Resolved after a takeover", V.TOOL, M.NOTE, ("resolution", "detail")),
     "grounding_violation": Kind(
         "Claim without a call behind it", V.RUN, M.PROBLEM, ("claim", "where"), alone=True

@@ -12,6 +12,7 @@ from django.conf import settings
 from pydantic import BaseModel, ValidationError
 
 from orchestrator.core.circuits import Blocked, tool_silence_tells
+from orchestrator.core.drift import NO_JSON, fault_of
 from orchestrator.core.effects import CallTool
 from orchestrator.core.events import ToolAnswered, ToolFailed
 from orchestrator.core.parsing import Arguments, parse, unsendable
@@ -25,7 +26,7 @@ from orchestrator.gateways.tally import TALLY
 from orchestrator.gateways.tools.files import CopiedFiles, Files
 from orchestrator.gateways.tools.http import KEPT, Answer, CallFailed, Environment, ToolContext, origin_of
 from orchestrator.gateways.tools.registry import LookUp, Tool, shipped_tools
-from orchestrator.gateways.tools.telling import apart, is_json, told
+from orchestrator.gateways.tools.telling import apart, told, unread_of
 from orchestrator.gateways.wall import Permit, ask
 
 log = structlog.get_logger(__name__)
@@ -88,11 +89,8 @@ class ToolGateway:
         refused = ask(permit)
         if refused is not None:
             detail = f"the second wall refused: {refused.reason}".encode()
-            return self._ended(
-                effect,
-                salt,
-                CallFailed("refused_by_wall", sent=False, transient=refused.transient, detail=detail),
-            )
+            failure = CallFailed("refused_by_wall", sent=False, transient=refused.transient, detail=detail)
+            return self._ended(effect, salt, failure)
         try:
             declared, values = self._prepared(effect, arguments, spec, permit.run, remotes)
             context = None
@@ -104,13 +102,12 @@ class ToolGateway:
         except CallFailed as failure:
             return self._ended(effect, salt, failure)
         if context is None:
-            performed = self._local(effect, declared, values, salt)
+            performed = self._local(effect, declared, values, salt, spec)
             admitted.tell(healthy=_healthy(performed, effect, spec), reason=_error(performed))
             return done(performed)
         before_wait()
-        return loop.submit(
-            self._reported(self._waiting(effect, declared, values, context, salt), spec, admitted, effect)
-        )
+        call = self._waiting(effect, declared, values, context, salt, spec)
+        return loop.submit(self._reported(call, spec, admitted, effect))
 
     def look_up(
         self,
@@ -233,25 +230,33 @@ class ToolGateway:
             files=CopiedFiles(run=run) if spec.isolated and run is not None else files,
         )  # fmt: skip
 
-    def _local(self, effect: CallTool, declared: AnyTool, values: BaseModel, salt: bytes) -> Performed:
+    def _local(
+        self, effect: CallTool, declared: AnyTool, values: BaseModel, salt: bytes, spec: ToolSpec
+    ) -> Performed:
         began = steady()
         try:
             result = declared.function(**_keywords(values))
             if (steady() - began) * 1000 > effect.timeout_ms:
                 raise CallFailed("timeout", sent=True)
-            return self._answered(effect, told(result), salt)
+            return self._answered(effect, spec, told(result), salt)
         except CallFailed as failure:
             return _failure(effect, salt, failure)
         except Exception as error:  # noqa: BLE001 - a tool's fault is an outcome
             return _failure(effect, salt, _crash(declared, error, sent=True))
 
     async def _waiting(
-        self, effect: CallTool, declared: AnyTool, values: BaseModel, context: ToolContext, salt: bytes
+        self,
+        effect: CallTool,
+        declared: AnyTool,
+        values: BaseModel,
+        context: ToolContext,
+        salt: bytes,
+        spec: ToolSpec,
     ) -> Performed:
         try:
             async with asyncio.timeout(context.seconds):
                 result = await _invoke(declared, context, values)
-            return self._answered(effect, told(result, apart=apart(context)), salt)
+            return self._answered(effect, spec, told(result, apart=apart(context)), salt)
         except TimeoutError:
             sent = context.watch.sent
             return _failure(
@@ -274,10 +279,13 @@ class ToolGateway:
     # -- outcomes
     # ------------------------------------------------------------------------------------------------
 
-    def _answered(self, effect: CallTool, answer: Answer[Any], salt: bytes) -> Performed:
-        """The observation as it came; what is no JSON is kept too, and malformed."""
-        if not answer.truncated and not is_json(answer.body):
-            return _failure(effect, salt, CallFailed("malformed", sent=True, detail=answer.body))
+    def _answered(self, effect: CallTool, spec: ToolSpec, answer: Answer[Any], salt: bytes) -> Performed:
+        """The observation as it came; what is no JSON is kept too, and malformed. So is whatever of a change
+        cannot be read: it says nothing of what was done."""
+        fault = fault_of(spec, answer.body, cut=answer.truncated)
+        if fault == NO_JSON or (fault and effect.mutating):
+            failed = CallFailed("malformed", sent=True, detail=answer.body, unread=answer)
+            return _failure(effect, salt, failed, fault)
         TALLY.add("tool", effect.tool, "answered")
         keeper = Keeper(salt)
         # Of a result that was cut, the digest of the whole travels with its id (G7).
@@ -285,6 +293,7 @@ class ToolGateway:
         fields = {
             "effect": effect.id, "observation": keeper.keep(answer.body), "size": answer.size,
             "request_id": f"{answer.request_id}{mark}".strip(), "truncated": answer.truncated,
+            "status": answer.status, "whole": answer.whole if answer.truncated else "",
         }  # fmt: skip
         return Performed(kind=ToolAnswered, fields=fields, bodies=keeper.bodies)
 
@@ -315,17 +324,16 @@ def _healthy(performed: Performed, effect: CallTool, spec: ToolSpec) -> bool | N
     return error not in UNHEALTHY
 
 
-def _failure(effect: CallTool, salt: bytes, failure: CallFailed) -> Performed:
+def _failure(effect: CallTool, salt: bytes, failure: CallFailed, fault: str = "") -> Performed:
     TALLY.add("tool", effect.tool, failure.error)
     keeper = Keeper(salt)
     fields = {
         "effect": effect.id, "error": failure.error, "sent": failure.sent, "transient": failure.transient,
         "detail": keeper.keep(failure.detail[:KEPT]) if failure.detail else None,
-        "retry_after_ms": failure.retry_after_ms,
+        "retry_after_ms": failure.retry_after_ms, "answer": failure.answer,
     }  # fmt: skip
-    return Performed(
-        kind=ToolFailed, fields=fields, bodies=keeper.bodies, by_status=failure.by_status, busy=failure.busy
-    )
+    unread = unread_of(keeper, failure.unread, fault) if failure.unread is not None else None
+    return Performed(kind=ToolFailed, fields=fields, bodies=keeper.bodies, unread=unread)
 
 
 def _check_sendable(arguments: bytes) -> None:

@@ -9,6 +9,7 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import cache
+from hashlib import sha256
 from ipaddress import ip_address
 from ssl import SSLContext
 from typing import Any
@@ -23,10 +24,19 @@ Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
 MOST_BYTES = 16 * 1024 * 1024
 MOST_ADDRESSES = 16
 RESOLVE_SECONDS = 5.0
+# So much is kept of an answer that was not read to its end.
+FIRST = 16 * 1024
 
 
 class TooMuch(httpx2.TransportError):
-    """The answer is larger than an answer may be, or comes in a form that could grow while it is read."""
+    """The answer is larger than an answer may be, or comes in a form that could grow while it is read.
+
+    `first` are its first bytes, `size` and `whole` the number and SHA-256 of those that were read.
+    """
+
+    def __init__(self, message: str, *, request: httpx2.Request | None = None) -> None:
+        super().__init__(message, request=request)
+        self.first, self.size, self.whole, self.status = b"", 0, "", 0
 
 
 async def system_resolver(host: str, port: int) -> Sequence[str]:
@@ -90,8 +100,8 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             raise TooMuch("compressed, though that was not asked for", request=request)
         assert isinstance(response.stream, httpx2.AsyncByteStream)
         return httpx2.Response(
-            response.status_code, headers=response.headers, stream=_Bounded(response.stream, self._most),
-            extensions=response.extensions,
+            response.status_code, headers=response.headers, extensions=response.extensions,
+            stream=_Bounded(response.stream, self._most, response.status_code),
         )  # fmt: skip
 
     async def _connected(
@@ -131,15 +141,20 @@ def guarded_client(
 class _Bounded(httpx2.AsyncByteStream):
     """A body that ends in TooMuch past its bound."""
 
-    def __init__(self, inner: httpx2.AsyncByteStream, most: int) -> None:
-        self._inner, self._most = inner, most
+    def __init__(self, inner: httpx2.AsyncByteStream, most: int, status: int) -> None:
+        self._inner, self._most, self._status = inner, most, status
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        size = 0
+        size, first, hashed = 0, bytearray(), sha256()
         async for chunk in self._inner:
             size += len(chunk)
+            hashed.update(chunk)
+            first += chunk[: max(0, FIRST - len(first))]
             if size > self._most:
-                raise TooMuch(f"more than {self._most} bytes")
+                passed = TooMuch(f"more than {self._most} bytes")
+                passed.first, passed.size, passed.whole = bytes(first), size, hashed.hexdigest()
+                passed.status = self._status
+                raise passed
             yield chunk
 
     async def aclose(self) -> None:

@@ -4,7 +4,7 @@ G7).
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from math import isfinite
 from typing import Any, Generic, NoReturn, TypeVar
@@ -15,6 +15,8 @@ import httpx2
 import orjson
 
 from orchestrator.core.errors import EgressRefused
+from orchestrator.core.fates import Answer as Reply
+from orchestrator.core.fates import answer_of
 from orchestrator.core.tool import ToolSpec
 from orchestrator.gateways.effects_loop import Close, EffectLoop
 from orchestrator.gateways.tools.egress import TooMuch, guarded_client, operators_leave
@@ -26,6 +28,7 @@ KEPT = 256 * 1024
 READ = 16 * 1024 * 1024
 CONNECT_SECONDS = 5.0
 MAX_RETRY_AFTER_MS = 30_000
+WORDS = {"refused": Reply.REFUSED, "unauthorized": Reply.REFUSED, "malformed": Reply.UNREADABLE}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +52,8 @@ class Answer(Generic[T]):
 
     def contradicts(self, why: str) -> NoReturn:
         """For an answer that is not to what was asked: kept, as a failure. Raises CallFailed."""
-        raise CallFailed("malformed", sent=True, detail=self.body + f"\n{why}".encode())
+        detail = self.body + f"\n{why}".encode()
+        raise CallFailed("malformed", sent=True, detail=detail, unread=self)
 
     def newest(self, listing: str, **equal: str) -> "Answer[Any] | None":
         """Of a listing, oldest first, the last entry with these values, as an answer of its own."""
@@ -65,8 +69,8 @@ class Answer(Generic[T]):
 class CallFailed(Exception):
     """A call that brought no usable result, in the closed words of ToolFailed. Caught by the dispatcher.
 
-    `by_status`: all that says so is a status of the answer, which may also stand before what was done all
-    the same (R-TOOL-10). `busy`: such a status which may mean that another request of its key is under way.
+    `answer` is the class of what came back; `unread` an answer that could not be read, with the first bytes
+    of it.
     """
 
     def __init__(
@@ -77,22 +81,37 @@ class CallFailed(Exception):
         transient: bool = False,
         detail: bytes = b"",
         retry_after_ms: int | None = None,
-        by_status: bool = False,
-        busy: bool = False,
+        answer: Reply | None = None,
+        unread: "Answer[Any] | None" = None,
     ) -> None:
         super().__init__(error)
         self.error, self.sent, self.transient = error, sent, transient
         self.detail, self.retry_after_ms = detail, retry_after_ms
-        self.by_status, self.busy = by_status, busy
+        # What a service of ours refuses it has not done; of what cannot be read it may have.
+        self.answer = WORDS.get(error, Reply.NONE) if answer is None else answer
+        self.unread = unread
+
+    def clean(self, clean: Callable[[bytes], bytes]) -> "CallFailed":
+        """The same failure, with what must not be kept taken out of all that came."""
+        self.detail = clean(self.detail)
+        if self.unread is not None:
+            self.unread = replace(self.unread, body=clean(self.unread.body))
+        return self
 
 
 @dataclass(slots=True, kw_only=True)
 class Watch:
     """Whether the first byte of a request has left: from then on nobody knows what happened without an
-    answer.
+    answer. `status` is that of the last one, where it was noted.
     """
 
     sent: bool = False
+    status: int = 0
+
+    async def answered(self, response: httpx2.Response) -> None:
+        """Note the status of what answers a call that has left."""
+        if self.sent and response.request.method == "POST":
+            self.status = response.status_code
 
     async def __call__(self, event: str, _info: Mapping[str, Any]) -> None:
         if event.endswith("send_request_headers.started"):
@@ -176,9 +195,16 @@ def as_failures(watch: Watch) -> Iterator[None]:
     except httpx2.ConnectError as error:
         raise CallFailed("unreachable", sent=False, transient=True, detail=_name(error)) from error
     except (httpx2.DecodingError, TooMuch, httpx2.TooManyRedirects) as error:
-        raise CallFailed("malformed", sent=True, detail=_name(error)) from error
+        raise CallFailed("malformed", sent=True, detail=_name(error), unread=too_much(error)) from error
     except httpx2.TransportError as error:
         raise _unsent_or("crashed", error, watch) from error
+
+
+def too_much(error: Exception) -> Answer[Any] | None:
+    """The first bytes of an answer that was not read to its end; None where none came."""
+    if not isinstance(error, TooMuch) or not error.size:
+        return None
+    return Answer(body=error.first, status=error.status, size=error.size, whole=error.whole, truncated=True)
 
 
 def _unsent_or(word: str, error: Exception, watch: Watch) -> CallFailed:
@@ -234,21 +260,22 @@ async def _read(response: httpx2.Response, clean: Callable[[bytes], bytes]) -> A
 
 
 def _judged(answer: Answer[Any], response: httpx2.Response) -> Answer[Any]:
-    """The answer of a call that was done. Of a read a refusal says enough; of a change it is a status."""
+    """The answer of a call that was done; any other says that it failed, and how far that is believed."""
     if response.is_success:
         return answer
+    kind = answer_of(answer.status)
     if answer.status >= 500:
+        wish = retry_after(response)
         raise CallFailed(
-            "crashed", sent=True, transient=True, detail=answer.body, retry_after_ms=retry_after(response)
+            "crashed", sent=True, transient=True, detail=answer.body, retry_after_ms=wish, answer=kind
         )
     if answer.status in (401, 403):
-        raise CallFailed("unauthorized", sent=True, detail=answer.body, by_status=True)
+        raise CallFailed("unauthorized", sent=True, detail=answer.body, answer=kind)
     late = answer.status in (408, 425, 429)
     wish = retry_after(response) if late else None
     raise CallFailed(
-        "refused", sent=True, transient=late, detail=answer.body, retry_after_ms=wish, by_status=True,
-        busy=answer.status in (409, 425),
-    )  # fmt: skip
+        "refused", sent=True, transient=late, detail=answer.body, retry_after_ms=wish, answer=kind
+    )
 
 
 def retry_after(response: httpx2.Response) -> int | None:

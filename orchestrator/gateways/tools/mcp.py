@@ -19,6 +19,8 @@ import orjson
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import (
+    CONNECTION_CLOSED,
+    REQUEST_TIMEOUT,
     CallToolRequest,
     CallToolRequestParams,
     CallToolResult,
@@ -32,11 +34,13 @@ from pydantic import TypeAdapter, ValidationError
 
 from orchestrator.core.egress import Leave
 from orchestrator.core.errors import EgressRefused, ServerUnreachable
+from orchestrator.core.fates import Answer as Reply
+from orchestrator.core.fates import answer_of
 from orchestrator.core.plain_text import shown
 from orchestrator.core.tool_definition import MOST_PAGES, MOST_TOOLS, Drift, Listed, Listing, listed
 from orchestrator.gateways.tools.discretion import without_secret
 from orchestrator.gateways.tools.egress import Resolver, TooMuch, guarded_client, system_resolver
-from orchestrator.gateways.tools.http import CONNECT_SECONDS, KEPT, Answer, CallFailed, Watch
+from orchestrator.gateways.tools.http import CONNECT_SECONDS, KEPT, Answer, CallFailed, Watch, too_much
 from orchestrator.gateways.tools.stdio import child_process
 
 MOST_BYTES = 8 * 1024 * 1024
@@ -44,6 +48,7 @@ LOOK_SECONDS = 20.0
 KEY = "io.interlock/idempotency-key"
 NOT_TAKEN = (-32601, -32602)
 NOT_READ = (-32600, -32700)
+NO_ANSWER = (CONNECTION_CLOSED, REQUEST_TIMEOUT)
 _RESULT: TypeAdapter[CallToolResult | InputRequiredResult] = TypeAdapter(CallToolResult | InputRequiredResult)
 
 for _name in ("mcp", "client"):
@@ -106,7 +111,7 @@ async def call(
     The caller sets the deadline. `watch` says whether the call itself has left.
     """
     try:
-        async with _session(place) as client:
+        async with _session(place, watch) as client:
             now = await _listed_now(client, tool, place.secret)
             if now is None or now.definition is None or now.definition.digest != admitted:
                 raise Changed(Drift(server=place.server, tool=tool, admitted=admitted, now=now))
@@ -119,19 +124,17 @@ async def call(
     except BaseException as error:
         cause = _cause(error)
         if isinstance(cause, CallFailed):
-            cause.detail = without_secret(cause.detail, place.secret, cut=True)
-            raise cause from None
+            raise cause.clean(lambda said: without_secret(said, place.secret, cut=True)) from None
         if isinstance(cause, Changed):
             raise cause from None
         if isinstance(cause, Exception) and not isinstance(cause, TimeoutError):
             failed = _failed(cause, watch, mutating=mutating)
-            failed.detail = without_secret(failed.detail, place.secret, cut=True)
-            raise failed from None
+            raise failed.clean(lambda said: without_secret(said, place.secret, cut=True)) from None
         raise
 
 
 @asynccontextmanager
-async def _session(place: Place) -> AsyncIterator[Client]:
+async def _session(place: Place, watch: Watch | None = None) -> AsyncIterator[Client]:
     """A session with nothing granted to the server: no sampling, no input, no roots, no cache."""
     async with AsyncExitStack() as stack:
         if place.argv:
@@ -141,6 +144,8 @@ async def _session(place: Place) -> AsyncIterator[Client]:
                 place.leave, resolver=place.resolver, most_bytes=MOST_BYTES, headers=dict(place.headers),
                 timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
             )  # fmt: skip
+            if watch is not None:
+                client.event_hooks = {"response": [watch.answered]}
             await stack.enter_async_context(client)
             transport = streamable_http_client(
                 place.url, http_client=client, max_sse_event_size=MOST_BYTES // 2
@@ -193,16 +198,20 @@ def _plain(text: str, secret: str, *, cut: bool = False) -> str:
 def _answer(result: CallToolResult | InputRequiredResult, *, typed: bool, mutating: bool) -> Answer[Any]:
     """The result as an observation. Raises CallFailed for what is no result."""
     if isinstance(result, InputRequiredResult):
+        detail = b"the server asked for input during the call; none is given"
         word = "crashed" if mutating else "refused"
-        raise CallFailed(word, sent=True, detail=b"the server asked for input during the call; none is given")
+        raise CallFailed(word, sent=True, detail=detail, answer=Reply.UNREADABLE)
     texts = [block.text for block in result.content if isinstance(block, TextContent)]
     if result.is_error:
         # What went wrong after a change was made is said in the same words as what went wrong before.
-        word = "crashed" if mutating else "refused"
-        raise CallFailed(word, sent=True, detail="\n".join(texts)[:KEPT].encode("utf-8", "backslashreplace"))
+        detail = "\n".join(texts)[:KEPT].encode("utf-8", "backslashreplace")
+        raise CallFailed("refused", sent=True, detail=detail, answer=Reply.ERROR)
     if typed:
         if result.structured_content is None:
-            raise CallFailed("malformed", sent=True, detail=b"the result lacks its structured content")
+            body = "\n".join(texts)[:KEPT].encode("utf-8", "backslashreplace")
+            said: Answer[Any] = Answer(body=body, status=0)
+            detail = b"the result lacks its structured content"
+            raise CallFailed("malformed", sent=True, detail=detail, unread=said)
         return _bounded(result.structured_content)
     left_out = [str(block.type) for block in result.content if not isinstance(block, TextContent)][:50]
     return _bounded({"text": "\n".join(texts), **({"left_out": left_out} if left_out else {})})
@@ -214,12 +223,14 @@ def _bounded(value: Any) -> Answer[Any]:
     except (orjson.JSONEncodeError, UnicodeEncodeError):
         raise CallFailed("malformed", sent=True, detail=b"the result cannot be kept exactly") from None
     whole = sha256(body).hexdigest()
-    return Answer(body=body[:KEPT], size=len(body), whole=whole, truncated=len(body) > KEPT)
+    return Answer(body=body[:KEPT], status=0, size=len(body), whole=whole, truncated=len(body) > KEPT)
 
 
 def _hidden(answer: Answer[Any], secret: str) -> Answer[Any]:
     body = without_secret(answer.body, secret, cut=answer.truncated)
-    return Answer(body=body, size=answer.size, whole=answer.whole, truncated=answer.truncated)
+    return Answer(
+        body=body, status=answer.status, size=answer.size, whole=answer.whole, truncated=answer.truncated
+    )
 
 
 def _cause(error: BaseException) -> BaseException:
@@ -233,19 +244,32 @@ def _cause(error: BaseException) -> BaseException:
 
 def _failed(error: Exception, watch: Watch, *, mutating: bool) -> CallFailed:
     """A failure in the closed words of ToolFailed: before the call has left it was not made; after that,
-    nothing but a result says what became of a change."""
+    nothing but a result says what became of a change. Its class says how far an answer goes."""
     words = _words(error).encode("utf-8", "backslashreplace")
     if isinstance(error, EgressRefused):
         word = "crashed" if mutating and watch.sent else "refused"
-        return CallFailed(word, sent=watch.sent, detail=words)
+        return CallFailed(word, sent=watch.sent, detail=words, answer=Reply.NONE)
     if not watch.sent:
         return CallFailed("unreachable", sent=False, transient=True, detail=words)
     code = error.code if isinstance(error, MCPError) else 0
     if not mutating and code in NOT_TAKEN:
         return CallFailed("refused", sent=True, detail=words)
     if not mutating and (code in NOT_READ or isinstance(error, TooMuch | ValidationError)):
-        return CallFailed("malformed", sent=True, detail=words)
-    return CallFailed("crashed", sent=True, transient=True, detail=words)
+        return CallFailed("malformed", sent=True, detail=words, unread=too_much(error))
+    return CallFailed(
+        "crashed", sent=True, transient=True, detail=words, answer=_class(error, code, watch),
+        unread=too_much(error),
+    )  # fmt: skip
+
+
+def _class(error: Exception, code: int, watch: Watch) -> Reply:
+    """What an error after the call has left says of it: by the status of the answer, where it was none of
+    success, else by what the server said."""
+    if watch.status >= 400:
+        return answer_of(watch.status)
+    if code in NOT_READ or isinstance(error, TooMuch | ValidationError):
+        return Reply.UNREADABLE
+    return Reply.NONE if code in (0, *NO_ANSWER) else Reply.ERROR
 
 
 def _words(error: Exception) -> str:

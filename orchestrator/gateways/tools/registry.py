@@ -68,6 +68,7 @@ class Described(TypedDict, total=False):
     max_retries: int
     honours_keys: bool
     conclusive: bool
+    error_means_no_effect: bool
     price_usd: Decimal
     rate_per_minute: int
     max_result_chars: int

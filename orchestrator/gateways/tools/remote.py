@@ -184,7 +184,7 @@ async def _sent(
                 clean=lambda said: without_secret(said, secret),
             )  # fmt: skip
         except CallFailed as failure:
-            failure.detail = without_secret(failure.detail, secret, cut=True)
+            failure.clean(lambda said: without_secret(said, secret, cut=True))
             raise
     body = without_secret(answer.body, secret, cut=answer.truncated) or b"null"
     return Answer(

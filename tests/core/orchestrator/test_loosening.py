@@ -65,6 +65,7 @@ KEPT = SEND.evolve(
     [
         ({"honours_keys": True}, "trusting in its key"),
         ({"conclusive": True}, "does not find is sent again"),
+        ({"error_means_no_effect": True}, "counts as not made"),
         ({"verifier": None}, "no longer verified"),
         ({"verifier": Verifier(name="asked")}, "no longer verified"),
         ({"compensation": None}, "no longer undone"),

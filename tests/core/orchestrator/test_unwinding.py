@@ -22,6 +22,7 @@ from orchestrator.core.events import (
     TimerFired,
     ToolFailed,
 )
+from orchestrator.core.fates import Answer
 from orchestrator.core.terminal import TerminalCode
 from orchestrator.core.tool import Risk
 from tests.core.orchestrator.deeds import (
@@ -89,14 +90,19 @@ def test_a_run_that_succeeds_undoes_nothing() -> None:
 
 
 @proves("R-TOOL-15", part="a failed compensation alerts and the rest go on")
-def test_an_undo_that_fails_is_told_and_the_others_are_made() -> None:
+@pytest.mark.parametrize(
+    ("answer", "why"), [(Answer.REFUSED, "undo_failed"), (Answer.ERROR, "undo_in_doubt")]
+)
+def test_an_undo_that_fails_is_told_and_the_others_are_made(answer: Answer, why: str) -> None:
     run = run_with("orders.place", "orders.place")
     fail(run)
     (effect,) = run.open.values()
-    run.feed(ToolFailed(at=run.now, effect=effect.id, error="refused", sent=True, transient=False))
-    assert [(b.breaker, b.reason) for b in run.said("breaker_tripped")] == [("compensation", "undo_failed")]
+    run.feed(
+        ToolFailed(at=run.now, effect=effect.id, error="refused", sent=True, transient=False, answer=answer)
+    )
+    assert [(b.breaker, b.reason) for b in run.said("breaker_tripped")] == [("compensation", why)]
     run.answer({})
-    assert left(run) == {"c2": "undo_failed"}
+    assert left(run) == {"c2": why}
     assert [entry["call"] for entry in report(run)["undone"]] == ["c1"]
 
 

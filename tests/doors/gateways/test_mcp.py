@@ -14,6 +14,7 @@ import pytest
 
 from orchestrator.core.egress import Leave
 from orchestrator.core.errors import EgressRefused, ServerUnreachable
+from orchestrator.core.fates import Answer as Reply
 from orchestrator.core.tool_definition import Listing
 from orchestrator.gateways.tools.http import KEPT, Answer, CallFailed, Watch
 from orchestrator.gateways.tools.mcp import Changed, Place, call, look
@@ -178,7 +179,7 @@ async def test_an_error_after_a_change_leaves_open_what_happened_and_nothing_is_
     note = {"to": "ada", "text": "hi"}
     with pytest.raises(CallFailed) as caught:
         await called(place_of(tool_server), "send_note", note, mutating=True)
-    assert (caught.value.error, caught.value.sent) == ("crashed", True)
+    assert (caught.value.error, caught.value.sent, caught.value.answer) == ("refused", True, Reply.ERROR)
     assert len(tool_server.effects()) == 1
 
 
@@ -236,14 +237,17 @@ async def test_whatever_comes_back_of_a_change_but_a_result_leaves_open_what_hap
 ) -> None:
     place = place_of(tool_server)
     admitted = digest_of(await look(place), "send_note")
-    for raw in (
-        {"status": 404, "type": "text/plain", "body": ""},
-        {"status": 200, "type": "text/html", "body": ""},
+    for raw, answer in (
+        ({"status": 404, "type": "text/plain", "body": ""}, Reply.REFUSED),
+        ({"status": 409, "type": "text/plain", "body": ""}, Reply.ERROR),
+        ({"status": 503, "type": "text/plain", "body": ""}, Reply.BROKE),
+        ({"status": 200, "type": "text/html", "body": ""}, Reply.UNREADABLE),
     ):
         tool_server.tell(raw=raw)
         with pytest.raises(CallFailed) as caught:
             await called(place, "send_note", {}, admitted=admitted, mutating=True)
         assert (caught.value.error, caught.value.sent) == ("crashed", True)
+        assert caught.value.answer is answer
 
 
 @proves("P7")

@@ -136,9 +136,13 @@ def test_a_change_that_can_be_taken_back_says_by_which_tool(admin: Client, world
     assert "One argument=pointer a line." in text(
         form.send(admin, "declare", **change, **{**back, "back_arguments": "id"})
     )
-    assert form.send(admin, "declare", **change, **back)["Location"] == "/tools/crm.note"
+    word = {"error_means_no_effect": "on"}
+    assert form.send(admin, "declare", **change, **back, **word)["Location"] == "/tools/crm.note"
+    assert "an error means that it changed nothing" in text(admin.get("/tools/crm.note"))
     with tenant(world.id):
-        found = tool_now(world.id, "crm.note").spec.compensation
+        spec = tool_now(world.id, "crm.note").spec
+    found = spec.compensation
+    assert spec.error_means_no_effect
     assert found is not None
     assert (found.tool, found.wanted, found.arguments) == (
         "crm.forget",
@@ -146,7 +150,7 @@ def test_a_change_that_can_be_taken_back_says_by_which_tool(admin: Client, world
         {"id": "/result/id"},
     )
     again = form_with(admin.get(f"{HTTP}?like=crm.note"), "declare").fields
-    assert {name: again[name] for name in back} == back
+    assert {name: again[name] for name in (*back, *word)} == {**back, **word}
 
 
 @proves("R-TOOL-20", part="an OpenAPI operation on a page")

@@ -1,11 +1,8 @@
 """Tools without code, in runs, against a real service: sent once, with its secret, verified, looked up."""
 
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-import orjson
 import pytest
 from django.db import connection
 from pytest_django import Settings
@@ -16,6 +13,7 @@ from orchestrator.actions.places import set_places
 from orchestrator.actions.policies import Who
 from orchestrator.core.egress import Leave
 from orchestrator.core.errors import EgressRefused, NameTaken
+from orchestrator.core.fates import REFUSALS
 from orchestrator.core.tool_admission import asked_declaration
 from orchestrator.models import ToolProposal
 from orchestrator.queries.tools import ToolNow
@@ -23,6 +21,7 @@ from tenancy.core.errors import InvalidInput, SecretUnusable
 from tenancy.core.roles import Role
 from tenancy.secrets import keep_secret, revoke_secret
 from tests.conftest import House
+from tests.doubles.crm import Crm
 from tests.doubles.openai_server import Call
 from tests.factories.foreign import Obedient, called, foreign, onwards
 from tests.factories.servers import CHANGES, READS, let_in
@@ -32,65 +31,6 @@ from tests.proves import proves
 
 TEXT = {"type": "string", "maxLength": 200}
 NOTE = {"person": "ada", "text": "Thank you."}
-
-
-class Crm:
-    """A service with notes, that writes down every request."""
-
-    def __init__(self) -> None:
-        self.seen: list[dict[str, Any]] = []
-        self.notes: list[dict[str, Any]] = []
-        self.status = 201
-        self.redirect = ""
-        self.makes = True
-        crm = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                self._note(None)
-                if crm.redirect:
-                    self._say(302, {}, location=crm.redirect)
-                elif "/notes?" in self.path:
-                    key = self.path.partition("key=")[2]
-                    self._say(200, {"notes": [note for note in crm.notes if note["key"] == key]})
-                else:
-                    self._say(200, {"email": "ada@example.org", "said": self.headers["x-token"]})
-
-            def do_POST(self) -> None:
-                body = orjson.loads(self.rfile.read(int(self.headers["content-length"])))
-                self._note(body)
-                note = {"id": f"n{len(crm.notes)}", "key": self.headers["idempotency-key"], **body}
-                if crm.makes:
-                    crm.notes.append(note)
-                self._say(crm.status, note)
-
-            def _note(self, body: Any) -> None:
-                crm.seen.append({"path": self.path, "token": self.headers["x-token"], "body": body})
-
-            def _say(self, status: int, document: Any, location: str = "") -> None:
-                body = orjson.dumps(document)
-                self.send_response(status)
-                self.send_header("content-type", "application/json")
-                self.send_header("content-length", str(len(body)))
-                if location:
-                    self.send_header("location", location)
-                # So long before the secret that a cut would leave a part of it.
-                self.send_header("x-request-id", f"{'r' * 112} {self.headers['x-token']}")
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class names it so
-                """Quiet."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.place = f"127.0.0.1:{self._server.server_address[1]}"
-        self.origin = f"http://{self.place}"
-        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
-
-    def close(self) -> None:
-        """End it."""
-        self._server.shutdown()
-        self._server.server_close()
 
 
 @pytest.fixture
@@ -194,24 +134,26 @@ def test_a_declared_change_that_failed_after_it_was_made_is_found_and_not_repeat
     world.sound(run)
 
 
-def posts(crm: Crm) -> int:
-    """How many changes reached the service, by its own log."""
-    return sum(one["body"] is not None for one in crm.seen)
-
-
-@proves("R-TOOL-10", part="a status after a change is not believed")
+@proves("R-TOOL-10", part="a status after a change is believed where it is given before anything is done")
 @proves("G6", part="a status after the commit")
-@pytest.mark.parametrize("status", [403, 409])
-def test_a_change_that_was_made_and_then_turned_away_is_in_doubt_and_sent_once(
-    world: World, crm: Crm, settings: Settings, status: int
+@pytest.mark.parametrize("declared", [False, True])
+@pytest.mark.parametrize(
+    ("status", "opens"),
+    [
+        *((one, False) for one in sorted(REFUSALS)),
+        *((one, True) for one in (402, 408, 409, 410, 425, 500, 503)),
+    ],
+)
+def test_a_change_that_answers_with_an_error_is_told_asks_nobody_and_is_sent_once(
+    world: World, crm: Crm, settings: Settings, status: int, opens: bool, declared: bool
 ) -> None:
-    declare(world, add(crm))
+    declare(world, add(crm, error_means_no_effect=declared))
     crm.status = status
     run = asking(world, settings, called("crm.add_note", **NOTE))
-    assert [one["resolution"] for one in world.said(run, "call_recovered")] == ["in_doubt"]
-    assert (posts(crm), len(crm.notes)) == (1, 1)
-    assert len(world.open_requests(run)) == 1
-    assert world.said(run, "approval_requested")[-1]["request_kind"] == "reconciliation"
+    assert [one["request_kind"] for one in world.said(run, "approval_requested")] == ["action"]
+    assert crm.posts() == 1
+    assert len(world.said(run, "effect_left_open")) == int(opens and not declared)
+    assert ("open_effects" in world.result(run)) == (opens and not declared)
     world.sound(run)
 
 
@@ -225,7 +167,7 @@ def test_a_status_is_believed_where_a_conclusive_look_up_finds_nothing(
     crm.status, crm.makes = 409, made
     run = asking(world, settings, called("crm.add_note", **NOTE))
     found = [one["resolution"] for one in world.said(run, "call_recovered")]
-    assert (found, posts(crm), len(crm.notes)) == (["found"] if made else [], 1, int(made))
+    assert (found, crm.posts(), len(crm.notes)) == (["found"] if made else [], 1, int(made))
     assert world.said(run, "call_observed")[-1]["status"] == ("found" if made else "refused")
     world.sound(run)
 

@@ -1,0 +1,86 @@
+"""Changes that may have been made though no result says so: noted by what was asked for, through a whole line
+of retries, until a look-up, a person or the same key settles them (R-TOOL-9).
+
+Runs of an earlier core note nothing.
+"""
+
+from typing import Literal
+
+from orchestrator.core import deeds
+from orchestrator.core.fates import OPEN_SINCE
+from orchestrator.core.state import Call, Deed, OpenEffect, State
+from orchestrator.core.step import View, say
+from orchestrator.core.value import with_entry, without
+from traces.core.chain import Said
+from traces.core.events import EffectLeftOpen, EffectSettled
+from traces.core.phases import Phase
+
+UNSURE = ("open", "in_doubt")
+
+
+def action_key(call: Call) -> str:
+    """One intent: the tool with its canonical arguments."""
+    return f"{call.tool}:{call.argument_digest}"
+
+
+def open_of(state: State, call: Call) -> OpenEffect | None:
+    """The earlier request of the same action of which nobody knows what became; None where there is none."""
+    return state.opened.get(action_key(call)) if state.opened else None
+
+
+def looks_first(view: View, state: State, call: Call) -> bool:
+    """Whether another call's open effect is looked up before this one is sent."""
+    before = open_of(state, call)
+    return before is not None and before.call != call.id and view.pins.by_name[call.tool].lookup
+
+
+def asks_first(view: View, call: Call) -> bool:
+    """Whether people say what became of an earlier call before this one may be made: its tool neither
+    honours keys nor can be asked."""
+    before, spec = open_of(view.state, call), view.pins.by_name.get(call.tool)
+    if before is None or before.call == call.id or spec is None:
+        return False
+    return spec.mutating and not (spec.honours_keys or spec.lookup)
+
+
+def noted(view: View, state: State, call: Call, error: str) -> tuple[State, tuple[Said, ...]]:
+    """The state with an effect that stays open, and what is said of it; the call is its newest request."""
+    spec = view.pins.by_name[call.tool]
+    if view.manifest.core_version < OPEN_SINCE or not spec.mutating:
+        return state, ()
+    effect = call.effect or ""
+    opened = OpenEffect(call=call.id, tool=call.tool, effect=effect, key=call.key or "", error=error)
+    told = _without_older(state, call, UNSURE)
+    told = told.evolve(opened=with_entry(told.opened, action_key(call), opened))
+    if call.id not in told.deeds and call.arguments is not None and deeds.noted(view.manifest, spec):
+        deed = Deed(tool=call.tool, arguments=call.arguments, observation=call.observation, standing="open")
+        told = told.evolve(deeds=with_entry(told.deeds, call.id, deed))
+    body = EffectLeftOpen(call=call.id, effect=effect, tool=call.tool, key=call.key or "", error=error)
+    return told, (say(Phase.OBSERVATION_GROUNDING, body),)
+
+
+def settled(
+    state: State, call: Call, by: Literal["done", "absent", "person"]
+) -> tuple[State, tuple[Said, ...]]:
+    """The state in which the action of a call is open no longer, and what is said of that. What an earlier
+    request of it may have done is what this one did, or did not."""
+    before = open_of(state, call)
+    if before is None:
+        return state, ()
+    closed = _without_older(state, call, (*UNSURE, "done"))
+    if (deed := closed.deeds.get(call.id)) is not None and deed.standing == "open":
+        closed = closed.evolve(deeds=without(closed.deeds, call.id))
+    closed = closed.evolve(opened=without(closed.opened, action_key(call)))
+    body = EffectSettled(call=call.id, effect=before.effect, tool=call.tool, key=before.key, by=by)
+    return closed, (say(Phase.OBSERVATION_GROUNDING, body),)
+
+
+def _without_older(state: State, call: Call, standings: tuple[str, ...]) -> State:
+    """The state without the deed of an earlier call of the same action that stands so; its room is free."""
+    before = open_of(state, call)
+    if before is None or before.call == call.id:
+        return state
+    deed = state.deeds.get(before.call)
+    if deed is None or deed.standing not in standings:
+        return state
+    return deeds.released(state, deed).evolve(deeds=without(state.deeds, before.call))

@@ -23,6 +23,8 @@ STATUS: dict[str, int] = {
     "key-revoked": 401,
     "signed-out": 401,
     "invalid-input": 400,
+    "parameter-unknown": 400,
+    "parameter-repeated": 400,
     "idempotency-key-reused": 422,
     "idempotency-key-in-use": 409,
     "secret-unusable": 409,

@@ -9,7 +9,6 @@ from rest_framework import serializers
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request as HttpRequest
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from approvals.actions import Word, decide
 from approvals.core.changes import changes
@@ -20,6 +19,7 @@ from approvals.core.packet import read_packet
 from approvals.models import Decision, Deferral, Request
 from approvals.queries import decisions_of, inbox
 from approvals.queries.undoing import Deferred, deferred_of
+from tenancy.api_view import APIView
 from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.roles import Scope

@@ -8,11 +8,11 @@ from rest_framework import serializers
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from budgets.actions import change_ceilings, ensure_tenant_windows, newest_ceilings
 from budgets.core.ceilings import Ceilings
 from budgets.queries.tenant import Window, windows_now
+from tenancy.api_view import APIView
 from tenancy.clock import database_now
 from tenancy.context import raw_cursor, tenant
 from tenancy.core.roles import Scope

@@ -30,7 +30,7 @@ class APIView(views.APIView):
 
 
 @cache
-def query_parameters(view: type[views.APIView], method: str) -> frozenset[str]:
+def query_parameters(view: type[Any], method: str) -> frozenset[str]:
     """The names of the query parameters that a view's method declares in the OpenAPI document."""
     handler = getattr(view, "get" if method == "head" else method, None)
     declared = getattr(handler, "kwargs", {}).get("schema")

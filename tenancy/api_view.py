@@ -21,8 +21,9 @@ class APIView(views.APIView):
     def initial(self, request: Request, *arguments: Any, **names: Any) -> None:
         """Look at the key, its scope and its rate first. Raises ParameterUnknown, ParameterRepeated."""
         super().initial(request, *arguments, **names)
+        view: Any = type(self)
         for name, values in request.query_params.lists():
-            known = query_parameters(type(self), (request.method or "").lower())
+            known = query_parameters(view, (request.method or "").lower())
             if name not in known:
                 raise ParameterUnknown(parameter=name[:100], known=sorted(known))
             if len(values) > 1:

@@ -24,6 +24,7 @@ from tests.doors.api.program import Program, program
 from tests.doors.live.client import closing, following, in_thread
 from tests.doors.live.serving import serving
 from tests.doors.live.test_streams import source
+from tests.factories.tenancy import make_somebody
 from tests.factories.world import World
 from tests.proves import proves
 from traces.live import hub as hubs
@@ -92,7 +93,7 @@ async def test_following_ends_within_five_seconds_of_the_right_to(
     house: House, broker: EmbeddedValkey, world: World, superuser: psycopg.Connection, kind: str, end: str
 ) -> None:
     run = await in_thread(world.submit, "tool-loop", ASKED)
-    person = await in_thread(_person, world)
+    person = (await in_thread(make_somebody, house.tenant, Role.AUDITOR)).person
     key = await in_thread(program, world.id, Role.AUDITOR, owner=person)
     with serving(Limits()) as site:
         async with followed(kind, site.base, run, key) as ended:
@@ -100,13 +101,6 @@ async def test_following_ends_within_five_seconds_of_the_right_to(
             began = time.monotonic()
             await ended()
             assert time.monotonic() - began < SECONDS
-
-
-def _person(world: World) -> Person:
-    person = Person.objects.create(email=f"{fresh_id()}@demo.example", name="Follower")
-    with tenant(world.id):
-        Membership.objects.create(tenant_id=world.id, person=person, role=Role.AUDITOR.value)
-    return person
 
 
 async def test_followers_of_one_principal_share_one_look(monkeypatch: pytest.MonkeyPatch) -> None:

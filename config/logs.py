@@ -35,6 +35,27 @@ def without_codes(
     return event
 
 
+class OneLineRefusals(logging.Filter):
+    """A refused request is the caller's affair: one line, without a traceback (R-SEC-7).
+
+    django-structlog writes that line when the request is over; it gets the reason from here. What is refused
+    before or after it, such as a foreign host, keeps the line of Django.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether the line is written."""
+        status = getattr(record, "status_code", 500)
+        if not record.name.startswith(("django.request", "django.security")) or status >= 500:
+            return True
+        reason, record.exc_info, record.exc_text = record.exc_info, None, None
+        if "request_id" in structlog.contextvars.get_contextvars():
+            if reason is not None and reason[0] is not None:
+                structlog.contextvars.bind_contextvars(refused=reason[0].__name__)
+            return False
+        # Without an exception the request has its line already.
+        return reason is not None
+
+
 def _shared() -> list[structlog.typing.Processor]:
     return [
         structlog.contextvars.merge_contextvars,
@@ -80,7 +101,10 @@ def configure(*, style: str, level: str) -> None:
                 "foreign_pre_chain": _shared(),
             }
         },
-        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "house"}},
+        "filters": {"one_line": {"()": OneLineRefusals}},
+        "handlers": {
+            "stderr": {"class": "logging.StreamHandler", "formatter": "house", "filters": ["one_line"]}
+        },
         "root": {"handlers": ["stderr"], "level": level.upper()},
         "loggers": {
             # Requests are logged once, by django-structlog, with their ids.

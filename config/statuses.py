@@ -27,6 +27,8 @@ STATUS: dict[str, int] = {
     "role-lacking": 409,
     "signed-out": 401,
     "invalid-input": 400,
+    "parameter-unknown": 400,
+    "parameter-repeated": 400,
     "idempotency-key-reused": 422,
     "idempotency-key-in-use": 409,
     "secret-unusable": 409,

@@ -1,5 +1,6 @@
 """JSON from outside: bounded and strict, so that nothing hostile reaches a verb (W2, R-SEC-7)."""
 
+import json
 from collections.abc import Mapping
 from typing import IO, Any
 
@@ -22,7 +23,7 @@ class TooLarge(APIException):
 
 class StrictJSONParser(BaseParser):
     """One JSON document: UTF-8, at most a megabyte, 64 levels, no NUL, no lone surrogate, no number past
-    2^53."""
+    2^53, no member given twice."""
 
     media_type = "application/json"
 
@@ -41,7 +42,25 @@ class StrictJSONParser(BaseParser):
         fault = _fault(value)
         if fault is not None:
             raise ParseError(fault, "json-not-acceptable")
+        check_members(body)
         return value
+
+
+def check_members(body: bytes) -> None:
+    """Look for an object that has a member twice: readers differ in which of the two they take, so what was
+    looked at would not be what is done (R-SEC-11). Raises ParseError (400)."""
+    # Numbers are left as text: here only names are looked at.
+    json.loads(body, object_pairs_hook=_members, parse_int=str, parse_float=str)
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            told = json.dumps(name[:100])
+            raise ParseError(f"The member {told} is given more than once.", "member-repeated")
+        found[name] = value
+    return found
 
 
 def _fault(value: Any) -> str | None:

@@ -8,13 +8,13 @@ from rest_framework import serializers
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request as HttpRequest
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from approvals.actions.handling import LONGEST_COMMENT, Wish, handle
 from approvals.core.errors import RequestNotFound
 from approvals.core.handling import Handle
 from approvals.models import Request
 from approvals.queries.handling import comments_of, handled_of, holders_of
+from tenancy.api_view import APIView
 from tenancy.context import tenant
 from tenancy.core.roles import Scope
 from tenancy.doors import caller, post_once, uuid_or_none

@@ -10,7 +10,6 @@ from rest_framework import serializers
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request as HttpRequest
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from approvals.actions import Word, decide
 from approvals.core.changes import changes
@@ -24,6 +23,7 @@ from approvals.models import Decision, Deferral, Request
 from approvals.queries import decisions_of, inbox, votes_of
 from approvals.queries.people import asked_of, decider_of
 from approvals.queries.undoing import Deferred, deferred_of
+from tenancy.api_view import APIView
 from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.roles import Scope

@@ -7,12 +7,12 @@ from rest_framework import serializers
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request as HttpRequest
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from approvals.actions.together import WORDS, Outcome, decide_together
 from approvals.api.requests import DeferredField, deferral
 from approvals.core.lifecycle import DecisionKind
 from approvals.core.together import MOST
+from tenancy.api_view import APIView
 from tenancy.core.roles import Scope
 from tenancy.doors import caller, post_once
 from tenancy.idempotency import Answer

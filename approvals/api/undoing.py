@@ -7,7 +7,6 @@ from rest_framework import serializers
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request as HttpRequest
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from approvals.actions.undo_window import LONGEST_REASON, set_undo_window
 from approvals.actions.undoing import undo
@@ -15,6 +14,7 @@ from approvals.api.requests import ApprovalField, whole
 from approvals.core.errors import RequestNotFound
 from approvals.core.undoing import LONGEST
 from approvals.queries.undoing import WindowNow, window_now
+from tenancy.api_view import APIView
 from tenancy.context import tenant
 from tenancy.core.roles import Scope
 from tenancy.doors import caller, expected_version, post_once, uuid_or_none

@@ -7,10 +7,10 @@ from rest_framework import serializers
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from budgets.actions import change_rates, newest_rates
 from budgets.core.rates import NAMES, Rates
+from tenancy.api_view import APIView
 from tenancy.context import raw_cursor, tenant
 from tenancy.core.roles import Scope
 from tenancy.doors import caller, expected_tag

@@ -9,7 +9,6 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from budgets.actions import ensure_tenant_windows
 from budgets.core.spread import Spread
@@ -17,6 +16,7 @@ from budgets.models import Alert
 from budgets.queries.alerts import standing_alerts
 from budgets.queries.spending import METRICS, Share, of_month, spending, spreads, workflows_run
 from budgets.queries.tenant import Window, days, windows_now
+from tenancy.api_view import APIView
 from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.roles import Scope

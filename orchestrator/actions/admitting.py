@@ -14,7 +14,7 @@ from orchestrator.core.admission import opening_move
 from orchestrator.core.compiler import compile_graph
 from orchestrator.core.errors import GoalInvalid, Stopped, TierTooHigh
 from orchestrator.core.goal import Goal
-from orchestrator.core.graph import CompiledGraph
+from orchestrator.core.graph import CompiledGraph, answer_schema
 from orchestrator.core.machine import CORE_VERSION
 from orchestrator.core.manifest import Manifest
 from orchestrator.core.parsing import fits
@@ -23,6 +23,7 @@ from orchestrator.models import EmergencyStop, ManifestRow, Run, Task, WorkflowV
 from tenancy.batch import Batch
 from tenancy.context import raw_cursor
 from tenancy.core.errors import TenantSuspended
+from tenancy.core.schemas import schema_fault
 from traces.actions import append, open_salt, save_snapshot, store_payloads
 from traces.core.canonical import canonical_model, canonical_outside, digest
 from traces.core.chain import Head, Said, link
@@ -149,10 +150,20 @@ def goal_fits(graph: CompiledGraph, goal: Goal, at: datetime) -> None:
     if goal.requires_human_approval and not _reviews(graph):
         detail = "this workflow has no gate for a review of its answer"
         raise GoalInvalid(detail=detail, pointer="/goal/requires_human_approval")
+    if goal.output_schema is not None:
+        _check_answer_schema(graph, goal)
     loose = {**graph.spec.input_schema, "required": []}
     fault = fits(loose, goal.inputs)
     if fault is not None:
         raise GoalInvalid(detail=fault.detail, pointer="/goal/inputs")
+
+
+def _check_answer_schema(graph: CompiledGraph, goal: Goal) -> None:
+    """A form of the answer that nothing could be held against would fail the run at its very end."""
+    for schema in (goal.output_schema, answer_schema(graph.spec, goal)):
+        fault = schema_fault(schema or {})
+        if fault is not None:
+            raise GoalInvalid(detail=f"this schema cannot be used: {fault}", pointer="/goal/output_schema")
 
 
 def _reviews(graph: CompiledGraph) -> bool:

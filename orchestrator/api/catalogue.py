@@ -8,7 +8,6 @@ from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from orchestrator.actions.asking_tools import ask_to_change
 from orchestrator.actions.second_person import Who
@@ -28,6 +27,7 @@ from orchestrator.core.tool_change import asked_change
 from orchestrator.models import ToolProposal, WorkflowVersion
 from orchestrator.queries.tools import ToolNow, tool_now, tools_now
 from orchestrator.queries.workflows import in_force, versions_of
+from tenancy.api_view import APIView
 from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput, NotFound
 from tenancy.core.roles import Scope

@@ -9,7 +9,6 @@ from rest_framework import serializers
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from budgets.actions import ensure_tenant_windows, newest_ceilings
 from budgets.core.ceilings import Ceilings
@@ -18,6 +17,7 @@ from orchestrator.actions.asking_limits import ask_for_ceilings
 from orchestrator.actions.second_person import Who
 from orchestrator.api.tool_proposals import ToolProposalField, proposal_field
 from orchestrator.models import ToolProposal
+from tenancy.api_view import APIView
 from tenancy.clock import database_now
 from tenancy.context import raw_cursor, tenant
 from tenancy.core.roles import Scope

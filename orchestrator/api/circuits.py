@@ -6,11 +6,11 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from orchestrator.actions.circuits import reset_circuit
 from orchestrator.api.serializers import stamp
 from orchestrator.queries.circuits import CircuitSeen, circuit_now, circuits_now
+from tenancy.api_view import APIView
 from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.errors import NotFound

@@ -7,10 +7,10 @@ from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from orchestrator.actions.memory import judge_memory
 from orchestrator.queries.memory import Remembered, proposals, remembered
+from tenancy.api_view import APIView
 from tenancy.context import tenant
 from tenancy.core.roles import Scope
 from tenancy.doors import caller, page, post_once, uuid_or_none

@@ -9,7 +9,6 @@ from rest_framework import serializers
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from budgets.actions import state_price
 from budgets.core.pricing import ModelPrice
@@ -18,6 +17,7 @@ from orchestrator.api.serializers import stamp
 from orchestrator.queries.charged import Wrong
 from orchestrator.queries.prices import model_prices, stated_versions, tool_prices, unknown_policy
 from orchestrator.queries.tools import ToolNow
+from tenancy.api_view import APIView
 from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput

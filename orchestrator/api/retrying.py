@@ -8,7 +8,6 @@ from rest_framework.exceptions import ParseError
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from orchestrator.actions.retrying import Retry, retry_run
 from orchestrator.api.retry_shapes import CheckpointQuery, CheckpointRow, RetryBody
@@ -17,6 +16,7 @@ from orchestrator.api.shown import links
 from orchestrator.core.errors import RunNotFound
 from orchestrator.queries.checkpoints import Checkpoint, Past
 from orchestrator.queries.runs import run_of
+from tenancy.api_view import APIView
 from tenancy.context import tenant
 from tenancy.core.roles import Scope
 from tenancy.doors import PAGE, caller, post_once, uuid_or_none

@@ -8,12 +8,12 @@ from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from orchestrator.actions.reviews import answer_review, release_review, take_review
 from orchestrator.api.memory import EvidenceRow
 from orchestrator.core.review import FINDINGS, LONGEST_NOTE, SEVERITIES, STATES
 from orchestrator.queries.reviews import Reviewed, item_of, items, reviewed
+from tenancy.api_view import APIView
 from tenancy.context import tenant
 from tenancy.core.roles import Scope
 from tenancy.doors import caller, page, post_once, uuid_or_none

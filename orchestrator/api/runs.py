@@ -12,7 +12,6 @@ from rest_framework.permissions import BasePermission
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from orchestrator.actions import signalling
 from orchestrator.api import shown
@@ -33,6 +32,7 @@ from orchestrator.models import Run
 from orchestrator.queries.plans import plan_of
 from orchestrator.queries.replays import replay
 from orchestrator.queries.runs import result_of, run_of, runs, state_now
+from tenancy.api_view import APIView
 from tenancy.context import tenant
 from tenancy.core.roles import Scope
 from tenancy.doors import caller, page, post_once, unless_known, uuid_or_none

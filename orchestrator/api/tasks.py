@@ -6,7 +6,6 @@ from drf_spectacular.utils import extend_schema
 from pydantic import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from orchestrator.actions.submit import Submission, Submitter, submit_task
 from orchestrator.api.file_shapes import files_of
@@ -14,6 +13,7 @@ from orchestrator.api.serializers import TaskAccepted, TaskBody
 from orchestrator.api.shown import links
 from orchestrator.core.errors import GoalInvalid
 from orchestrator.core.goal import Goal
+from tenancy.api_view import APIView
 from tenancy.core.roles import Scope
 from tenancy.doors import caller, post_once
 from tenancy.idempotency import Answer

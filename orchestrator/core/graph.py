@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
+from orchestrator.core.goal import Goal
 from orchestrator.core.value import Hex, Slug, Small, Text, Value
 
 
@@ -102,3 +103,10 @@ class CompiledGraph(Value):
     def edges_of(self, node: str, outcome: str) -> tuple[Edge, ...]:
         """The edges that leave `node` for `outcome`, in order."""
         return self.edges[node][outcome]
+
+
+def answer_schema(spec: GraphSpec, goal: Goal) -> dict[str, Any] | None:
+    """The form of a run's answer: what the workflow declares and what the goal asks for, both where both
+    do."""
+    own, asked = spec.output_schema, goal.output_schema
+    return {"allOf": [own, asked]} if own is not None and asked is not None else own or asked

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 from orchestrator.core.desk import Desk
 from orchestrator.core.effects import Amounts, Effect, effect_id
 from orchestrator.core.events import AnyEvent, Headroom
-from orchestrator.core.graph import CompiledGraph, Interrupt, Node
+from orchestrator.core.graph import CompiledGraph, Interrupt, Node, answer_schema
 from orchestrator.core.manifest import Manifest, Pins
 from orchestrator.core.state import Halting, State
 from orchestrator.core.tool import Risk, ToolSpec
@@ -43,8 +43,7 @@ class View(NamedTuple):
     def output_schema(self) -> dict[str, Any] | None:
         """The form of the answer: what the workflow declares and what the goal asks for, both where both
         do."""
-        own, asked = self.graph.spec.output_schema, self.manifest.goal.output_schema
-        return {"allOf": [own, asked]} if own is not None and asked is not None else own or asked
+        return answer_schema(self.graph.spec, self.manifest.goal)
 
     def risk_of(self, spec: ToolSpec) -> Risk:
         """The risk class in force: the pinned one, or a higher one that an admin has raised the tool to since

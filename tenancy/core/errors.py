@@ -119,3 +119,15 @@ class SecretUnusable(TenancyError):
     """The secret {name} cannot be used: {detail}."""
 
     code = "secret-unusable"
+
+
+class ParameterUnknown(TenancyError):
+    """The query parameter {parameter} is not known here."""
+
+    code = "parameter-unknown"
+
+
+class ParameterRepeated(TenancyError):
+    """The query parameter {parameter} is given more than once."""
+
+    code = "parameter-repeated"

@@ -16,6 +16,16 @@ def validator_of(schema: Mapping[str, Any], *, mask: str | None = None) -> jsons
     return jsonschema_rs.validator_for(dict(schema), mask=mask, retriever=_elsewhere)
 
 
+def schema_fault(schema: Mapping[str, Any]) -> str | None:
+    """Why a schema cannot be used: it is none, or refers to something that is not in it. None where it can
+    (R-SEC-11)."""
+    try:
+        validator_of(schema)
+    except (ValueError, jsonschema_rs.ValidationError) as error:
+        return str(error).partition("\n")[0][:200]
+    return None
+
+
 def _elsewhere(uri: str) -> NoReturn:
     message = f"a schema may not refer to another document: {uri[:100]}"
     raise ValueError(message)

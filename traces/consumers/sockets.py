@@ -21,7 +21,7 @@ from tenancy.connection_slots import slot_of
 from tenancy.core.errors import Forbidden, TenancyError
 from tenancy.core.roles import Scope
 from tenancy.doors import uuid_or_none
-from tenancy.presence import Headers, Presence, arrive, look_again, same_origin
+from tenancy.presence import Headers, Presence, arrive, same_origin
 from tenancy.zones import known
 from traces.live.feeds import Cursor, Feed, feed_within
 from traces.live.hub import Hub
@@ -89,7 +89,8 @@ class Socket:
     async def _serve(
         self, scope: MutableMapping[str, Any], headers: Headers, receive: Receive, send: Send
     ) -> None:
-        presence = await self._known(arrive, headers, (scope.get("client") or ("",))[0] or "")
+        peer = (scope.get("client") or ("",))[0] or ""
+        presence = await self._known(self.hub.reading, arrive, headers, peer)
         if not self.hub.seat(presence.principal):
             raise Close(RESTART if self.hub.closing else TOO_MANY)
         slot = slot_of(scope)
@@ -140,10 +141,10 @@ class Socket:
         except AWAY:
             raise Close(RESTART) from None
 
-    async def _known(self, ask: Callable[..., Presence], *arguments: Any) -> Presence:
+    async def _known(self, ask: Callable[..., Awaitable[Presence]], *arguments: Any) -> Presence:
         """Who stands behind the socket and may read. Raises Close."""
         try:
-            presence = await self.hub.reading(ask, *arguments)
+            presence = await ask(*arguments)
             presence.needs(Scope.READ)
         except Forbidden:
             raise Close(NO_PERMISSION) from None
@@ -157,7 +158,7 @@ class Socket:
         """Whoever it was, as they stand now. A store that is away leaves things as they are: nothing can be
         read meanwhile. Raises Close."""
         try:
-            return await self._known(look_again, presence)
+            return await self._known(self.hub.look_again, presence)
         except Close as closing:
             if closing.code == RESTART:
                 return presence

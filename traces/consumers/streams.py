@@ -13,7 +13,7 @@ from uuid import UUID
 from tenancy.connection_slots import slot_of
 from tenancy.core.errors import TenancyError
 from tenancy.core.roles import Scope
-from tenancy.presence import Presence, look_again
+from tenancy.presence import Presence
 from traces.core.errors import TooManyViewers
 from traces.live.deltas import Written
 from traces.live.feeds import Cursor, Feed, feed_within
@@ -128,7 +128,7 @@ class Streams:
         while True:
             await asyncio.sleep(self.hub.limits.recheck)
             try:
-                presence = await self.hub.reading(look_again, presence)
+                presence = await self.hub.look_again(presence)
                 presence.needs(Scope.READ)
             except TenancyError:
                 return

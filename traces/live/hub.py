@@ -10,6 +10,7 @@ from uuid import UUID
 import structlog
 from channels.layers import get_channel_layer
 
+from tenancy.presence import Presence, look_again
 from traces.live.deltas import Delta, delta_of
 from traces.live.feeds import Cursor, Feed
 from traces.live.follower import Follower
@@ -118,6 +119,7 @@ class Hub:
         self._seats: Counter[UUID] = Counter()
         self._seating = Lock()
         self.reading = Readers()
+        self._standings: dict[Presence, tuple[float, asyncio.Task[Presence]]] = {}
         self._hints: Hints | None = None
 
     def seat(self, principal: UUID) -> bool:
@@ -134,6 +136,23 @@ class Hub:
             self._seats[principal] -= 1
             if self._seats[principal] <= 0:
                 del self._seats[principal]
+
+    async def look_again(self, presence: Presence) -> Presence:
+        """Whoever it was, as they stand now: one look for all that they follow here. Raises as
+        `tenancy.presence.look_again` does."""
+        now = asyncio.get_running_loop().time()
+        at, looking = self._standings.get(presence, (0.0, None))
+        if looking is None or now - at > self.limits.standing:
+            # Who left is forgotten, too.
+            old = [who for who, (then, _) in self._standings.items() if now - then > self.limits.standing]
+            for who in old:
+                del self._standings[who]
+            looking = asyncio.create_task(self.reading(look_again, presence))
+            # Whoever asked may be gone by then.
+            looking.add_done_callback(lambda task: task.cancelled() or task.exception())
+            self._standings[presence] = (now, looking)
+        # One that stops waiting must not end the look of the others.
+        return await asyncio.shield(looking)
 
     def join(
         self, feed: Feed, tenant_id: UUID, subject: UUID, after: Cursor, look: Look | None = None,

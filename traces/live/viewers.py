@@ -20,7 +20,9 @@ class Limits:
     """How long and how much, in seconds, frames, bytes and sockets."""
 
     heartbeat: float = 20.0
-    recheck: float = 60.0
+    # Whose key or membership ends is sent away within these two, and the time of one look at the database.
+    recheck: float = 3.0
+    standing: float = 1.5
     # Hints may be lost: as often as this somebody looks without one while anybody watches.
     fallback: float = 3.0
     hello: float = 10.0

@@ -37,6 +37,7 @@ ALL: tuple[Check, ...] = (
     tools.verified,
     words.known_prompts,
     words.marked_inputs,
+    words.usable_schemas,
     autonomy.tier_declared,
     autonomy.justified,
     returning.led_back,

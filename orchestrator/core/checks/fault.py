@@ -37,6 +37,7 @@ RULES = MappingProxyType(
         27: "justification",
         28: "sent-back",
         29: "untrusted-input",
+        30: "schema",
     }
 )
 

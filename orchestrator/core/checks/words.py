@@ -1,5 +1,5 @@
-"""Checks 1 to 6, 25 and 29: the words of the document. Ids, kinds, configs, guards, targets, the entry,
-prompts, untrusted inputs.
+"""Checks 1 to 6, 25, 29 and 30: the words of the document. Ids, kinds, configs, guards, targets, the entry,
+prompts, untrusted inputs, schemas.
 """
 
 import re
@@ -13,6 +13,7 @@ from orchestrator.core.goal import Criterion
 from orchestrator.core.graph import EdgeSpec, GuardSpec
 from orchestrator.core.untrusted_inputs import MARK, untrusted_names
 from orchestrator.core.validators import known_validators
+from tenancy.core.schemas import schema_fault
 
 ENTRY_KIND = "goal_intake"
 OF_FACTS = ("facts", "fact_is", "fact_at_most")
@@ -150,6 +151,14 @@ def marked_inputs(drawing: Drawing) -> Iterator[Fault]:
     marked = len(untrusted_names(schema))
     if _count_marks(schema) != marked:
         yield fault(29, f"input_schema: {MARK} marks an input at its top level, and its value is true")
+
+
+def usable_schemas(drawing: Drawing) -> Iterator[Fault]:
+    """30: the schemas of inputs and answer compile, and refer to nothing outside themselves."""
+    for name in ("input_schema", "output_schema"):
+        schema = getattr(drawing.spec, name)
+        if schema is not None and (found := schema_fault(schema)) is not None:
+            yield fault(30, f"{name}: this schema cannot be used: {found}")
 
 
 def _count_marks(value: Any) -> int:

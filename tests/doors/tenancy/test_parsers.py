@@ -1,5 +1,6 @@
 """Hostile JSON gets a typed refusal, never a crash (W2)."""
 
+import time
 from io import BytesIO
 from typing import Any
 
@@ -98,3 +99,34 @@ def test_no_bytes_break_the_parser(body: bytes) -> None:
         parsed(body)
     except APIException as refusal:
         assert refusal.status_code == 400  # noqa: PT017 - most bytes are refused, some are JSON
+
+
+@proves("R-SEC-11", part="duplicate member names")
+@pytest.mark.parametrize(
+    ("body", "name"),
+    [
+        (b'{"amount": 1, "amount": 1000}', "amount"),
+        (b'{"a": 1, "a": 1}', "a"),
+        (b'{"a": 1, "\\u0061": 2}', "a"),
+        (b'[{"goal": {"inputs": {"to": "me", "x": 1, "to": "you"}}}]', "to"),
+        (b'{"": 1, "": 2}', ""),
+    ],
+)
+def test_member_given_twice_is_refused_by_name(body: bytes, name: str) -> None:
+    with pytest.raises(APIException) as refusal:
+        parsed(body)
+    assert (refusal.value.status_code, refusal.value.get_codes()) == (400, "member-repeated")
+    assert f'"{name}"' in str(refusal.value.detail)
+
+
+def test_member_of_the_same_name_in_another_object_is_taken() -> None:
+    body = b'{"a": {"a": [{"a": 1}, {"a": 2}]}, "A": 1, "n": 1e-5000, "f": 0.1}'
+    assert parsed(body)["a"] == {"a": [{"a": 1}, {"a": 2}]}
+
+
+def test_large_body_of_many_members_is_looked_through_quickly() -> None:
+    members = b",".join(b'"m%d": %d' % (n, n) for n in range(60_000))
+    began = time.perf_counter()
+    assert len(parsed(b"{%s}" % members)) == 60_000
+    assert refused(b'{%s, "m59999": 0}' % members) == (400, "member-repeated")
+    assert time.perf_counter() - began < 3

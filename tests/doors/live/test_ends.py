@@ -1,0 +1,121 @@
+"""What is followed ends within five seconds of the right to follow it, at the limits that are in force."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from uuid import UUID
+
+import psycopg
+import pytest
+
+from config.embedded import EmbeddedValkey
+from tenancy.actions import revoke_key
+from tenancy.context import tenant
+from tenancy.core.roles import Role, Scope
+from tenancy.ids import fresh_id
+from tenancy.models import ApiKey, Membership, Person
+from tenancy.presence import Presence
+from tests.conftest import House
+from tests.doors.api.program import Program, program
+from tests.doors.live.client import closing, following, in_thread
+from tests.doors.live.serving import serving
+from tests.doors.live.test_streams import source
+from tests.factories.tenancy import make_somebody
+from tests.factories.world import World
+from tests.proves import proves
+from traces.live import hub as hubs
+from traces.live.hub import Hub
+from traces.live.viewers import Limits
+
+SECONDS = 5.0
+ASKED = "How much is (12 + 30) * 2?"
+
+
+class Ends:
+    """The ways in which a key's holder may lose the right to read."""
+
+    def __init__(self, world: World, person: Person, superuser: psycopg.Connection) -> None:
+        self.world, self.person, self.superuser = world, person, superuser
+
+    def _key(self) -> UUID:
+        with tenant(self.world.id):
+            found: UUID = ApiKey.objects.get(principal__owner_id=self.person.id).id
+        return found
+
+    def revoked(self) -> None:
+        """The key is revoked."""
+        revoke_key(self.world.id, self._key())
+
+    def expired(self) -> None:
+        """The key's time is over."""
+        self.superuser.execute(
+            "UPDATE tenancy_apikey SET expires_at = now() - %s WHERE id = %s",
+            [timedelta(seconds=1), self._key()],
+        )
+
+    def deactivated(self) -> None:
+        """The person who answers for it is switched off."""
+        self.superuser.execute("UPDATE tenancy_person SET is_active = false WHERE id = %s", [self.person.id])
+
+    def left(self) -> None:
+        """That person has no role in the tenant any more."""
+        with tenant(self.world.id):
+            Membership.objects.filter(person_id=self.person.id).delete()
+
+
+@asynccontextmanager
+async def followed(
+    kind: str, base: str, run: UUID, key: Program
+) -> AsyncIterator[Callable[[], Awaitable[None]]]:
+    """A run that is followed; what is given waits for its end."""
+    if kind == "stream":
+        async with source(base, run, key) as stream:
+            await stream.take()
+            yield stream.to_the_end
+        return
+    async with following(base, f"/ws/runs/{run}", key) as socket:
+        await socket.take()
+
+        async def closed() -> None:
+            assert await closing(socket) in {4401, 4403}
+
+        yield closed
+
+
+@proves("R-API-5", part="a followed stream ends with its key")
+@pytest.mark.parametrize("kind", ["stream", "socket"])
+@pytest.mark.parametrize("end", ["revoked", "expired", "deactivated", "left"])
+async def test_following_ends_within_five_seconds_of_the_right_to(
+    house: House, broker: EmbeddedValkey, world: World, superuser: psycopg.Connection, kind: str, end: str
+) -> None:
+    run = await in_thread(world.submit, "tool-loop", ASKED)
+    person = (await in_thread(make_somebody, house.tenant, Role.AUDITOR)).person
+    key = await in_thread(program, world.id, Role.AUDITOR, owner=person)
+    with serving(Limits()) as site:
+        async with followed(kind, site.base, run, key) as ended:
+            await in_thread(getattr(Ends(world, person, superuser), end))
+            began = time.monotonic()
+            await ended()
+            assert time.monotonic() - began < SECONDS
+
+
+async def test_followers_of_one_principal_share_one_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[Presence] = []
+
+    def look(presence: Presence) -> Presence:
+        looks.append(presence)
+        return presence
+
+    monkeypatch.setattr(hubs, "look_again", look)
+    hub = Hub(Limits(standing=0.3))
+    who = [Presence(tenant=fresh_id(), principal=fresh_id(), scopes=(Scope.READ.value,)) for _ in range(2)]
+    await asyncio.gather(*(hub.look_again(one) for one in who * 20))
+    assert sorted(map(hash, looks)) == sorted(map(hash, who))
+    await asyncio.sleep(0.4)
+    await hub.look_again(who[0])
+    assert len(looks) == 3
+    hub.close()

@@ -119,6 +119,7 @@ ANEW: Final = (
     "prices",
     "tool_prices",
     "shortened",
+    "away",
 )
 
 

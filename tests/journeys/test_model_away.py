@@ -235,7 +235,6 @@ def test_what_is_above_a_models_bound_waits_in_line_and_a_quiet_tenant_comes_nex
 
 
 @proves("R-TOOL-22", part="a dead worker's calls leave the line")
-@proves("D1", part="in front of a model")
 def test_the_call_of_a_worker_that_died_makes_room_with_its_lease(
     world: World, slow: Slow, superuser: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

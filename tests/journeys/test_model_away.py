@@ -38,7 +38,8 @@ PATIENCE = 60.0
 def model(settings: Settings) -> Iterator[Obedient]:
     """The one model there is, on this machine."""
     settings.INTERLOCK_MODEL_AT_ONCE = 100
-    with foreign(settings, Obedient(LOOK)) as server:
+    server = Obedient(LOOK)
+    with foreign(settings, server):
         yield server
 
 
@@ -180,7 +181,8 @@ class Slow(Obedient):
 def slow(settings: Settings, world: World) -> Iterator[Slow]:
     """A server of one's own that nobody gave a bound: it takes one call at a time."""
     settings.INTERLOCK_MODEL_AT_ONCE = None
-    with foreign(settings, Slow()) as server:
+    server = Slow()
+    with foreign(settings, server):
         yield server
         server.go.set()
 

@@ -188,7 +188,7 @@ def test_what_our_own_circuit_turns_away_is_no_attempt_no_turn_and_costs_nothing
         assert asked(run).attempt == first
     assert {name: used for name, used in run.state.usage.items() if name != "wall_clock_seconds"} == {}
     run.reply(text="done")
-    assert (run.state.outcome, run.state.usage["model_turns"]) == (TerminalCode.SUCCESS, 1)
+    assert (run.state.outcome, run.state.usage["model_turns"]) == (TerminalCode.SUCCESS, Decimal(1))
 
 
 @proves("R-TOOL-22", part="what nobody took is no turn")

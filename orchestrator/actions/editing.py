@@ -11,8 +11,9 @@ from approvals.ports import Judged
 from orchestrator.core.approvers import amount_of, approvers
 from orchestrator.core.exact import exact_action
 from orchestrator.core.manifest import Pins
-from orchestrator.core.parsing import Malformed, fits, parse
+from orchestrator.core.parsing import Arguments, Malformed, fits, parse, unsendable
 from orchestrator.core.reaching import risk_of_edit
+from orchestrator.core.tool import ToolSpec
 from orchestrator.models import ManifestRow, PinSet
 from traces.core.canonical import canonical_outside, digest
 
@@ -30,7 +31,7 @@ def judge_edit(tenant_id: UUID, run_id: UUID, call_id: str, arguments: Any) -> J
     )
     spec = pins.by_name[request.tool]
     parsed = parse(canonical_outside(arguments))
-    fault = parsed if isinstance(parsed, Malformed) else fits(spec.input_schema, parsed.value)
+    fault = parsed if isinstance(parsed, Malformed) else _fault(spec, parsed)
     if isinstance(fault, Malformed) or isinstance(parsed, Malformed):
         return Judged(None, refusal=fault.detail if fault is not None else "")
     packet = orjson.loads(bytes(request.packet))
@@ -48,3 +49,7 @@ def judge_edit(tenant_id: UUID, run_id: UUID, call_id: str, arguments: Any) -> J
         parsed.body, quorum=approvers(spec, amount, parsed.value), action_digest=action, amount=amount,
         risk=risk_of_edit(spec, parsed.value).value,
     )  # fmt: skip
+
+
+def _fault(spec: ToolSpec, parsed: Arguments) -> Malformed | None:
+    return unsendable(parsed.value) or fits(spec.input_schema, parsed.value)

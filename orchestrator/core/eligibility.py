@@ -15,7 +15,7 @@ from orchestrator.core.events import Headroom
 from orchestrator.core.isolation import lacking, refused_apart
 from orchestrator.core.memory import refused_by_boundary
 from orchestrator.core.naming import named_by
-from orchestrator.core.parsing import Arguments, Malformed, fits, parse
+from orchestrator.core.parsing import Arguments, Malformed, fits, parse, unsendable
 from orchestrator.core.policy import Decision
 from orchestrator.core.rates import free_at
 from orchestrator.core.reaching import gates_call, leads_away, risk_of_call
@@ -33,6 +33,9 @@ from traces.core.phases import Phase
 Verdict = Literal[
     "eligible", "malformed", "missing_info", "unregistered", "needs_approval", "denied", "over_budget"
 ]
+
+# Runs of an earlier core asked people for calls with a mark in place of a value; the gateway sends none.
+MARKS_SINCE = 11
 
 DECIDED: dict[Decision, Literal["allow", "approval_required", "deny"]] = {
     "allow": "allow", "gate": "approval_required", "deny": "deny",
@@ -121,7 +124,7 @@ class Chain:
         assert self.spec is not None
         parsed = self._parsed()
         if isinstance(parsed, Arguments):
-            fault = fits(self.spec.input_schema, parsed.value)
+            fault = self._unsendable(parsed) or fits(self.spec.input_schema, parsed.value)
             if fault is None:
                 body = self.view.desk.put(parsed.body)
                 self.call = self.call.evolve(arguments=body, argument_digest=digest("arguments", parsed.body))
@@ -231,6 +234,11 @@ class Chain:
         if self.call.arguments is not None:
             return parse(self.view.desk.read(self.call.arguments))
         return parse(self.view.desk.read(self.call.raw))
+
+    def _unsendable(self, parsed: Arguments) -> Malformed | None:
+        if self.view.manifest.core_version < MARKS_SINCE:
+            return None
+        return unsendable(parsed.value)
 
     def _note(
         self,

@@ -178,15 +178,9 @@ class OwnProposal(OrchestratorError):
 
 
 class BroughtAlong(OwnProposal):
-    """Whoever asked for this made you an administrator less than a day ago; somebody else has to agree."""
+    """You are related to the person who asked for this; an administrator who is not has to agree."""
 
     code = "brought-along"
-
-
-class SecondPersonNeeded(OrchestratorError):
-    """This guards {name} less than before, so a second administrator has to agree: {weaker}"""
-
-    code = "second-person-needed"
 
 
 class ProposalOpen(OrchestratorError):

@@ -10,6 +10,7 @@ import orjson
 from orchestrator.core.value import Value
 from tenancy.core.schemas import validator_of
 from traces.core.canonical import canonical_outside
+from traces.core.redaction import marked_places
 
 MAX_BYTES = 65_536
 MAX_DEPTH = 32
@@ -47,6 +48,19 @@ def parse(raw: bytes) -> Arguments | Malformed:
         return Arguments(body=canonical_outside(value), value=value)
     except ValueError as error:
         return Malformed(detail=f"the arguments cannot be kept exactly: {error}"[:300])
+
+
+def unsendable(value: Any) -> Malformed | None:
+    """Why arguments cannot be sent as they stand: a value of theirs was taken out when they were kept, and
+    its mark is no value."""
+    places = marked_places(value)
+    if not places:
+        return None
+    named = ", ".join(place[:80] for place in places[:8])
+    return Malformed(
+        detail=f"the mark of a redaction stands in place of a value at {named}; "
+        "the value was not kept, and a mark is never sent as one"
+    )
 
 
 def _depth(value: Any) -> int:

@@ -85,6 +85,12 @@ class Stale(TenancyError):
     code = "stale"
 
 
+class SecondPersonNeeded(TenancyError):
+    """This guards {name} less than before, so a second administrator has to agree: {weaker}"""
+
+    code = "second-person-needed"
+
+
 class SecretUnusable(TenancyError):
     """The secret {name} cannot be used: {detail}."""
 

@@ -9,6 +9,7 @@ import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import orjson
 
@@ -32,6 +33,7 @@ _KEYS = (
     rf"eyJ{_WORD}{{8,}}\.eyJ{_WORD}{{8,}}\.[A-Za-z0-9_.-]{{8,}}",
 )
 _MARK = r"\[redacted:[a-z_]+\]"
+_STANDS_FOR_A_VALUE = re.compile(_MARK)
 _NAMES = (
     r"password|passwd|passphrase|secret|client[_-]?secret|(?:x[_-])?api[_-]?key|private[_-]?key"
     r"|(?:access|refresh|id|auth)[_-]?token|(?:aws[_-]?)?secret[_-]?access[_-]?key"
@@ -129,6 +131,13 @@ def redact_begun(text: str) -> str:
 def marked(kind: str) -> str:
     """What stands where something was taken out."""
     return f"[redacted:{kind}]"
+
+
+def marked_places(value: Any) -> tuple[str, ...]:
+    """The places of a JSON value, as pointers, where a mark stands for what was taken out: in a text or in a
+    member's name. What such a value says is not there any more, so nobody can act on it.
+    """
+    return tuple(_marked_places(value, ""))
 
 
 def luhn(number: str) -> bool:
@@ -235,6 +244,21 @@ class _Begun(_Cleaner):
             closing = '"' if _is_open(text) else ""
             text = self._json(text + closing, depth).removesuffix(closing)
         return self._text(text)
+
+
+def _marked_places(value: Any, pointer: str) -> Iterator[str]:
+    if isinstance(value, str):
+        if _STANDS_FOR_A_VALUE.search(value) is not None:
+            yield pointer or "/"
+    elif isinstance(value, dict):
+        for name, held in value.items():
+            place = f"{pointer}/{name.replace('~', '~0').replace('/', '~1')}"
+            if _STANDS_FOR_A_VALUE.search(name) is not None:
+                yield place
+            yield from _marked_places(held, place)
+    elif isinstance(value, list):
+        for number, held in enumerate(value):
+            yield from _marked_places(held, f"{pointer}/{number}")
 
 
 def _is_open(text: str) -> bool:

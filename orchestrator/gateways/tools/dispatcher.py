@@ -14,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 from orchestrator.core.circuits import Blocked, tool_silence_tells
 from orchestrator.core.effects import CallTool
 from orchestrator.core.events import ToolAnswered, ToolFailed
+from orchestrator.core.parsing import Arguments, parse, unsendable
 from orchestrator.core.tool import ToolSpec
 from orchestrator.gateways.breaker import Admitted, Circuits, LocalCircuits
 from orchestrator.gateways.clock import steady
@@ -202,6 +203,7 @@ class ToolGateway:
     ) -> tuple[AnyTool, BaseModel]:
         if effect.tool != spec.name:
             raise CallFailed("refused", sent=False, detail=f"there is no tool {effect.tool} here".encode())
+        _check_sendable(arguments)
         declared = self._declared(spec, remotes)
         values = _read_arguments(declared, arguments)
         self._paced((run, spec.name), spec)
@@ -324,6 +326,15 @@ def _failure(effect: CallTool, salt: bytes, failure: CallFailed) -> Performed:
     return Performed(
         kind=ToolFailed, fields=fields, bodies=keeper.bodies, by_status=failure.by_status, busy=failure.busy
     )
+
+
+def _check_sendable(arguments: bytes) -> None:
+    """Raises CallFailed where the mark of a redaction stands in place of a value: whatever led here, it is
+    never sent as one."""
+    parsed = parse(arguments)
+    fault = unsendable(parsed.value) if isinstance(parsed, Arguments) else None
+    if fault is not None:
+        raise CallFailed("refused", sent=False, detail=fault.detail.encode("utf-8", "backslashreplace"))
 
 
 def _read_arguments(declared: AnyTool, arguments: bytes) -> BaseModel:

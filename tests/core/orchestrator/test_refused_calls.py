@@ -79,3 +79,21 @@ def test_a_name_that_is_no_tool_is_no_breach() -> None:
     run = replies(loop(), UNKNOWN, UNKNOWN, UNKNOWN)
     assert (run.state.outcome, run.state.counters.denials) == (None, 0)
     assert run.said("breaker_tripped") == []
+
+
+@proves("R-TOOL-8", part="a mark is never sent as a value")
+@proves("G2", part="a mark in place of a value")
+def test_a_call_with_the_mark_of_a_redaction_is_refused_before_anybody_is_asked() -> None:
+    run = loop()
+    run.reply(("payments.refund", {"account": {"password": "[redacted:secret_field]"}, "amount": "5.00"}))
+    assert (run.requests, dict(run.state.gates)) == ([], {})
+    (refused,) = [body for body in run.said("call_checked") if body.decision == "deny"]
+    assert (refused.step, refused.rule) == ("arguments", "schema")
+    assert "/account/password" in refused.detail
+
+
+def test_a_run_of_an_earlier_core_decides_on_a_mark_as_it_did() -> None:
+    run = loop()
+    run.manifest = run.manifest.evolve(core_version=10)
+    run.reply(("payments.refund", {"password": "[redacted:secret_field]", "amount": "5.00"}))
+    assert len(run.state.gates) == 1

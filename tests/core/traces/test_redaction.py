@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.proves import proves
-from traces.core.redaction import luhn, marked, redact
+from traces.core.redaction import luhn, marked, marked_places, redact
 
 SECRETS = {
     "api_key": [
@@ -177,3 +177,10 @@ def test_luhn() -> None:
     assert luhn("4111 1111 1111 1111")
     assert not luhn("4111 1111 1111 1112")
     assert not luhn("0")
+
+
+def test_the_places_of_marks_are_found_at_every_depth_and_in_names() -> None:
+    mark = marked("secret_field")
+    value = {"a/b": [{"x": "no"}, {"password": mark}], f"~{mark}": 1, "text": f"is {mark}.", "n": 3}
+    assert marked_places(value) == ("/a~1b/1/password", f"/~0{mark}", "/text")
+    assert marked_places({"text": "[redacted] and [redacted:A]"}) == ()

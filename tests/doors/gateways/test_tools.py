@@ -309,3 +309,18 @@ def _answering(loop: EffectLoop, given: Reply) -> Told:
     with Odd(given) as server:
         tools = ToolGateway(env={"INTERLOCK_DEMO_URL": server.origin}.get)
         return use_tool(loop, tools, "orders.lookup", {"order_id": "A-1001"})
+
+
+@proves("R-TOOL-8", part="a mark is never sent as a value")
+@pytest.mark.parametrize(
+    "text", ["[redacted:secret_field]", "Bearer [redacted:bearer]", "https://a:[redacted:password]@b.example"]
+)
+@pytest.mark.parametrize("place", ["text", "subject"])
+def test_a_mark_in_place_of_a_value_is_never_sent(
+    loop: EffectLoop, tools: ToolGateway, company: Company, text: str, place: str
+) -> None:
+    told = use_tool(loop, tools, "mail.send", MAIL | {place: text})
+    assert isinstance(told.event, ToolFailed)
+    assert (told.event.error, told.event.sent, told.event.transient) == ("refused", False, False)
+    assert f"/{place}" in told.text(told.event.detail)
+    assert company.effects() == []

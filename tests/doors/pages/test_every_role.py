@@ -77,6 +77,7 @@ SCOPE_OF: dict[str, Scope | None] = {
 # What takes a form alone: whoever opens its address, role or no role, is led to the page the form stands on.
 FORMS = {
     "approvals/<uuid:request_id>/preview",
+    "budgets/ceilings",
     "budgets/rates",
     "runs/bulk",
     "runs/views/<uuid:view_id>",

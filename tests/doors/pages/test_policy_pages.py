@@ -24,7 +24,7 @@ WORDS = {
 }  # fmt: skip
 WRITES = (
     ("/tools/calculator.evaluate", Scope.ADMIN), ("/workflows/_publish", Scope.ADMIN),
-    ("/workflows/tool-loop/1/retire", Scope.ADMIN), ("/budgets", Scope.ADMIN),
+    ("/workflows/tool-loop/1/retire", Scope.ADMIN), ("/budgets/ceilings", Scope.ADMIN),
     ("/budgets/prices", Scope.ADMIN), ("/tenant/keys", Scope.ADMIN), ("/tenant/people/invite", Scope.ADMIN),
     ("/system/stop", Scope.OPERATE),
 )  # fmt: skip

@@ -22,7 +22,6 @@ from orchestrator.core.errors import (
     OwnProposal,
     ProposalOpen,
     ProposalSettled,
-    SecondPersonNeeded,
 )
 from orchestrator.core.tool_change import asked_change
 from orchestrator.models import ToolProposal
@@ -32,7 +31,7 @@ from orchestrator.queries.tools import tool_now
 from tenancy.actions import add_member, remove_member
 from tenancy.clock import database_now
 from tenancy.context import tenant
-from tenancy.core.errors import InvalidInput, Stale
+from tenancy.core.errors import InvalidInput, SecondPersonNeeded, Stale
 from tenancy.core.roles import Role
 from tenancy.ids import fresh_id
 from tenancy.models import AuditEntry
@@ -114,7 +113,7 @@ def test_whom_the_first_one_made_an_administrator_that_day_is_no_second_person(
             agree_to_tool(world.id, row.id, who=word_of(one), reason="Yes.")
     assert risk(world) == "network"
     tomorrow = database_now() + timedelta(days=1)
-    monkeypatch.setattr("tenancy.directory.database_now", lambda: tomorrow)
+    monkeypatch.setattr("tenancy.relations.database_now", lambda: tomorrow)
     agree_to_tool(world.id, row.id, who=word_of(theirs), reason="Yes.")
     assert risk(world) == "local_write"
 

@@ -98,7 +98,7 @@ def written_by_owner(table: str) -> migrations.RunSQL:
 class Migration(migrations.Migration):
     """Two tables, two functions."""
 
-    dependencies = [("orchestrator", "0034_signal_by_time")]
+    dependencies = [("orchestrator", "0035_ceilings_and_places")]
     operations = [
         migrations.CreateModel(
             name="ModelTurn",

@@ -81,6 +81,7 @@ class Environment(BaseSettings):
     log_level: str = Field("INFO", validation_alias="INTERLOCK_LOG_LEVEL")
 
     pool: bool = Field(True, validation_alias="INTERLOCK_POOL")
+    database_sessions: bool = Field(True, validation_alias="INTERLOCK_DATABASE_SESSIONS")
     worker_threads: int = Field(8, ge=1, le=256, validation_alias="INTERLOCK_WORKER_THREADS")
     worker_niceness: int = Field(10, ge=0, le=19, validation_alias="INTERLOCK_WORKER_NICENESS")
     lease_seconds: int = Field(30, ge=3, le=3600, validation_alias="INTERLOCK_LEASE_SECONDS")

@@ -15,6 +15,7 @@ from django.core.checks.urls import check_url_config
 from config.checks import refuse_power
 from config.env import Environment
 from config.web_protocol import ConnectionBounds, bounded_protocols
+from tenancy.process_lock import hold_process_lock
 
 if TYPE_CHECKING:
     from traces.live.hub import Hub
@@ -79,6 +80,7 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     django.setup()
     refuse_power()
+    hold_process_lock()
     from config.asgi import HUB, application  # noqa: PLC0415 - Django's apps come first
 
     environment = Environment()

@@ -27,6 +27,8 @@ INTERLOCK_EMBEDDED = ENVIRONMENT.embedded
 INTERLOCK_DATA_DIR = data_dir()
 INTERLOCK_WORKER_THREADS = ENVIRONMENT.worker_threads
 INTERLOCK_WORKER_NICENESS = ENVIRONMENT.worker_niceness
+# Whether a session of the database stays one: not behind a pooler of transactions.
+INTERLOCK_DATABASE_SESSIONS = ENVIRONMENT.database_sessions
 INTERLOCK_LEASE_SECONDS = ENVIRONMENT.lease_seconds
 INTERLOCK_SWEEP_SECONDS = ENVIRONMENT.sweep_seconds
 INTERLOCK_CIRCUIT_FAILURES = ENVIRONMENT.circuit_failures

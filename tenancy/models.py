@@ -183,8 +183,9 @@ class AuditEntry(TenantOwned):
 
 class IdempotencyKey(TenantOwned):
     """What a POST with an Idempotency-Key was answered with. `status` is null while the first one is under
-    way. `path` may be a digest (tenancy/idempotency.py). `answer` is JSON as text: PostgreSQL's own JSON
-    refuses a NUL, and an act that was done must be answered."""
+    way, in the process that holds the lock `process_lock` (tenancy/process_lock.py; null: it holds none).
+    `path` may be a digest (tenancy/idempotency.py). `answer` is JSON as text: PostgreSQL's own JSON refuses a
+    NUL, and an act that was done must be answered."""
 
     principal = models.UUIDField()
     key = models.CharField(max_length=255)
@@ -192,6 +193,7 @@ class IdempotencyKey(TenantOwned):
     body_digest = models.BinaryField(max_length=32)
     status = models.PositiveSmallIntegerField(null=True)
     answer = models.TextField(null=True)  # noqa: DJ001 - null: not answered yet
+    process_lock = models.BigIntegerField(null=True)
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField()
 

@@ -31,7 +31,7 @@ from orchestrator.core.workspace import tree_of
 from orchestrator.gateways.queue import offer
 from orchestrator.models import Run, Task, WorkflowVersion
 from tenancy.clock import NOW
-from tenancy.context import tenant_reading
+from tenancy.context import hold, tenant_reading
 from tenancy.idempotency import KeyReused
 from tenancy.ids import fresh_id
 from traces.core.canonical import canonical_model, canonical_outside, digest, plain
@@ -86,6 +86,9 @@ def submit_task(tenant_id: UUID, submitter: Submitter, asked: Submission) -> Sub
 
 def _submitted(tenant_id: UUID, submitter: Submitter, asked: Submission) -> Submitted:
     with tenant_reading(tenant_id, NOW, {}) as ((at,),):
+        if asked.idempotency_key:
+            # The commit of a process that died meanwhile may still be under way.
+            hold(f"submission {tenant_id} {submitter.principal} {asked.idempotency_key}")
         if (known := _submitted_before(submitter, asked, at)) is not None:
             return known
         glance(tenant_id, submitter.principal, at)

@@ -98,7 +98,7 @@ def written_by_owner(table: str) -> migrations.RunSQL:
 class Migration(migrations.Migration):
     """Two tables, two functions."""
 
-    dependencies = [("orchestrator", "0035_ceilings_and_places")]
+    dependencies = [("orchestrator", "0036_within_reach")]
     operations = [
         migrations.CreateModel(
             name="ModelTurn",

@@ -181,6 +181,8 @@ class Slow(Obedient):
 def slow(settings: Settings, world: World) -> Iterator[Slow]:
     """A server of one's own that nobody gave a bound: it takes one call at a time."""
     settings.INTERLOCK_MODEL_AT_ONCE = None
+    # Nobody renews the leases here, and a call counts no longer than its run's.
+    settings.INTERLOCK_LEASE_SECONDS = 600
     server = Slow()
     with foreign(settings, server):
         yield server

@@ -180,6 +180,13 @@ class House:
                 say(f"people of {slug}: {people} (password {PASSWORD})")
         if given.has_model_key:
             say(f"models: {given.model or 'those of the configured provider'}, and the scripted scenarios")
+            if given.openai_base_url and given.model_price is None:
+                worst = f"${given.worst_case_usd_per_mtok} a million tokens"
+                said = f"charged at {worst}" if given.unknown_price == "worst" else "refused"
+                say(
+                    f"nobody said what the model at {given.openai_base_url} costs: where no price is listed, "
+                    f"calls are {said}; INTERLOCK_MODEL_PRICE=0 says that you run it yourself"
+                )
         else:
             say(
                 f"no model key is configured; scripted scenarios play: {', '.join(scenarios()) or 'none yet'}"

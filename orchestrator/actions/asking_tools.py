@@ -10,7 +10,13 @@ from budgets.core.ceilings import Ceilings
 from orchestrator.actions.http_tools import declare_http_tool, declare_looked_at, look_at_declared
 from orchestrator.actions.loosening import Asked, or_propose, settle_proposal
 from orchestrator.actions.outside import set_databases, set_mail, set_web, with_account, with_roles
-from orchestrator.actions.own_models import look_at_models, read_models, set_looked_at, set_models
+from orchestrator.actions.own_models import (
+    look_at_models,
+    read_models,
+    read_prices,
+    set_looked_at,
+    set_models,
+)
 from orchestrator.actions.places import set_places
 from orchestrator.actions.second_person import Who
 from orchestrator.actions.servers import admit_tool
@@ -224,7 +230,8 @@ def agree_to_tool(tenant_id: UUID, proposal: UUID | None, *, who: Who, reason: s
         # The network is asked before the registry is held: a name that nobody answers for would hold up all.
         look_at_declared(tenant_id, asked_declaration(waiting.body["declaration"]))
     elif waiting.kind == "models":
-        look_at_models(tenant_id, read_models(tuple(waiting.body["profiles"])))
+        profiles = tuple(waiting.body["profiles"])
+        look_at_models(tenant_id, read_models(profiles), read_prices(profiles))
 
     def perform(row: ToolProposal, agreed: UUID) -> Agreed:
         if outdated(tenant_id, row):
@@ -268,8 +275,11 @@ def _name_mail(tenant_id: UUID, row: ToolProposal, agreed: UUID) -> OutsideNow:
 
 
 def _name_models(tenant_id: UUID, row: ToolProposal, agreed: UUID) -> OutsideNow:
-    wanted = read_models(tuple(row.body["profiles"]))
-    return set_looked_at(tenant_id, wanted, expected=None, by=row.by, reason=row.reason, agreed=agreed)
+    profiles = tuple(row.body["profiles"])
+    return set_looked_at(
+        tenant_id, read_models(profiles), read_prices(profiles), expected=None, by=row.by, reason=row.reason,
+        agreed=agreed,
+    )  # fmt: skip
 
 
 def _open_places(tenant_id: UUID, row: ToolProposal, agreed: UUID) -> PlacesNow:

@@ -113,6 +113,17 @@ def _asked(models: OwnModels) -> frozenset[str]:
     return frozenset(found)
 
 
+def put_in_force(before: OwnModels, after: OwnModels) -> Iterator[tuple[int, OwnModel]]:
+    """The models that runs may ask after a change and that did not stand so before, with their places: what
+    each of them needs has to be there first. What stands already must keep nobody from a change."""
+    asked_before, asked = _asked(before), _asked(after)
+    for number, one in enumerate(after.profiles):
+        known = before.named(one.name)
+        stands = known is not None and (known.place, known.secret) == (one.place, one.secret)
+        if one.name in asked and not (stands and one.name in asked_before):
+            yield number, one
+
+
 def _house_plays(models: OwnModels) -> bool:
     """Whether a run may ask the operator's models: for roles that are left, or where one's own fail."""
     played = {role for one in models.profiles for role in one.roles}

@@ -14,6 +14,7 @@ from orchestrator.actions.signalling import cancel, pause
 from orchestrator.core.graph import MODEL_PATIENCE_SECONDS
 from orchestrator.core.state import Away
 from orchestrator.core.terminal import TERMINAL_STATUSES, Status
+from orchestrator.gateways.llm import profiles
 from orchestrator.models import ModelTurn, Run
 from orchestrator.queries.crossing import called_up_runs, due_runs
 from orchestrator.queries.runs import state_now
@@ -31,7 +32,7 @@ from tests.proves import proves
 
 LOOK = called("orders.lookup", order_id="A-1001")
 GOAL = "Where is order A-1001?"
-PATIENCE = 60.0
+PATIENCE = 180.0
 
 
 @pytest.fixture
@@ -178,8 +179,14 @@ class Slow(Obedient):
 
 
 @pytest.fixture
-def slow(settings: Settings, world: World) -> Iterator[Slow]:
-    """A server of one's own that nobody gave a bound: it takes one call at a time."""
+def slow(settings: Settings, world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Slow]:
+    """A server of one's own that nobody gave a bound: it takes one call at a time, and has all the time."""
+    usual = profiles.available_profiles
+    monkeypatch.setattr(
+        profiles,
+        "available_profiles",
+        lambda *given: tuple(one.evolve(timeout_ms=600_000) for one in usual(*given)),
+    )
     settings.INTERLOCK_MODEL_AT_ONCE = None
     # Nobody renews the leases here, and a call counts no longer than its run's.
     settings.INTERLOCK_LEASE_SECONDS = 600

@@ -108,6 +108,16 @@ class Environment(BaseSettings):
     model_streams: bool = Field(False, validation_alias="INTERLOCK_MODEL_STREAMS")
     # Whether the other providers that have a key take over where the first one cannot be asked.
     model_failover: bool = Field(True, validation_alias="INTERLOCK_MODEL_FAILOVER")
+    # What the operator's model costs, in US$ a million tokens: "0" for one that they run themselves, or
+    # input/output as in "0.15/0.60". Unsaid: as listed, else unknown.
+    model_price: str | None = Field(
+        None,
+        pattern=r"^\d{1,6}(\.\d{1,9})?(/\d{1,6}(\.\d{1,9})?)?$",
+        validation_alias="INTERLOCK_MODEL_PRICE",
+    )
+    # How many calls at once the operator's models take; what is above it waits in line. Unsaid: one where the
+    # model stands on this machine or in its network, else as many as come.
+    model_at_once: int | None = Field(None, ge=1, le=10_000, validation_alias="INTERLOCK_MODEL_AT_ONCE")
     unknown_price: Literal["worst", "refuse"] = Field("worst", validation_alias="INTERLOCK_UNKNOWN_PRICE")
     worst_case_usd_per_mtok: Decimal = Field(
         Decimal(20), gt=0, validation_alias="INTERLOCK_WORST_CASE_USD_PER_MTOK"

@@ -185,12 +185,25 @@ class House:
         given = self.given
         if given.has_model_key:
             named = given.model or "those of the configured provider"
-            return [f"Models: {named}, and the scripted scenarios"]
+            return [f"Models: {named}, and the scripted scenarios", *self._unpriced()]
         return [
             "Models: none is configured, so scripted scenarios play:",
             f"  {', '.join(scenarios()) or 'none yet'}",
             "  For a real model set OPENAI_API_KEY, ANTHROPIC_API_KEY or OPENAI_BASE_URL,",
             "  and INTERLOCK_MODEL.",
+        ]
+
+    def _unpriced(self) -> list[str]:
+        """Say what calls are charged at where nobody said what the operator's own model costs."""
+        given = self.given
+        if not given.openai_base_url or given.model_price is not None:
+            return []
+        worst = f"${given.worst_case_usd_per_mtok} a million tokens"
+        said = f"charged at {worst}" if given.unknown_price == "worst" else "refused"
+        return [
+            f"  Nobody said what the model at {given.openai_base_url} costs:",
+            f"  where no price is listed, calls are {said}.",
+            "  INTERLOCK_MODEL_PRICE=0 says that you run it yourself.",
         ]
 
     def _keys(self) -> list[str]:

@@ -43,15 +43,15 @@ class LongRate(Rate):
 class ModelPrice(Rate):
     """One version of a model's price: per token, with rates for long inputs, plus a sum per request.
 
-    `source` says who stated it; `declared` is the worst case that a policy charges where the true price is
-    unknown.
+    `source` says who stated it: a `tenant`, or the `operator` of the house; `declared` is the worst case that
+    a policy charges where the true price is unknown.
     """
 
     provider: str
     model: str
     long: tuple[LongRate, ...] = ()
     per_request: Decimal = Field(default=ZERO, ge=0)
-    source: Literal["genai-prices", "tenant", "declared", "scripted"]
+    source: Literal["genai-prices", "tenant", "operator", "declared", "scripted"]
     version: str
     valid_from: datetime | None = None
 

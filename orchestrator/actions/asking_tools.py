@@ -19,7 +19,13 @@ from orchestrator.actions.outside import (
     with_account,
     with_roles,
 )
-from orchestrator.actions.own_models import look_at_models, read_models, set_looked_at, set_models
+from orchestrator.actions.own_models import (
+    look_at_models,
+    read_models,
+    read_prices,
+    set_looked_at,
+    set_models,
+)
 from orchestrator.actions.places import look_at_places, set_looked_at_places
 from orchestrator.actions.second_person import Who
 from orchestrator.actions.servers import admit_tool
@@ -277,8 +283,11 @@ def _name_mail(tenant_id: UUID, row: ToolProposal, agreed: UUID) -> OutsideNow:
 
 
 def _name_models(tenant_id: UUID, row: ToolProposal, agreed: UUID) -> OutsideNow:
-    wanted = read_models(tuple(row.body["profiles"]))
-    return set_looked_at(tenant_id, wanted, expected=None, by=row.by, reason=row.reason, agreed=agreed)
+    profiles = tuple(row.body["profiles"])
+    return set_looked_at(
+        tenant_id, read_models(profiles), read_prices(profiles), expected=None, by=row.by, reason=row.reason,
+        agreed=agreed,
+    )  # fmt: skip
 
 
 def _open_places(tenant_id: UUID, row: ToolProposal, agreed: UUID) -> PlacesNow:
@@ -293,7 +302,9 @@ def _raise_ceilings(tenant_id: UUID, row: ToolProposal, agreed: UUID) -> Ceiling
 
 LOOKED_AT: Final[Mapping[str, Callable[[UUID, Mapping[str, Any]], object]]] = {
     "declare": lambda house, body: look_at_declared(house, asked_declaration(body["declaration"])),
-    "models": lambda house, body: look_at_models(house, read_models(tuple(body["profiles"]))),
+    "models": lambda house, body: look_at_models(
+        house, read_models(tuple(body["profiles"])), read_prices(tuple(body["profiles"]))
+    ),
     "databases": lambda house, body: check_database_addresses(
         house, with_roles(house, tuple(body["databases"]))
     ),

@@ -13,6 +13,7 @@ from django.db import OperationalError
 
 from orchestrator.actions import opening
 from orchestrator.actions.hand import RENDERED, Hand
+from orchestrator.actions.lines import is_called_up
 from orchestrator.actions.opening import (
     Learnt,
     Moved,
@@ -83,7 +84,8 @@ def commit(
             with tenant_reading(hand.tenant, opening.OPEN, hand.keys) as rows:
                 opened = read_opened(hand, rows)
                 hand.circuits = opened.circuits
-                room = headroom(hand, opened, learnt, slice_over=slice_over)
+                called = hand.state.away is not None and is_called_up(hand.run)
+                room = headroom(hand, opened, learnt, slice_over=slice_over, called_up=called)
                 draft = _once(hand, outcomes, bodies, opened, room, give_way)
                 written = draft.written
                 draft.land(hand)

@@ -170,7 +170,9 @@ def read_opened(hand: Hand, rows: Sequence[tuple[Any, ...]]) -> Opened:
     )
 
 
-def headroom(hand: Hand, opened: Opened, learnt: Learnt, *, slice_over: bool) -> Headroom:
+def headroom(
+    hand: Hand, opened: Opened, learnt: Learnt, *, slice_over: bool, called_up: bool = False
+) -> Headroom:
     """What the core is told beside the event."""
     cost: Decimal | None = opened.book.tenant_cost(opened.at) if opened.book is not None else None
     windows = None if opened.book is None else opened.book.windows
@@ -192,6 +194,7 @@ def headroom(hand: Hand, opened: Opened, learnt: Learnt, *, slice_over: bool) ->
         busy=learnt.busy,
         run_ceiling=learnt.run_ceiling,
         slice_over=slice_over,
+        called_up=called_up,
     )
 
 

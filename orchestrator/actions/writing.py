@@ -17,6 +17,7 @@ from orchestrator.actions.finishing import close
 from orchestrator.actions.granting import give
 from orchestrator.actions.hand import Hand
 from orchestrator.actions.hearing import pass_on
+from orchestrator.actions.lines import FORGET, leaves_line
 from orchestrator.actions.opening import Opened
 from orchestrator.actions.requesting import open_requests, withdraw
 from orchestrator.core.effects import AskApproval, AskPerson, CallModel, CallTool, Effect, Finish
@@ -154,6 +155,8 @@ def write(script: Script, cursor: "psycopg.Cursor[Any]") -> "Draft":
         save_snapshot(hand.tenant, hand.run, head.record_number, state, batch=batch)
     batch.insert(INTENTS, [_intent(hand, effect, head.record_number, at) for effect in effects])
     batch.insert(RECEIPTS, _receipts(script, head.record_number))
+    if leaves_line(hand, script.state, asks=bool(effects)):
+        batch.add(FORGET, (hand.run,))
     batch.add(UPDATE, _update(script, head, snapshot, keep=bool(effects)))
     written = _written(script, head, effects, finish, snapshot, _tripped(said))
     return Draft(written=written, batch=batch, money=money)

@@ -23,16 +23,27 @@ from tenancy.context import tenant
 from tenancy.core.errors import NotFound
 from tenancy.doors import caller, expected_version, post_once
 from tenancy.idempotency import Answer
-from tenancy.shapes import Exact, Flag, Text, Whole, asked, known
+from tenancy.shapes import Amount, Exact, Flag, Text, Whole, asked, known
+from traces.core.canonical import plain
 
 ROLES = list(get_args(Role))
 KEYS = ["operator", "secret", "expired", "missing", "none"]
 
 
+class ModelRatesBody(Exact):
+    """What a model costs in US$ a million tokens, from now on, for runs to come: 0 for one that is run by
+    whoever names it."""
+
+    input_usd_per_mtok = Amount(max_value=1_000_000)
+    output_usd_per_mtok = Amount(max_value=1_000_000)
+
+
 class ModelFields(Exact):
     """What can be said of a model. Limits are tokens, times milliseconds. An empty `base_url` is the
     provider's own address; `secret` names one kept for the origin of the address. `failover` names others of
-    the tenant, or `house` for the operator's, in order."""
+    the tenant, or `house` for the operator's, in order. `at_once`: how many calls at once it takes.
+    At a `base_url` of one's own a model that runs are to ask needs a price that is known: `price` states
+    one."""
 
     model = Text(max_length=100)
     base_url = Text(max_length=2_000, required=False, allow_blank=True)
@@ -43,6 +54,8 @@ class ModelFields(Exact):
     timeout_ms = Whole(required=False, min_value=1_000, max_value=600_000)
     max_retries = Whole(required=False, min_value=0, max_value=10)
     streams = Flag(required=False)
+    at_once = Whole(required=False, min_value=1, max_value=10_000)
+    price = ModelRatesBody(required=False)
     cheaper = Text(max_length=32, required=False, allow_blank=True)
     failover = serializers.ListField(child=Text(max_length=32), required=False, max_length=10)
     reason = Text(max_length=500)
@@ -64,7 +77,8 @@ class ModelChange(ModelFields):
 
 class ModelField(serializers.Serializer[Any]):
     """A model that new runs are pinned to. `own`: the tenant named it; `key`: whose key it is asked with, and
-    whether that is there; `circuit`: the one in front of it; `price` null where nobody knows one."""
+    whether that is there; `circuit`: the one in front of it; `at_once`: how many calls at once it
+    takes, null for as many as come; `price` null where nobody knows one."""
 
     name = serializers.CharField()
     own = serializers.BooleanField()
@@ -77,6 +91,7 @@ class ModelField(serializers.Serializer[Any]):
     timeout_ms = serializers.IntegerField()
     max_retries = serializers.IntegerField()
     streams = serializers.BooleanField()
+    at_once = serializers.IntegerField(allow_null=True)
     cheaper = serializers.CharField(allow_blank=True)
     failover = serializers.ListField(child=serializers.CharField())
     secret = serializers.CharField(allow_blank=True)
@@ -112,6 +127,7 @@ class ModelProfiles(ByScope):
         where there is one (202). Raises InvalidInput (400), ProposalOpen (409), Stale (412)."""
         body, who = asked(ModelBody, request.data), caller(request)
         reason, expected = body.pop("reason"), expected_version(request)
+        _write_rates(body)
 
         def added() -> Answer:
             found = ask_to_name_model(
@@ -147,6 +163,7 @@ class OneModelProfile(ByScope):
         (409), Stale (412)."""
         body, who = asked(ModelChange, request.data), caller(request)
         reason, expected = body.pop("reason"), expected_version(request)
+        _write_rates(body)
         found = ask_to_name_model(
             who.tenant, known(model), body, expected=expected, who=who_asks(request), reason=reason,
             only="known",
@@ -178,6 +195,12 @@ class RemoveModelProfile(ByScope):
         return post_once(request, removed)
 
 
+def _write_rates(body: dict[str, Any]) -> None:
+    """The rates as text: what waits for a second administrator is kept as JSON."""
+    if "price" in body:
+        body["price"] = {name: plain(amount) for name, amount in body["price"].items()}
+
+
 def _shown(request: Request) -> Response:
     body = _body(request)
     return Response(body, headers={"ETag": f'"{body["version"]}"'})
@@ -205,7 +228,8 @@ def _row(one: ModelNow) -> dict[str, Any]:
         "base_url": profile.base_url or "", "roles": list(profile.roles),
         "context_tokens": profile.context_tokens, "max_output_tokens": profile.max_output_tokens,
         "timeout_ms": profile.timeout_ms, "max_retries": profile.max_retries, "streams": profile.streams,
-        "cheaper": profile.cheaper or "", "failover": list(profile.failover), "secret": profile.secret,
+        "at_once": profile.at_once, "cheaper": profile.cheaper or "", "failover": list(profile.failover),
+        "secret": profile.secret,
         "key": one.key, "circuit": one.circuit.state if one.circuit is not None else "closed",
         "price": None if profile.price is None else price_field(profile.price),
     }  # fmt: skip

@@ -216,14 +216,25 @@ class BusinessField(serializers.Serializer[Any]):
     parts = BusinessPartField(many=True)
 
 
+class AwayField(serializers.Serializer[Any]):
+    """A model that a run waits for: since when and until when at the latest (null: its deadline alone), why,
+    and what ends the wait: a timer, the model's circuit, or its turn in the line in front of it."""
+
+    profile = serializers.CharField()
+    cause = serializers.CharField()
+    by = serializers.ChoiceField(choices=["timer", "circuit", "line"])
+    since = serializers.DateTimeField()
+    until = serializers.DateTimeField(allow_null=True)
+
+
 class RunField(RunRow):
     """A run as it stands. Amounts are decimal text by dimension; a limit that is null is none.
 
     `estimate` bounds what the rest of the run takes, by dimension; it is null once the run has ended.
     `plan` is the document of a planner, null where none was made: the steps of any run are under its link
-    `plan`. `result` is null until the run has ended, `retried_as` where no run began after one of its
-    records. `untrusted` are the facts behind the result that nobody vouches for; where there are any,
-    `notice` says so.
+    `plan`. `waiting_for_model` is null unless the run waits for one. `result` is null until the run has
+    ended, `retried_as` where no run began after one of its records. `untrusted` are the facts behind the
+    result that nobody vouches for; where there are any, `notice` says so.
     """
 
     task = serializers.UUIDField()
@@ -242,6 +253,7 @@ class RunField(RunRow):
     pins = PinsField()
     scope = ScopeField()
     tools = ReadinessField()
+    waiting_for_model = AwayField(allow_null=True)
     result = serializers.DictField(child=serializers.JSONField(allow_null=True), allow_null=True)
     untrusted = serializers.ListField(child=RestingField())
     notice = serializers.CharField(allow_blank=True)

@@ -71,6 +71,7 @@ def whole(run: Run) -> dict[str, Any]:
         "pins": pins(run),
         "scope": scope(run),
         "tools": tools(run),
+        "waiting_for_model": away(run),
         "result": document,
         **resting(document),
         "started_at": stamp(run.started_at),
@@ -116,6 +117,17 @@ def estimate(run: Run) -> dict[str, dict[str, str | None]] | None:
         name: {"lower": plain(rest.lower), "upper": None if rest.upper is None else plain(rest.upper)}
         for name, rest in rest_of(run, state_now(run.id)).items()
     }
+
+
+def away(run: Run) -> dict[str, Any] | None:
+    """The model that the run waits for; None for a run that waits for none."""
+    found = None if run.finished_at is not None else state_now(run.id).away
+    if found is None:
+        return None
+    return {
+        "profile": found.profile, "cause": found.cause, "by": found.by, "since": stamp(found.since),
+        "until": stamp(found.until),
+    }  # fmt: skip
 
 
 def pins(run: Run) -> dict[str, str]:

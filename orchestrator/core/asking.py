@@ -6,6 +6,7 @@ from datetime import timedelta
 from decimal import Decimal
 
 from budgets.core.pricing import affordable
+from orchestrator.core import awaiting
 from orchestrator.core.backoff import delay_ms
 from orchestrator.core.context import Prompt, compile_prompt
 from orchestrator.core.economy import crossed, profile_in_force, thrifty
@@ -189,25 +190,49 @@ def again(
 
     Attempts are the step's and the provider's: how many there may be is what the role's usual model allows,
     also once a cheaper one plays it; who takes over from it has as many as it allows itself. An open circuit
-    is not waited for where somebody else can be asked. A run that is to end goes on to that at once.
+    is not waited for where somebody else can be asked; it counts as no attempt, like the line in front of a
+    model. Who is away for longer is waited for (orchestrator/core/awaiting.py). A run that is to end goes on
+    to that at once.
     """
-    state = view.state
+    state = _uncounted(view, event)
     if state.halting is not None and view.manifest.core_version >= HALTING_SINCE:
         return Step(state=state, said=(failed(event),), anew=True)
-    usual = base_profile(view.pins, state, config.role)
     profile = _failing(view, config)
-    gauge = state.limits.get("retries", Decimal(usual.max_retries))
-    retries = min(usual.max_retries, int(gauge))
-    attempt = state.counters.model_attempts
-    transient = isinstance(event, Recovered) or event.transient
-    spent = not transient or attempt > retries
-    handed = _handed_over(view, event, profile, config, tools) if spent or _circuit_open(event) else None
+    cause = awaiting.Failed(profile, event.effect, _cause(event), _wish(event))
+    if cause.cause == awaiting.BUSY and awaiting.waits_here(view):
+        return awaiting.in_line(view, state, cause, (failed(event),))
+    left = _attempts_left(view, event, config)
+    shut = _circuit_open(event)
+    handed = None if left and not shut else _handed_over(view, event, profile, config, tools)
     if handed is not None:
         return handed
-    if spent:
-        return None
-    wish = event.retry_after_ms if isinstance(event, ModelFailed) else None
-    wait = delay_ms(attempt, event.effect, wish)
+    if left and not awaiting.refused_by_us(view, event):
+        return _scheduled(view, state, event, profile)
+    return awaiting.waited(view, state, event, cause, (failed(event), *_turned_away(event, profile)))
+
+
+def _uncounted(view: View, event: ModelFailed | Recovered) -> State:
+    """The state, in which a call that we did not let out is no attempt."""
+    state = view.state
+    if not awaiting.refused_by_us(view, event):
+        return state
+    attempts = state.counters.model_attempts - 1
+    return state.evolve(counters=state.counters.evolve(model_attempts=attempts))
+
+
+def _attempts_left(view: View, event: ModelFailed | Recovered, config: Asking) -> bool:
+    """Whether the same call may be made once more, as far as attempts go."""
+    usual = base_profile(view.pins, view.state, config.role)
+    gauge = view.state.limits.get("retries", Decimal(usual.max_retries))
+    retries = min(usual.max_retries, int(gauge))
+    transient = isinstance(event, Recovered) or event.transient
+    return transient and view.state.counters.model_attempts <= retries
+
+
+def _scheduled(view: View, state: State, event: ModelFailed | Recovered, profile: ModelProfile) -> Step:
+    """The same call again, after a moment that grows with each attempt."""
+    attempt = state.counters.model_attempts
+    wait = delay_ms(attempt, event.effect, _wish(event))
     body = RetryScheduled(effect=event.effect, attempt=attempt + 1, delay_ms=wait, cause=_cause(event))
     timer = SetTimer(id=view.effect_id(0, attempt), due=view.at + _ms(wait))
     return Step(
@@ -215,6 +240,41 @@ def again(
         said=(failed(event), *_turned_away(event, profile), say(Phase.ESCALATION_CHECK, body)),
         effects=(timer,),
     )
+
+
+def _wish(event: ModelFailed | Recovered) -> int | None:
+    return event.retry_after_ms if isinstance(event, ModelFailed) else None
+
+
+def unavailable(view: View, event: ModelFailed) -> Step:
+    """The way out of a node whose model brought nothing and is not asked again."""
+    state = _uncounted(view, event)
+    said: tuple[Said, ...] = (failed(event),)
+    if awaiting.refused_by_us(view, event):
+        said += (
+            say(Phase.ESCALATION_CHECK, BreakerTripped(breaker="circuit", reason="open", subject=view.asked)),
+        )
+    elif (tripped := gave_up(event, state.counters.model_attempts)) is not None:
+        said += (say(Phase.ESCALATION_CHECK, tripped),)
+    over = state.evolve(counters=state.counters.evolve(model_attempts=0), reason=event.error)
+    return Step(state=over, outcome="model_unavailable", said=said)
+
+
+def timed(view: View, asked: Callable[[State], Step]) -> Step:
+    """What a node that waits to ask its model does when a time has come: ask once more, wait on, or give up
+    where its patience is over. `asked` makes the call."""
+    woken = awaiting.woken(view)
+    if woken.over:
+        return _lost_patience(view)
+    return Step(state=view.state) if woken.state is None else asked(woken.state)
+
+
+def _lost_patience(view: View) -> Step:
+    state = view.state
+    assert state.away is not None
+    said = awaiting.given_up_said(state, state.away.cause)
+    over = state.evolve(counters=state.counters.evolve(model_attempts=0), reason=state.away.cause, timer=None)
+    return Step(state=over, outcome="model_unavailable", said=(said,))
 
 
 def _handed_over(

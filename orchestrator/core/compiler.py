@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from orchestrator.core import nodes
+from orchestrator.core.backoff import CAP_MS
 from orchestrator.core.boundary import Boundary
 from orchestrator.core.checks import ALL, autonomy
 from orchestrator.core.checks.drawing import Drawing, draw
@@ -27,6 +28,9 @@ CALLS_PER_REPLY = 16
 MODEL_TURNS = 10
 # Stays: signals of people, the start, a hold at the end of a slice. They are records without a move.
 SPARE = 100
+# Who waits for a model asks it, hears that it is away, asks again, and hears that its circuit is open; before
+# the wait has its full length it does so a few times more.
+AN_ATTEMPT, ATTEMPTS_BEFORE = 4, 10
 
 
 def compile_graph(
@@ -115,8 +119,8 @@ def transition_bound(
         N x (2 + turns + calls + decisions) + turns x calls_per_reply + attempts x (turns + calls) + spare
 
     where decisions <= calls + turns, each attempt of an effect may leave two records (failure, timer), and
-    `spare` is for records of people's signals. It is generous on purpose: what should stop a run first is
-    its budget.
+    `spare` is for records of people's signals, and for those of an outage that is waited out. It is generous
+    on purpose: what should stop a run first is its budget.
     """
     known = {name: amount for name, amount in limits.items() if amount is not None}
     turns = int(known.get("model_turns", Decimal(MODEL_TURNS)))
@@ -126,8 +130,9 @@ def transition_bound(
     attempts = 2 * (1 + int(known.get("retries", Decimal(10))))
     working = sum(node.kind != "terminate" for node in graph.nodes.values())
     persons = calls + turns
+    spare = SPARE + AN_ATTEMPT * (graph.spec.model_patience_seconds * 1_000 // CAP_MS + ATTEMPTS_BEFORE)
     return (
-        working * (2 + turns + calls + persons) + turns * calls_per_reply + attempts * (turns + calls) + SPARE
+        working * (2 + turns + calls + persons) + turns * calls_per_reply + attempts * (turns + calls) + spare
     )
 
 

@@ -46,7 +46,7 @@ def _finished(view: View, code: TerminalCode, reason: str, result: str | None, e
         result=result,
     )
     state = view.state.evolve(
-        outcome=code, status=status, result=result, reason=reason, gates={}, timer=None, held=False
+        outcome=code, status=status, result=result, reason=reason, gates={}, timer=None, held=False, away=None
     )
     said: tuple[Said, ...] = (say(Phase.TRACE_LOGGING, body),)
     return Step(state=state, said=said, effects=(finish,))

@@ -61,9 +61,9 @@ class ModelReplied(Happening):
 
 
 class ModelFailed(Happening):
-    """No reply. `error` is a closed word: timeout, rate_limited, server_error, unreachable, malformed,
-    rejected, script_mismatch, unauthorized, no_key, no_such_model, egress_refused, circuit_open,
-    refused_by_wall, crashed;
+    """No reply. `error` is a closed word: timeout, rate_limited, server_error, unavailable, unreachable,
+    cut_off, malformed, rejected, script_mismatch, unauthorized, no_key, no_such_model, egress_refused,
+    circuit_open, model_busy, refused_by_wall, crashed;
     `retry_after_ms` is the provider's wish, capped."""
 
     kind: Literal["model_failed"] = "model_failed"
@@ -307,7 +307,7 @@ class Headroom(Value):
     not the pinned one and this commit is about to act; `busy` are keys of what other runs write to.
     `run_ceiling` is the tenant's ceiling per run, where an extension was found to pass it.
     `slice_over`: the worker's time with the run is up, so it is held before the next node that starts
-    work.
+    work. `called_up`: the model that the run waits for takes a call of it now.
     """
 
     tenant_cost: Decimal | None = None
@@ -324,3 +324,4 @@ class Headroom(Value):
     busy: tuple[str, ...] = ()
     run_ceiling: Decimal | None = None
     slice_over: bool = False
+    called_up: bool = False

@@ -96,7 +96,7 @@ def freeze(view: View, halting: Halting, said: tuple[Said, ...]) -> Step:
     counters = state.counters.evolve(budget_requests=state.counters.budget_requests + 1)
     waiting = state.evolve(
         gates=with_entry(state.gates, str(ask.request), gate), frozen=halting, timer=None, held=False,
-        counters=counters,
+        counters=counters, away=None,
     )  # fmt: skip
     return Step(state=waiting, said=(*said, say(Phase.ESCALATION_CHECK, requested)), effects=(ask,))
 

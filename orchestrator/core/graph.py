@@ -9,6 +9,8 @@ from pydantic import Field
 from orchestrator.core.goal import Goal
 from orchestrator.core.value import Hex, Slug, Small, Text, Value
 
+MODEL_PATIENCE_SECONDS = 900
+
 
 class Interrupt(StrEnum):
     """What is handled before any node sees it (R-GRAPH-5)."""
@@ -53,7 +55,8 @@ class CycleLimit(Value):
 
 class GraphSpec(Value):
     """A workflow version's document. `tools` are the names it may use at all; `boundary` the default one's
-    slug."""
+    slug. `model_patience_seconds`: how long its runs wait for a model that is away, but those of an
+    interactive task, which do not wait."""
 
     slug: Slug
     title: str = ""
@@ -66,6 +69,7 @@ class GraphSpec(Value):
     tools: tuple[str, ...] = ()
     budget: dict[str, int | str] = Field(default_factory=dict)
     scenario: str | None = None
+    model_patience_seconds: int = Field(default=MODEL_PATIENCE_SECONDS, ge=0, le=86_400)
     entry: Slug
     nodes: tuple[NodeSpec, ...] = Field(max_length=500)
     edges: tuple[EdgeSpec, ...] = Field(max_length=3_000)

@@ -7,11 +7,20 @@ so that no result is thrown away.
 """
 
 from orchestrator.core import afterwards, freezing, signals, unwinding
+from orchestrator.core.awaiting import is_called_up
 from orchestrator.core.desk import Desk
 from orchestrator.core.effects import CallModel, CallTool
 from orchestrator.core.ending import forced
 from orchestrator.core.errors import Corrupt, Misfit
-from orchestrator.core.events import AnyEvent, GateDecided, GateExpired, Headroom, Started, TimerFired
+from orchestrator.core.events import (
+    AnyEvent,
+    GateDecided,
+    GateExpired,
+    Headroom,
+    ModelReplied,
+    Started,
+    TimerFired,
+)
 from orchestrator.core.expecting import ACCOUNT, key_of_turn, too_little
 from orchestrator.core.graph import CompiledGraph, Edge, Interrupt
 from orchestrator.core.guards import holds
@@ -79,6 +88,8 @@ class _Walker(Recording):
             asked = self.state.pending[event.effect].profile
             self.state, settlement, said = settle(self.manifest, self.state, event)
             self.settlements.append(settlement)
+            if self.state.away is not None and isinstance(event, ModelReplied):
+                self.state = self.state.evolve(away=None)
         heard = signals.hear(self.state, event)
         if isinstance(event, GateDecided | GateExpired) and (
             thawed := freezing.thaw(self.state, event, self.headroom.run_ceiling)
@@ -114,6 +125,8 @@ class _Walker(Recording):
         """Whether the time that came is one the run waits for; any other leaves no trace."""
         due = self.state.timer is not None and self.at >= self.state.timer
         waits = not self.state.pending
+        if waits and is_called_up(self.state, called_up=self.headroom.called_up):
+            return True
         return due or (self.state.held and not self.state.paused) or (waits and self._overdue() is not None)
 
     def _obey(self, *, reenter: bool) -> None:
@@ -222,7 +235,7 @@ class _Walker(Recording):
         if not (starts and hold):
             return False
         # The time that came is over: a run that rests would be woken by it again and again.
-        self._stay(self.state.evolve(held=True, timer=None), said)
+        self._stay(self.state.evolve(held=True, timer=None, away=None), said)
         self._obey(reenter=False)
         return True
 

@@ -5,7 +5,9 @@ it changes is a wider way out (orchestrator/core/outside.py says what else is on
 """
 
 from collections.abc import Iterator, Sequence
+from ipaddress import ip_address
 from typing import Literal, get_args
+from urllib.parse import urlsplit
 
 from pydantic import Field
 
@@ -23,10 +25,27 @@ AT: dict[str, str] = {"openai": "https://api.openai.com/v1", "anthropic": "https
 """Where a provider is asked when no other address is named."""
 
 
+NEARBY = (".local", ".internal", ".lan", ".home.arpa", ".localhost")
+"""How names end that only one's own network knows."""
+
+
+def usual_bound(base_url: str | None) -> int | None:
+    """How many calls at once a model takes of which nobody said it: one where its address is of this machine
+    or its network, for a server there has one set of weights; None, as many as come, elsewhere."""
+    if not base_url:
+        return None
+    host = (urlsplit(base_url).hostname or "").rstrip(".").lower()
+    try:
+        return None if ip_address(host).is_global else 1
+    except ValueError:
+        return 1 if "." not in host or host.endswith(NEARBY) else None
+
+
 class OwnModel(Value):
     """One model. `base_url` empty: the provider's own address. `secret` names one kept for the origin of the
     address; without it the server is asked without a key. Limits are tokens, times milliseconds. `failover`
-    are names of others, or `house`, in order."""
+    are names of others, or `house`, in order. `at_once`: how many calls at once it takes, more wait in line;
+    unsaid, one where it stands on this machine or in its network, else as many as come."""
 
     name: str = Field(pattern=NAME)
     provider: Literal["openai", "anthropic"]
@@ -39,6 +58,7 @@ class OwnModel(Value):
     timeout_ms: int = Field(default=60_000, ge=1_000, le=600_000)
     max_retries: int = Field(default=2, ge=0, le=10)
     streams: bool = False
+    at_once: int | None = Field(default=None, ge=1, le=10_000)
     cheaper: str = Field(default="", max_length=32)
     failover: tuple[str, ...] = Field(default=(), max_length=10)
 
@@ -67,7 +87,7 @@ class OwnModel(Value):
             roles=self.roles, context_tokens=self.context_tokens, max_output_tokens=self.max_output_tokens,
             timeout_ms=self.timeout_ms, max_retries=self.max_retries, price=price,
             cheaper=self.cheaper or None, failover=tuple(dict.fromkeys(line)), streams=self.streams, own=True,
-            secret=self.secret,
+            secret=self.secret, at_once=self.at_once or usual_bound(self.base_url),
         )  # fmt: skip
 
 
@@ -91,6 +111,17 @@ def _asked(models: OwnModels) -> frozenset[str]:
             found.add(name)
             fresh += [one.cheaper, *one.failover]
     return frozenset(found)
+
+
+def put_in_force(before: OwnModels, after: OwnModels) -> Iterator[tuple[int, OwnModel]]:
+    """The models that runs may ask after a change and that did not stand so before, with their places: what
+    each of them needs has to be there first. What stands already must keep nobody from a change."""
+    asked_before, asked = _asked(before), _asked(after)
+    for number, one in enumerate(after.profiles):
+        known = before.named(one.name)
+        stands = known is not None and (known.place, known.secret) == (one.place, one.secret)
+        if one.name in asked and not (stands and one.name in asked_before):
+            yield number, one
 
 
 def _house_plays(models: OwnModels) -> bool:

@@ -19,7 +19,8 @@ class ModelProfile(Value):
     written; nothing else depends on it. Off in pins from before it was there. `failover` names the profiles
     that take over, in order, where this one cannot be asked (orchestrator/core/failover.py). `own`: the
     tenant named it (orchestrator/core/own_models.py), so its address is judged at every call, and its key is
-    the tenant's `secret` of this name, if any.
+    the tenant's `secret` of this name, if any. `at_once`: how many calls at once it takes; more wait in line
+    (None: as many as come, as in pins from before there was a line).
     """
 
     name: str
@@ -41,3 +42,4 @@ class ModelProfile(Value):
     secret: str = ""
     scenario: str | None = None
     streams: bool = False
+    at_once: int | None = Field(default=None, ge=1)

@@ -24,6 +24,18 @@ SENTENCES: Final = {
     "over_ceiling": "The tenant's ceiling for one run was lowered meanwhile.",
     "overrun": "A provider reported more than was reserved.",
     "cancelled": "It was cancelled.",
+    # How a model could not be asked.
+    "unreachable": "Nobody answers at its address.",
+    "unavailable": "It says that it takes nothing just now.",
+    "cut_off": "The connection broke before the reply was whole.",
+    "server_error": "Its server had an error.",
+    "rate_limited": "It was asked too often.",
+    "timeout": "It did not answer in time.",
+    "circuit_open": "It failed again and again, so it is left alone for a while.",
+    "malformed": "What it answered is no reply.",
+    "unauthorized": "The key is not taken.",
+    "no_key": "There is no key.",
+    "no_such_model": "There is no such model at its address.",
     # Of which limit what came next needed more than was left.
     "steps": "It has taken as many steps as it may.",
     "model_turns": "It has no model call left.",

@@ -62,6 +62,9 @@ class Recording:
     def _move(self, step: Step, guard: str | None, target: str, phase: Phase, said: tuple[Said, ...]) -> None:
         state = step.state
         moved: dict[str, Any] = {"position": target, "version": self.recorded.version + 1}
+        if state.away is not None:
+            # A run waits for a model where it asks it.
+            moved["away"] = None
         if target in self.graph.cycle_limits:
             moved["visits"] = {**state.visits, target: state.visits.get(target, 0) + 1}
         self._record(step.outcome or STAY, guard, phase, said, state.evolve(**moved), step.effects)

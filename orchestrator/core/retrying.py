@@ -120,6 +120,7 @@ ANEW: Final = (
     "prices",
     "tool_prices",
     "shortened",
+    "away",
 )
 
 

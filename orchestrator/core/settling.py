@@ -29,6 +29,13 @@ from traces.core.phases import Phase
 # Runs admitted under an earlier core counted nothing of a call that surely did not happen, nor its step where
 # it was made again.
 ABSENT_SINCE = 10
+# Those before this one counted a turn of a call that nobody took.
+TAKEN_SINCE = 11
+# Nothing was sent, or whoever was asked turned it away unread.
+NOT_TAKEN = frozenset(
+    {"circuit_open", "model_busy", "refused_by_wall", "no_key", "egress_refused", "unreachable",
+     "unavailable", "rate_limited"}
+)  # fmt: skip
 CHANGES = frozenset({"side_effects", "granted_side_effects", "memory_writes"})
 Outcome = ModelReplied | ModelFailed | ToolAnswered | ToolFailed | Recovered
 
@@ -92,12 +99,14 @@ def _actual(manifest: Manifest, pending: Pending, event: Outcome, held: Amounts)
 def _failed_model(
     manifest: Manifest, pending: Pending, event: ModelFailed, held: Amounts
 ) -> tuple[Amounts, bool]:
-    """A turn is counted in any case; tokens as reported, none when nothing was sent, else as reserved and
-    unknown."""
+    """A turn is counted of every call that was taken; tokens as reported, none when nothing was sent, else as
+    reserved and unknown."""
     if event.usage:
         return model_actual(_profile(manifest, pending), event.usage), False
-    if event.error in ("timeout", "malformed", "server_error"):
+    if event.error in ("timeout", "malformed", "cut_off", "server_error"):
         return held, True
+    if event.error in NOT_TAKEN and manifest.core_version >= TAKEN_SINCE:
+        return {}, False
     return {"model_turns": ONE}, False
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from orchestrator.core.reasons import in_words
+from orchestrator.core.state import Away
 from orchestrator.core.terminal import ENDINGS, Status, TerminalCode
 from orchestrator.core.value import Value
 
@@ -22,7 +23,8 @@ class Awaited(Value):
 
 
 class Facts(Value):
-    """What the sentence is made of. `since` is when the status was taken, as far as it is known."""
+    """What the sentence is made of. `since` is when the status was taken, as far as it is known; `away` the
+    model that the run waits for."""
 
     status: Status
     position: str = ""
@@ -33,10 +35,12 @@ class Facts(Value):
     deadline: datetime | None = None
     in_flight: tuple[str, ...] = ()
     halting: str = ""
+    away: Away | None = None
 
 
 class Standing(Value):
-    """`what` and `then` are plain words; `because` may hold text from outside; `then` happens at `until`."""
+    """`what` and `then` are plain words; `because` may hold text from outside; `then` happens at `until`;
+    `turned` says what was at `since`."""
 
     what: str
     because: str = ""
@@ -44,6 +48,7 @@ class Standing(Value):
     until: datetime | None = None
     then: str = ""
     next: str = ""
+    turned: str = "changed"
 
 
 _WAITS: Mapping[str, str] = {
@@ -52,6 +57,9 @@ _WAITS: Mapping[str, str] = {
     "clarification": "Waits for an answer to a question",
     "budget": "Frozen: its budget is used up; waits for {who} to give more or to say no",
 }
+
+
+SINCE = "waiting for the model since"
 
 
 def standing(facts: Facts) -> Standing:
@@ -68,7 +76,26 @@ def standing(facts: Facts) -> Standing:
     if facts.status is Status.QUEUED:
         return Standing(what="Queued; a worker takes it as soon as one is free", since=facts.since,
                         until=facts.deadline, then=_expires(facts))  # fmt: skip
+    if facts.away is not None and not facts.halting:
+        return _away(facts, facts.away)
     return Standing(what=_doing(facts), since=facts.since, until=facts.deadline, then=_expires(facts))
+
+
+def _away(facts: Facts, away: Away) -> Standing:
+    """A run that waits for its model: it goes on by itself, or gives up once its patience is over."""
+    if away.by == "line":
+        return Standing(
+            what=f"Waits in line for the model {away.profile}, which takes only so many calls at once",
+            since=away.since, turned=SINCE, until=facts.deadline, then=_expires(facts),
+            next="It goes on by itself when its turn comes.",
+        )  # fmt: skip
+    sooner = facts.deadline is not None and (away.until is None or facts.deadline < away.until)
+    return Standing(
+        what=f"Waits for the model {away.profile}", because=in_words(away.cause), since=away.since,
+        turned=SINCE, until=facts.deadline if sooner else away.until,
+        then=_expires(facts) if sooner else "it gives up, and goes the way its workflow draws for that",
+        next="It goes on by itself when the model answers; its working time stands still meanwhile.",
+    )  # fmt: skip
 
 
 def _doing(facts: Facts) -> str:

@@ -209,6 +209,21 @@ class Review(Value):
     by: str
 
 
+class Away(Value):
+    """A model that the run waits for since `since`, at the latest until `until` (None: its deadline alone).
+
+    `by`: what ends the wait, its own `timer`, the model's `circuit` when it lets a call through, or the
+    `line` in front of it. `cause` is how the last call failed, `rests` whether the run's clock stands.
+    """
+
+    since: datetime
+    profile: str
+    cause: str
+    by: Literal["timer", "circuit", "line"]
+    until: datetime | None = None
+    rests: bool = True
+
+
 class Counters(Value):
     """How often; gauges and bounds read them."""
 
@@ -234,7 +249,7 @@ class State(Value):
     that allows the open model call less output than it was to have, `cut` the one by which the newest
     reply was cut short; `stood_down` the profiles that another one took over from; `sent_back`, by step,
     is what people sent back to be proposed anew, `review` what they said to whoever wrote the draft of
-    it, until that is proposed anew."""
+    it, until that is proposed anew. `away` is the model that the run waits for, until it answers."""
 
     version: int = 0
     position: str
@@ -301,6 +316,7 @@ class State(Value):
     cut: str = ""
     sent_back: Mapping[str, SentBack] = {}
     review: Review | None = None
+    away: Away | None = None
 
     def facts_in_order(self, newest: int = 0) -> list[tuple[str, Fact]]:
         """The facts as they were committed, oldest first, or so many of the newest: a stored mapping keeps no

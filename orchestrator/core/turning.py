@@ -31,7 +31,7 @@ def turned(before: State, state: State, at: datetime, usage: Amounts) -> tuple[S
     """The state with status, clock and usage set, and what is to be said of a change. Raises IllegalMove."""
     status = status_of(state)
     path(before.status, status)
-    working = status is Status.IN_PROGRESS
+    working = status is Status.IN_PROGRESS and not (state.away is not None and state.away.rests)
     changed = state.evolve(
         status=status, clock_since=at if working else None, clock_ms=clock_ms(before, at), usage=usage
     )

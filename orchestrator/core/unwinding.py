@@ -64,7 +64,7 @@ def begin(view: View, code: TerminalCode, halting: Halting | None = None) -> Ste
     body = UnwindingBegan(terminal_code=code.value, deeds=deeds, mode=view.pins.boundary.compensation)
     opened = state.evolve(
         unwinding=Unwinding(code=code, halting=halting), unfinished=state.still_open(),
-        batch=(), queue=(), gates={}, timer=None, held=False,
+        batch=(), queue=(), gates={}, timer=None, held=False, away=None,
     )  # fmt: skip
     said = (say(Phase.TERMINATION_CHECK, body), *withdrawn(state, code.value))
     return _next(_with(view, opened), said)

@@ -14,6 +14,7 @@ from orchestrator.models.claim import ConflictClaim
 from orchestrator.models.expectation import Expectation
 from orchestrator.models.loosening import ToolProposal
 from orchestrator.models.memory import MemoryProposal, MemoryVerdict
+from orchestrator.models.model_line import ModelServed, ModelTurn
 from orchestrator.models.outside import CorpusDocument, CorpusPassage, MailDraft, Outside
 from orchestrator.models.policy import PolicyProposal, PolicyVersion
 from orchestrator.models.review import ReviewItem, ReviewWord
@@ -39,6 +40,8 @@ __all__ = [
     "ManifestRow",
     "MemoryProposal",
     "MemoryVerdict",
+    "ModelServed",
+    "ModelTurn",
     "Outside",
     "PinSet",
     "PolicyProposal",

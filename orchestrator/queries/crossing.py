@@ -31,6 +31,12 @@ def deferred_runs(limit: int) -> list[UUID]:
     return _ids("SELECT deferred_runs(%s)", (limit,))
 
 
+def called_up_runs(limit: int) -> list[UUID]:
+    """Runs that waited for a model and may ask it now; of those behind a circuit whose cooldown is over, one.
+    Also those that an emergency stop ends."""
+    return _ids("SELECT called_up_runs(%s)", (limit,))
+
+
 def next_run(taken: Sequence[UUID], share: int) -> tuple[UUID, UUID] | None:
     """The ready run whose turn it is and whose it is, or None (R-BUDGET-11): of the tenant with the fewest
     runs at work, among equals of the one whose last run began longest ago, its oldest.

@@ -3,6 +3,7 @@ tenant's context."""
 
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from typing import Literal
 from uuid import UUID
 
@@ -10,7 +11,14 @@ from budgets.prices import own_price
 from orchestrator.core.own_models import AT
 from orchestrator.core.profile import ModelProfile
 from orchestrator.gateways.llm.gateway import subject_of
-from orchestrator.gateways.llm.profiles import NO_KEY, ModelEnvironment, key_for, profiles_for, with_own
+from orchestrator.gateways.llm.profiles import (
+    MILLION,
+    NO_KEY,
+    ModelEnvironment,
+    key_for,
+    profiles_for,
+    with_own,
+)
 from orchestrator.queries.circuits import ORDER, CircuitSeen, circuits_now
 from orchestrator.queries.outside import own_models
 from tenancy.secrets import secrets_of
@@ -27,6 +35,19 @@ class ModelNow:
     profile: ModelProfile
     key: Key
     circuit: CircuitSeen | None
+
+    @property
+    def unsaid(self) -> bool:
+        """Whether nobody said what the operator's model at an address of their own costs: its calls are
+        charged at the worst case that is declared."""
+        profile = self.profile
+        declared = profile.price is not None and profile.price.source == "declared"
+        return declared and not profile.own and profile.base_url is not None
+
+    @property
+    def worst(self) -> Decimal:
+        """What is charged for a million tokens of it, in US$."""
+        return MILLION * self.profile.price.dearest_input if self.profile.price is not None else Decimal(0)
 
     @property
     def place(self) -> str:

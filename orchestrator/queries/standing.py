@@ -74,6 +74,7 @@ def standing_of(run: Run, state: State) -> Standing:
             awaited=_awaited(run.id) if state.gates else None,
             deadline=_deadline(run.id) if run.finished_at is None else None,
             in_flight=_in_flight(state),
+            away=state.away,
             halting=state.halting.interrupt.value if state.halting is not None else "",
         )
     )

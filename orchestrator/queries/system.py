@@ -92,3 +92,12 @@ def stop_of(tenant_id: UUID, stop_id: UUID) -> EmergencyStop | None:
     own = EmergencyStop.objects.filter(id=stop_id, tenant_id=tenant_id, lifted_at=None)
     elsewhere = Q(scope__in=("risk", "policy")) | Q(scope="tool", reason__startswith=DISABLED)
     return own.exclude(elsewhere).first()
+
+
+def ended_by(scope: str, target: str) -> int | None:
+    """How many runs of the tenant an emergency stop would end now; None for a tool's, which ends none by
+    itself."""
+    if scope == "tool":
+        return None
+    live = Run.objects.filter(status__in=LIVE)
+    return (live.filter(workflow=target) if scope == "workflow" else live).count()

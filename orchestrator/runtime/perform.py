@@ -18,6 +18,7 @@ from django.db import connection
 from orchestrator.actions.circuits import TenantCircuits
 from orchestrator.actions.dispatching import dispatch
 from orchestrator.actions.hand import Hand
+from orchestrator.actions.lines import RunLines
 from orchestrator.actions.remotes import TenantRemotes
 from orchestrator.actions.workspace import RunFiles
 from orchestrator.core.drift import fault_of
@@ -99,6 +100,7 @@ class Performer:
                 permit,
                 circuits=circuits,
                 tenant=hand.tenant,
+                lines=RunLines(tenant=hand.tenant, run=hand.run, fence=hand.fence),
                 before_wait=connection.close,
                 audience=RunAudience(hand.run, effect.id),
             )

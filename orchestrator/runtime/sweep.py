@@ -15,7 +15,8 @@ from django.conf import settings
 from django.db import Error, connection
 
 from orchestrator.actions.expiring import expire_gates_of, take_words_of
-from orchestrator.queries.crossing import deferred_runs, due_runs
+from orchestrator.gateways.queue import wake
+from orchestrator.queries.crossing import called_up_runs, deferred_runs, due_runs
 
 if TYPE_CHECKING:
     from orchestrator.runtime.loop import Worker
@@ -41,7 +42,11 @@ class Sweep(threading.Thread):
     def tick(self) -> int:
         """One look; how many runs were driven. A database that is away is tried again at the next tick."""
         try:
-            return self._looked(due_runs, self._expired) + self._looked(deferred_runs, self._taken)
+            return (
+                self._looked(due_runs, self._expired)
+                + self._looked(deferred_runs, self._taken)
+                + self._looked(called_up_runs, self._called)
+            )
         finally:
             connection.close()
 
@@ -71,6 +76,11 @@ class Sweep(threading.Thread):
             log.exception("sweep.words_failed", run_id=str(run_id))
             return False
         return self._driven(run_id)
+
+    def _called(self, run_id: UUID) -> bool:
+        """Hand a run that was called up to whichever thread is free: its model may take its time to answer.
+        Without a broker it is driven here."""
+        return wake(run_id) or self._driven(run_id)
 
     def _driven(self, run_id: UUID) -> bool:
         """Drive one run; whatever goes wrong with it, the others behind it still have their turn."""

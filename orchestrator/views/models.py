@@ -1,5 +1,6 @@
 """GET and POST /models: which models runs are played by, with whose keys (R-TOOL-22)."""
 
+from decimal import Decimal
 from typing import Any, get_args
 
 from django import forms
@@ -24,8 +25,13 @@ from tenancy.core.errors import InvalidInput, NotFound, Stale
 from tenancy.core.roles import Scope
 from tenancy.directory import names_of
 from tenancy.pages import PageRequest, page, require
+from traces.core.canonical import plain
 
 ROLES = [(role, role) for role in get_args(Role)]
+OWN, RATES = "own", "rates"
+PRICES = [
+    ("", "as stated before, or as listed"), (OWN, "I run it myself: $0"), (RATES, "as stated here"),
+]  # fmt: skip
 PROVIDERS = [("openai", "OpenAI, or compatible"), ("anthropic", "Anthropic")]
 
 
@@ -52,6 +58,22 @@ class ModelForm(forms.Form):
     )
     timeout_ms = forms.IntegerField(label="Patience, ms", min_value=1_000, max_value=600_000, initial=60_000)
     max_retries = forms.IntegerField(label="Attempts after the first", min_value=0, max_value=10, initial=2)
+    price = forms.ChoiceField(
+        label="Price", choices=PRICES, required=False,
+        help_text="A model at an address of your own is asked once its price is stated.",
+    )  # fmt: skip
+    price_in = forms.DecimalField(
+        label="Input, US$ a million tokens", min_value=0, max_value=1_000_000, decimal_places=9,
+        required=False, widget=forms.TextInput(attrs={"inputmode": "decimal"}),
+    )  # fmt: skip
+    price_out = forms.DecimalField(
+        label="Output, US$ a million tokens", min_value=0, max_value=1_000_000, decimal_places=9,
+        required=False, widget=forms.TextInput(attrs={"inputmode": "decimal"}),
+    )  # fmt: skip
+    at_once = forms.IntegerField(
+        label="Calls at once", min_value=1, max_value=10_000, required=False,
+        help_text="More wait in line. Empty: 1 on this machine or in its network, elsewhere as many as come.",
+    )  # fmt: skip
     cheaper = forms.CharField(
         label="Cheaper model", max_length=32, required=False,
         help_text="Another name here: it plays once 80 % of a run's cost is spent.",
@@ -63,6 +85,20 @@ class ModelForm(forms.Form):
     streams = forms.BooleanField(label="Show its text while it is written", required=False)
     reason = why()
     version = forms.IntegerField(widget=forms.HiddenInput)
+
+    def clean(self) -> dict[str, Any]:
+        """What is given, with its price as one thing: half a price is a fault."""
+        given = dict(super().clean() or {})
+        rates = (given.pop("price_in", None), given.pop("price_out", None))
+        chosen = given.pop("price", "")
+        if chosen == OWN:
+            rates = (Decimal(0), Decimal(0))
+        if chosen and None in rates:
+            self.add_error("price", "Say what a million tokens cost, in and out.")
+        elif chosen:
+            into, out = rates
+            given["price"] = {"input_usd_per_mtok": plain(into), "output_usd_per_mtok": plain(out)}
+        return given
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -132,8 +168,9 @@ def _shown(request: PageRequest, form: ModelForm, *, wrong: bool = False, status
     house = request.member.tenant.id
     with tenant(house):
         before = outside_before("models")
+        found = models_now(house, database_now())
         context = {
-            "models": models_now(house, database_now()), "before": before, "form": form,
+            "models": found, "unsaid": [one for one in found if one.unsaid], "before": before, "form": form,
             "open": wrong or bool(request.GET.get("change")), "now": outside_now("models"),
             "scripted": bool(before) and settings.INTERLOCK_MODEL == "scripted",
             "may_admin": request.member.may(Scope.ADMIN),

@@ -38,7 +38,7 @@ POLICY: Final = {
 }
 SOURCES: Final = {
     "genai-prices": "listed by the library", "tenant": "stated as the contract",
-    "declared": "declared as the worst case", "scripted": "scripted",
+    "operator": "stated by the operator", "declared": "declared as the worst case", "scripted": "scripted",
 }  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from orchestrator.actions.circuits import reset_circuit, setting_now
 from orchestrator.gateways.broker import broker_answers
 from orchestrator.queries.circuits import CircuitSeen, circuit_now, circuits_now
 from orchestrator.queries.security import to_review, unreviewed
-from orchestrator.queries.system import standing, stop_of
+from orchestrator.queries.system import ended_by, standing, stop_of
 from orchestrator.queries.tools import DISABLED, tools_now
 from orchestrator.queries.workflows import slugs
 from tenancy.clock import database_now
@@ -31,10 +31,11 @@ CLOSED = "The circuit is closed; the next call goes out."
 
 
 class StopForm(forms.Form):
-    """What to stop, and why."""
+    """What to stop, and why. `sure` is what was asked about once more: the same as `what`, or it is asked."""
 
     what = forms.ChoiceField(label="Stop")
     reason = forms.CharField(label="Reason", max_length=500, help_text="Stands in the audit log.")
+    sure = forms.CharField(required=False, widget=forms.HiddenInput)
 
     def __init__(self, given: object = None, *, choices: list[tuple[str, str]]) -> None:
         super().__init__(given)  # type: ignore[arg-type]
@@ -44,6 +45,17 @@ class StopForm(forms.Form):
         """The reason; it may not look like that of a tool's own switch, which only the switch ends."""
         text: str = self.cleaned_data["reason"]
         return text.removeprefix(DISABLED.strip()).strip() or text.strip(": ")
+
+
+class Sure:
+    """The question that is asked before a stop is put in force: what it stops, why, and how many runs that
+    ends (None: it ends none by itself, for it is a tool's)."""
+
+    def __init__(self, request: PageRequest, form: StopForm, *, ends: int | None) -> None:
+        self.what: str = form.cleaned_data["what"]
+        self.reason: str = form.cleaned_data["reason"]
+        self.named = dict(_choices(request))[self.what]
+        self.ends = ends
 
 
 @require_safe
@@ -57,13 +69,16 @@ def system(request: PageRequest) -> HttpResponse:
 @posted("system")
 @page(Scope.OPERATE)
 def stop(request: PageRequest) -> HttpResponse:
-    """Put a stop in force: before the next effect of any run it concerns."""
+    """Put a stop in force: before the next effect of any run it concerns. It is asked once more, with how
+    many runs that ends."""
     house = request.member.tenant.id
     with tenant(house):
         form = StopForm(request.POST, choices=_choices(request))
         if not form.is_valid():
             return _shown(request, form, status=422)
-    scope, _, target = form.cleaned_data["what"].partition(":")
+        scope, _, target = form.cleaned_data["what"].partition(":")
+        if form.cleaned_data["sure"] != form.cleaned_data["what"]:
+            return _shown(request, form, sure=Sure(request, form, ends=ended_by(scope, target)))
     stopping.stop_everything(
         scope, tenant_id=house, target=target, by=request.member.principal, reason=form.cleaned_data["reason"]
     )
@@ -148,13 +163,15 @@ def _circuits() -> dict[str, object]:
 
 def _choices(request: PageRequest) -> list[tuple[str, str]]:
     house = request.member.tenant
-    found = [(EVERYTHING, f"Everything in {house.name}")]
+    found = [("", "Choose what to stop"), (EVERYTHING, f"Everything in {house.name}")]
     found += [(f"workflow:{slug}", f"Workflow {slug}") for slug in slugs()]
     found += [(f"tool:{tool.spec.name}", f"Tool {tool.spec.name}") for tool in tools_now(house.id)]
     return found
 
 
-def _shown(request: PageRequest, form: StopForm, *, status: int = 200) -> HttpResponse:
+def _shown(
+    request: PageRequest, form: StopForm, *, sure: Sure | None = None, status: int = 200
+) -> HttpResponse:
     seen = standing(request.member.tenant.id, database_now())
     context = {
         **_circuits(),
@@ -165,6 +182,7 @@ def _shown(request: PageRequest, form: StopForm, *, status: int = 200) -> HttpRe
         "version": settings.INTERLOCK_VERSION,
         "names": names_of(one.by for one in seen.stops),
         "form": form,
+        "sure": sure,
         "may_operate": request.member.may(Scope.OPERATE),
         "may_admin": request.member.may(Scope.ADMIN),
     }

@@ -127,15 +127,17 @@ FORMS: dict[str, Form] = {
         "Keep the secret", "https://203.0.114.7",
     ),
     "stop": Form(
-        "tools/system.html", "/system", {"#id_reason": "A drill"}, "Put the stop in force", "A drill"),
+        "tools/system.html", "/system", {"#id_what": "Workflow tool-loop", "#id_reason": "A drill"},
+        "Stop it…", "Stop Workflow tool-loop?",
+    ),
     "model": Form(
         "tools/models.html", "/models",
         {
             "#change ~ details > summary": "\n", "#id_name": "main", "#id_model": "house-7b",
-            "#id_roles input[value=executor]": " ", "#id_reason": "Ours",
+            "#id_secret": "openai", "#id_roles input[value=executor]": " ", "#id_reason": "Ours",
         },
         "Make version 1", "house-7b",
-        mark='value="keep"',
+        mark='value="keep"', before=furnish.a_models_key,
     ),
     "document": Form(
         "tools/corpora.html", "/corpora",
@@ -337,5 +339,6 @@ ELSEWHERE: dict[tuple[str, str], str] = {
     ): "selects and one button, chosen in test_shell; says nothing when it is kept",
     ("reviews/one.html", "Answer"): "test_deciding_by_keys",
     ("tools/proposals.html", ""): "test_deciding_by_keys",
+    ("tools/system.html", 'value="sure"'): "one button that asks once more; nothing is filled in",
     ("tools/server.html", "Back into quarantine"): "one reason and one button, like the removal below it",
 }

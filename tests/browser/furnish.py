@@ -21,6 +21,11 @@ def a_password(world: World) -> None:
     keep_secret(world.id, "books-reader", "reader:s3cret", origin=origin, by=None)
 
 
+def a_models_key(world: World) -> None:
+    """The key that a provider of models wants."""
+    keep_secret(world.id, "openai", "sk-0123456789", origin="https://api.openai.com", by=None)
+
+
 def a_database(world: World) -> None:
     """A database that tools may ask."""
     set_databases(world.id, (BOOKS,), expected=None, by=None, reason="Ours.")

@@ -83,7 +83,7 @@ class ScriptedServer:
     def __init__(self, *script: Reply) -> None:
         self._script = deque(script)
         self._lock = threading.Lock()
-        self._closing = threading.Event()
+        self._closing, self._dead = threading.Event(), threading.Event()
         self.seen: list[Seen] = []
         self.violations: list[str] = []
         self.unscripted: list[Seen] = []
@@ -135,6 +135,26 @@ class ScriptedServer:
                 return self.refuse(500, "the script is over")
             return self._script.popleft()
 
+    def die(self) -> None:
+        """Go away as a killed process does: connections break, and nobody listens at the port any more."""
+        self._dead.set()
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def come_back(self) -> None:
+        """Listen at the same port again."""
+        port = self._server.server_address[1]
+        self._dead.clear()
+        self._server = _Server(self, port)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
+        self._thread.start()
+
+    @property
+    def dead(self) -> bool:
+        """Whether it has gone away."""
+        return self._dead.is_set()
+
     def wait(self, seconds: float) -> None:
         """Wait before a slow reply; closing the server ends the wait."""
         self._closing.wait(seconds)
@@ -152,18 +172,17 @@ class ScriptedServer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._closing.set()
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        if not self.dead:
+            self.die()
 
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
 
-    def __init__(self, owner: ScriptedServer) -> None:
+    def __init__(self, owner: ScriptedServer, port: int = 0) -> None:
         self.owner = owner
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(("127.0.0.1", port), _Handler)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that leaves early is part of the play; anything else is a fault of this file."""
@@ -182,6 +201,10 @@ class _Handler(BaseHTTPRequestHandler):
         except ValueError:
             document = None
         headers = {name.lower(): value for name, value in self.headers.items()}
+        if self.server.owner.dead:
+            # A connection that was kept open ends with its server.
+            self.close_connection = True
+            return
         seen = Seen(method=self.command, path=self.path, headers=headers, document=document)
         self._give(self.server.owner.answer(seen))
 
@@ -189,7 +212,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _give(self, reply: Reply) -> None:
         self.server.owner.wait(reply.delay)
-        if reply.dropped:
+        if reply.dropped or self.server.owner.dead:
             self.close_connection = True
             return
         self.send_response(reply.status)

@@ -8,8 +8,12 @@ import pytest
 from django.db import connection
 from pytest_django import Settings
 
+from budgets.core.dimension import Dimension
+from budgets.models import Price
+from budgets.queries import usage
 from orchestrator.actions.own_models import set_models
 from orchestrator.actions.places import set_places
+from orchestrator.core.goal import Mode
 from orchestrator.models import ManifestRow, PinSet
 from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput
@@ -25,6 +29,7 @@ from traces.models import Event, Payload
 
 KEY = "sk-own-0123456789abcdefghij"
 LOOK = Call("orders_lookup", {"order_id": "A-1001"}, "call_a")
+FREE = {"input_usd_per_mtok": "0", "output_usd_per_mtok": "0"}
 GOAL = "Where is order A-1001?"
 
 
@@ -70,7 +75,7 @@ def name(world: World, server: OpenAIServer, **more: object) -> None:
     """The tenant's model stands at this server."""
     given = {
         "name": "main", "provider": "openai", "model": "large", "base_url": server.url, "roles": ["executor"],
-        "secret": "own-model", "timeout_ms": 20_000, **more,
+        "secret": "own-model", "timeout_ms": 20_000, "price": FREE, **more,
     }  # fmt: skip
     set_models(world.id, (given,), expected=None, by=None, reason="Ours.")
 
@@ -141,7 +146,59 @@ def test_a_private_address_that_is_not_listed_and_a_secret_of_another_place_are_
 
 
 def _at(url: str) -> dict[str, object]:
-    return {"name": "main", "provider": "openai", "model": "m", "base_url": url, "roles": ["executor"]}
+    return {
+        "name": "main", "provider": "openai", "model": "m", "base_url": url, "roles": ["executor"],
+        "price": FREE,
+    }  # fmt: skip
+
+
+@proves("R-BUDGET-15", part="a model at an own address is asked once its price is known")
+def test_a_model_at_an_own_address_is_put_in_force_once_its_price_is_stated(world: World, own: Own) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        name(world, own, price=None)
+    assert [one["pointer"] for one in refused.value.data["errors"]] == ["/profiles/0/price"]
+    name(world, own)
+    with tenant(world.id):
+        (row,) = Price.objects.filter(provider="openai", model="large")
+        assert (row.price["input"], row.price["output"], row.version) == ("0", "0", 1)
+        assert row.valid_from is not None
+    own.play(failing(500), said("Delivered."))
+    found = onwards(world, world.submit("tool-loop", GOAL))
+    assert found.terminal_code == "SUCCESS"
+    with tenant(world.id):
+        assert usage(found.id)[Dimension.COST_USD].used == 0
+    # Stated once it is known; the same again is no new version, another price is.
+    name(world, own, price=None, timeout_ms=30_000)
+    name(world, own, timeout_ms=20_000)
+    name(world, own, price={"input_usd_per_mtok": "0.5", "output_usd_per_mtok": "1.5"})
+    with tenant(world.id):
+        versions = Price.objects.filter(provider="openai", model="large").values_list("version", flat=True)
+        assert sorted(versions) == [1, 2]
+    with pytest.raises(InvalidInput) as refused:
+        name(world, own, price={"input_usd_per_mtok": "-1", "output_usd_per_mtok": "0"})
+    assert [one["pointer"] for one in refused.value.data["errors"]] == ["/profiles/0/price"]
+
+
+@proves("R-TOOL-22", part="a model without its key is not put in force")
+def test_a_model_at_its_providers_address_is_put_in_force_with_its_key_alone(world: World) -> None:
+    given = {"name": "main", "provider": "openai", "model": "gpt-5.4", "roles": ["executor"]}
+    with pytest.raises(InvalidInput) as refused:
+        set_models(world.id, (given,), expected=None, by=None, reason="Ours.")
+    assert [one["pointer"] for one in refused.value.data["errors"]] == ["/profiles/0/secret"]
+    # One that nobody asks may wait for its key.
+    keep_secret(world.id, "openai", KEY, origin="https://api.openai.com", by=None)
+    keyed = {**given, "secret": "openai"}
+    spare = {"name": "spare", "provider": "anthropic", "model": "claude-haiku-4-5"}
+    set_models(world.id, (keyed, spare), expected=None, by=None, reason="Ours.")
+    with pytest.raises(InvalidInput) as refused:
+        set_models(
+            world.id,
+            ({**keyed, "failover": ["spare"]}, spare),
+            expected=None,
+            by=None,
+            reason="It takes over.",
+        )
+    assert [one["pointer"] for one in refused.value.data["errors"]] == ["/profiles/1/secret"]
 
 
 @proves("W3", part="model addresses, at connect")
@@ -164,7 +221,7 @@ def test_what_one_tenants_model_does_opens_its_own_circuit_alone(
     name(world, own, max_retries=2)
     own.play(*(failing(500) for _ in range(6)))
     for _ in range(2):
-        onwards(world, world.submit("tool-loop", GOAL))
+        onwards(world, world.submit("tool-loop", GOAL, mode=Mode.INTERACTIVE))
     rows = superuser.execute(
         "SELECT kind, tenant_id, state FROM orchestrator_circuitrow WHERE subject LIKE %s", (at,)
     ).fetchall()

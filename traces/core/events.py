@@ -202,6 +202,20 @@ class ModelFailedOver(Body):
     attempts: int
 
 
+class ModelAwaited(Body):
+    """The run waits for a model that cannot be asked just now (R-TOOL-22): `since` when, `until` when at the
+    latest (empty: its deadline alone), and `by` what ends the wait: a timer, the model's circuit, or the line
+    in front of it."""
+
+    kind: Literal["model_awaited"] = "model_awaited"
+    effect: str
+    profile: str
+    cause: str
+    by: Literal["timer", "circuit", "line"]
+    since: str
+    until: str = ""
+
+
 class RetryScheduled(Body):
     kind: Literal["retry_scheduled"] = "retry_scheduled"
     effect: str
@@ -357,6 +371,7 @@ AnyBody = (
     | PayloadErased | DecisionRefused | MemoryPromoted | CostThreshold | CostCorrected | UnwindingBegan
     | DeedUndone | DeedLeft | UnwindingEnded | ParserDrifted | PlanRepaired | ConflictWaited
     | SafetyFound | PriceCorrected | ModelFailedOver | RunRetried | EffectLeftOpen | EffectSettled
+    | ModelAwaited
 )  # fmt: skip
 EventBody = Annotated[AnyBody, Field(discriminator="kind")]
 BODY: TypeAdapter[AnyBody] = TypeAdapter(EventBody)

@@ -10,8 +10,9 @@ from orchestrator.core.asking import (
     cut_short,
     emptied,
     failed,
-    gave_up,
     once_more,
+    timed,
+    unavailable,
 )
 from orchestrator.core.context import exchange_link, visible_tools
 from orchestrator.core.errors import Misfit
@@ -51,10 +52,7 @@ class Act(Plain):
         if isinstance(event, ModelFailed | Recovered):
             return self._failed(view, event)
         if isinstance(event, TimerFired):
-            due = view.state.timer
-            if due is None or view.at < due:
-                return Step(state=view.state)
-            return ask(view, view.state, view.node.config, visible_tools(view))
+            return timed(view, lambda state: ask(view, state, view.node.config, visible_tools(view)))
         raise Misfit(node=view.node.id, event=event.kind)
 
     def _failed(self, view: View, event: ModelFailed | Recovered) -> Step:
@@ -62,13 +60,7 @@ class Act(Plain):
         if isinstance(event, Recovered):
             return self._once_more(view, view.state, (failed(event),))
         retry = again(view, event, config, visible_tools(view))
-        if retry is not None:
-            return retry
-        state = view.state
-        tripped = gave_up(event, state.counters.model_attempts)
-        said = (failed(event),) + ((say(Phase.ESCALATION_CHECK, tripped),) if tripped else ())
-        over = state.evolve(counters=state.counters.evolve(model_attempts=0), reason=event.error)
-        return Step(state=over, outcome="model_unavailable", said=said)
+        return unavailable(view, event) if retry is None else retry
 
     def _replied(self, view: View, event: ModelReplied) -> Step:
         config: Asking = view.node.config

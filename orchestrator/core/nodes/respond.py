@@ -10,8 +10,9 @@ from orchestrator.core.asking import (
     cut_short,
     emptied,
     failed,
-    gave_up,
     once_more,
+    timed,
+    unavailable,
 )
 from orchestrator.core.errors import Misfit
 from orchestrator.core.events import AnyEvent, ModelFailed, ModelReplied, Recovered, TimerFired
@@ -46,18 +47,12 @@ class Respond(Plain):
         if isinstance(event, ModelFailed):
             return self._failed(view, event)
         if isinstance(event, TimerFired):
-            due = view.state.timer
-            return Step(state=view.state) if due is None or view.at < due else self.enter(view)
+            return timed(view, lambda state: ask(view, state, view.node.config, ()))
         raise Misfit(node=view.node.id, event=event.kind)
 
     def _failed(self, view: View, event: ModelFailed) -> Step:
         retry = again(view, event, view.node.config, ())
-        if retry is not None:
-            return retry
-        tripped = gave_up(event, view.state.counters.model_attempts)
-        said = (failed(event),) + ((say(Phase.ESCALATION_CHECK, tripped),) if tripped else ())
-        over = view.state.evolve(counters=view.state.counters.evolve(model_attempts=0), reason=event.error)
-        return Step(state=over, outcome="model_unavailable", said=said)
+        return unavailable(view, event) if retry is None else retry
 
     def _replied(self, view: View, event: ModelReplied) -> Step:
         said = (replied_said(event),)

@@ -73,6 +73,7 @@ KINDS: Mapping[str, Kind] = {
     "model_failed_over": Kind(
         "Another model takes over", V.MODEL, M.PROBLEM, ("profile", "to", "reason", "attempts"), alone=True
     ),
+    "model_awaited": Kind("Waits for the model", V.MODEL, M.WAIT, ("profile", "cause", "by"), alone=True),
     "retry_scheduled": Kind("Tries again", V.RUN, M.NOTE, ("attempt", "delay_ms", "cause")),
     "call_requested": Kind("Call asked for", V.TOOL, M.BUSY, ("tool", "by")),
     "call_checked": Kind("Call checked", V.TOOL, M.NOTE, ("step", "decision", "rule", "detail")),

@@ -50,9 +50,9 @@ class Assembly(Protocol):
 @dataclass(slots=True, kw_only=True)
 class Capture:
     """What one exchange showed on the wire: filled by the transport, read by the gateway. `assemble` is there
-    where a stream was asked for. `until`: the call's deadline by the loop's clock. `unkept`: bytes of text
-    that were written and are not part of the reply, such as thoughts. `secret` is the key that went out: no
-    body is read before it is taken out of it.
+    where a stream was asked for. `until`: the call's deadline by the loop's clock. `cut`: the connection
+    broke in the middle of the reply. `unkept`: bytes of text that were written and are not part of the reply,
+    such as thoughts. `secret` is the key that went out: no body is read before it is taken out of it.
     """
 
     clean: Callable[[Json, "Capture"], Json]
@@ -61,6 +61,7 @@ class Capture:
     until: float | None = None
     status: int | None = None
     fault: str | None = None
+    cut: bool = False
     usage: Mapping[str, object] = field(default_factory=dict)
     finish: str = "stop"
     dropped: int = 0

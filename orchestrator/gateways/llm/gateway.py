@@ -23,6 +23,7 @@ from orchestrator.gateways.breaker import Admitted, Circuits, LocalCircuits
 from orchestrator.gateways.effects_loop import EffectLoop
 from orchestrator.gateways.llm.access import Access, operators_access, tenants_access
 from orchestrator.gateways.llm.call import ModelCall
+from orchestrator.gateways.llm.lines import Lines
 from orchestrator.gateways.llm.profiles import ModelEnvironment
 from orchestrator.gateways.llm.reply import failed
 from orchestrator.gateways.llm.scripted import play, spoken
@@ -34,7 +35,7 @@ from orchestrator.gateways.wall import Permit, ask
 log = structlog.get_logger(__name__)
 # Nothing was sent, so nothing was learnt of the other side.
 UNTOLD = ("no_key", "egress_refused")
-UNHEALTHY = ("timeout", "server_error", "unreachable", "malformed")
+UNHEALTHY = ("timeout", "server_error", "unavailable", "unreachable", "cut_off", "malformed")
 
 
 class Remote(Protocol):
@@ -70,6 +71,7 @@ class ModelGateway:
         *,
         circuits: Circuits | None = None,
         tenant: UUID | None = None,
+        lines: Lines | None = None,
         before_wait: BeforeWait = nothing,
         audience: Audience | None = None,
     ) -> "Future[Performed]":
@@ -77,9 +79,10 @@ class ModelGateway:
 
         `request` is the neutral request's bytes. `circuits` are the house's; without them the gateway keeps
         its own. `tenant` is whose run it is: a model that it named itself is asked with its own key.
-        `before_wait` is called once it is sure that the caller will wait for the network: there it gives its
-        database connection back. A scripted reply is there at once, unless somebody of the `audience` is to
-        see it being written.
+        `lines` is the run's place in front of models: without it nothing bounds how many calls there are at
+        once. `before_wait` is called once it is sure that the caller will wait for the network: there it
+        gives its database connection back. A scripted reply is there at once, unless somebody of the
+        `audience` is to see it being written.
         """
         refused = ask(permit)
         if refused is not None:
@@ -95,6 +98,10 @@ class ModelGateway:
             before_wait()
             return loop.submit(self._recite(effect, profile, performed, words, audience))
         board, subject = circuits or self.circuits, subject_of(profile)
+        bounded = lines if profile.at_once is not None else None
+        if bounded is not None and not _entered(bounded, effect, profile, subject):
+            waits = failed(effect, salt, "model_busy", transient=True, detail=subject)
+            return self._ended(profile, waits)
         own = board.admit("use", subject, timeout_ms=effect.timeout_ms)
         # What one tenant named, and how patient it is, says nothing of a provider to the others.
         alone = profile.own or isinstance(own, Blocked)
@@ -102,13 +109,19 @@ class ModelGateway:
         if isinstance(own, Ticket) and isinstance(ticket, Blocked):
             Admitted(circuits=board, ticket=own).tell(healthy=None, reason="")
         if isinstance(own, Blocked) or isinstance(ticket, Blocked):
+            if bounded is not None:
+                bounded.leave()
+            if lines is not None:
+                lines.stand_behind("use" if isinstance(own, Blocked) else "model", subject)
             turned_away = failed(effect, salt, "circuit_open", transient=True, detail=subject)
             wait = {**turned_away.fields, "retry_after_ms": _wait(own, ticket)}
             return self._ended(profile, replace(turned_away, fields=wait))
         before_wait()
         call = ModelCall(effect=effect, request=request, profile=profile, salt=salt, audience=audience)
         use, admitted = Admitted(circuits=board, ticket=own), Admitted(circuits=board, ticket=ticket)
-        return loop.submit(self._call(loop, call, use, admitted, tenant))
+        return loop.submit(
+            self._in_turn(self._call(loop, call, use, admitted, tenant), admitted, lines, bounded)
+        )
 
     async def _recite(
         self,
@@ -145,6 +158,24 @@ class ModelGateway:
             return failed(call.effect, call.salt, "unreachable", transient=True, detail=detail)
         return await _remote()(loop, access, call)
 
+    async def _in_turn(
+        self,
+        asked: Coroutine[Any, Any, Performed],
+        admitted: Admitted,
+        lines: Lines | None,
+        bounded: Lines | None,
+    ) -> Performed:
+        """A call with its place in front of the model, which it leaves whatever becomes of it. The probe that
+        was answered well has closed its circuit for those who wait behind it."""
+        try:
+            performed = await asked
+        finally:
+            if bounded is not None:
+                await asyncio.to_thread(bounded.leave)
+        if lines is not None and admitted.ticket.probe and "error" not in performed.fields:
+            await asyncio.to_thread(lines.call_all)
+        return performed
+
     async def _call(
         self, loop: EffectLoop, call: ModelCall, use: Admitted, admitted: Admitted, tenant: UUID | None
     ) -> Performed:
@@ -169,6 +200,12 @@ class ModelGateway:
 
     def _count(self, label: str, performed: Performed) -> None:
         TALLY.add("model", label, str(performed.fields.get("error", "replied")))
+
+
+def _entered(lines: Lines, effect: CallModel, profile: ModelProfile, subject: str) -> bool:
+    """Whether the call has its turn now."""
+    most = profile.at_once or 1
+    return lines.enter(subject, most, own=profile.own, timeout_ms=effect.timeout_ms)
 
 
 def _label(profile: ModelProfile) -> str:

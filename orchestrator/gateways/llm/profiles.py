@@ -14,7 +14,7 @@ from django.conf import settings
 from budgets.core.errors import PriceUnknown
 from budgets.core.pricing import ModelPrice
 from budgets.gateways import from_genai_prices
-from orchestrator.core.own_models import AT, OwnModels
+from orchestrator.core.own_models import AT, OwnModels, usual_bound
 from orchestrator.core.profile import ModelProfile, Role
 
 log = structlog.get_logger(__name__)
@@ -54,6 +54,8 @@ class ModelEnvironment:
     worst_case_usd_per_mtok: Decimal = Decimal(20)
     streams: bool = False
     failover: bool = True
+    price: str | None = None
+    at_once: int | None = None
 
     @classmethod
     def from_settings(cls) -> Self:
@@ -66,6 +68,7 @@ class ModelEnvironment:
             anthropic_api_key=settings.ANTHROPIC_API_KEY, unknown_price=settings.INTERLOCK_UNKNOWN_PRICE,
             worst_case_usd_per_mtok=settings.INTERLOCK_WORST_CASE_USD_PER_MTOK,
             streams=settings.INTERLOCK_MODEL_STREAMS, failover=settings.INTERLOCK_MODEL_FAILOVER,
+            price=settings.INTERLOCK_MODEL_PRICE, at_once=settings.INTERLOCK_MODEL_AT_ONCE,
         )  # fmt: skip
 
 
@@ -203,10 +206,23 @@ def _profile(
 ) -> ModelProfile:
     base_url = environment.openai_base_url if provider == "openai" else environment.anthropic_base_url
     name = model or (ANY_MODEL if provider == "openai" and base_url else DEFAULT_MODELS[provider])
-    price = _price_in(environment, provider, name, at)
+    stated = stated_price(environment, provider, name) if base_url else None
     return ModelProfile(
-        name=f"{provider}:{name}", provider=provider, model=name, base_url=base_url, roles=roles, price=price,
-        streams=environment.streams,
+        name=f"{provider}:{name}", provider=provider, model=name, base_url=base_url, roles=roles,
+        price=stated or _price_in(environment, provider, name, at), streams=environment.streams,
+        at_once=environment.at_once or usual_bound(base_url),
+    )  # fmt: skip
+
+
+def stated_price(environment: ModelEnvironment, provider: str, model: str) -> ModelPrice | None:
+    """What the operator says that the model at their own address costs; None where they say nothing. The
+    figures are its version: another price is another version."""
+    if environment.price is None:
+        return None
+    into, _, out = environment.price.partition("/")
+    return ModelPrice(
+        provider=provider, model=model, input=Decimal(into) / MILLION, output=Decimal(out or into) / MILLION,
+        source="operator", version=f"operator {environment.price}",
     )  # fmt: skip
 
 

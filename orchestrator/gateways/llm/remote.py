@@ -105,7 +105,7 @@ def _failed(call: ModelCall, access: Access, capture: Capture, error: Exception 
         after = int(min(wish, 86_400.0) * 1000) if wish is not None and isfinite(wish) else None
     else:
         # A reply that is none; worth another attempt where the wire was to blame (M9).
-        word, transient = "malformed", capture.fault is not None
+        word, transient = "cut_off" if capture.cut else "malformed", capture.fault is not None
         detail = capture.fault or f"{type(error).__name__}: {error}"
     detail = hidden(detail, access.secret, cut=True)
     return failed(call.effect, call.salt, word, transient=transient, detail=detail, retry_after_ms=after)
@@ -178,7 +178,7 @@ def _word(error: ModelAPIError, status: int | None) -> tuple[str, bool]:
         return ("unreachable", True) if _unsent(error) else ("timeout", True)
     if isinstance(error, ModelConnectionError):
         # What went out and brought no whole reply may be charged, though no status was seen.
-        return ("unreachable", True) if _unsent(error) else ("malformed", True)
+        return ("unreachable", True) if _unsent(error) else ("cut_off", True)
     if isinstance(error, ModelRateLimitError) or status in (402, 429):
         return "rate_limited", isinstance(error, ModelRateLimitError)
     if isinstance(error, ModelAuthenticationError) or status in (401, 403):
@@ -189,6 +189,9 @@ def _word(error: ModelAPIError, status: int | None) -> tuple[str, bool]:
 def _word_of(status: int | None) -> tuple[str, bool]:
     if status in (404, 410):
         return "no_such_model", False
+    if status in (503, 529):
+        # It says that it takes nothing just now, as a server does that is loading its model.
+        return "unavailable", True
     if status is not None and (status >= 500 or status in (408, 409, 425)):
         return "server_error", True
     return "rejected", False

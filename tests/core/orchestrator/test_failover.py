@@ -80,10 +80,11 @@ def test_an_open_circuit_hands_over_at_once_and_says_so() -> None:
     assert (asked(run).profile, run.state.timer) == ("other", None)
     (tripped,) = run.said("breaker_tripped")
     assert (tripped.breaker, tripped.subject) == ("circuit", "own")
-    alone = pinned(OWN.evolve(failover=()))
+    alone = pinned(OWN.evolve(failover=(), provider="openai"))
     fail(alone, "circuit_open", retry_after_ms=5)
     assert alone.open == {}
-    assert alone.state.timer is not None
+    assert alone.state.away is not None
+    assert (alone.state.away.by, alone.state.timer) == ("circuit", alone.state.away.until)
 
 
 @proves("R-TOOL-22", part="nobody takes over what every provider would refuse")

@@ -287,7 +287,11 @@ def things_of(world: World) -> dict[str, str]:
     )
     put_document(world.id, document, by=None)
     keep_secret(world.id, ONLY_THEIRS["secret"], "s", origin="https://theirs.example", by=None)
-    own = {"name": ONLY_THEIRS["model"], "provider": "openai", "model": "large", "roles": ["executor"]}
+    keep_secret(world.id, "theirs-openai", "s", origin="https://api.openai.com", by=None)
+    own = {
+        "name": ONLY_THEIRS["model"], "provider": "openai", "model": "large", "roles": ["executor"],
+        "secret": "theirs-openai",
+    }  # fmt: skip
     set_models(world.id, (own,), expected=None, by=None, reason="Theirs.")
     TenantCircuits(world.id).trip("tool", name, "timeout")
     circuit = circuit_id(world.id, "tool", name)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from pytest_django import Settings
 
 from orchestrator.queries.models import profiles_now
@@ -16,7 +17,14 @@ from tests.proves import proves
 MODELS = "/model-profiles"
 MAIN: dict[str, Any] = {
     "name": "main", "provider": "openai", "model": "gpt-5.4", "roles": ["executor"], "reason": "Ours",
+    "secret": "openai",
 }  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _key(world: World) -> None:
+    """The key that the provider wants."""
+    keep_secret(world.id, "openai", "sk-0123456789", origin="https://api.openai.com", by=None)
 
 
 def agreed(world: World, asked: Any) -> Any:
@@ -29,8 +37,7 @@ def agreed(world: World, asked: Any) -> Any:
 @proves("R-TOOL-22", part="model profiles by API")
 def test_a_program_names_changes_and_takes_out_a_model(admin: Program, world: World) -> None:
     assert admin.get(MODELS).json() == {"results": [], "version": 0, "reason": "", "at": None}
-    keep_secret(world.id, "openai", "sk-0123456789", origin="https://api.openai.com", by=None)
-    waiting = admin.post(MODELS, {**MAIN, "secret": "openai", "max_output_tokens": 900})
+    waiting = admin.post(MODELS, {**MAIN, "max_output_tokens": 900})
     assert waiting.json()["weaker"] == ["Prompts go to main: gpt-5.4 at https://api.openai.com/v1."]
     assert agreed(world, waiting).status_code == 200
     (row,) = admin.get(MODELS).json()["results"]
@@ -57,6 +64,10 @@ def test_what_is_wrong_is_named_and_changes_nothing(admin: Program, world: World
         ({"cheaper": "none"}, "/cheaper"),
         ({"failover": ["house", "none"]}, "/failover/1"),
         ({"secret": "none"}, "/secret"),
+        ({"secret": ""}, "/secret"),
+        ({"at_once": 0}, "/at_once"),
+        ({"price": {"input_usd_per_mtok": "1"}}, "/price/output_usd_per_mtok"),
+        ({"base_url": "https://93.184.216.34/v1", "secret": "", "model": "house-7b"}, "/price"),
         ({"base_url": "http://10.0.0.1/v1"}, "/base_url"),
         ({"timeout_ms": 1}, "/timeout_ms"),
         ({"api_key": "sk-1"}, "/api_key"),

@@ -83,13 +83,19 @@ def test_repeated_ids_are_made_distinct(loop: EffectLoop, anthropic_server: Anth
 
 @proves("M9", part="anthropic")
 @pytest.mark.parametrize(
-    "broken", [html(), reply(None), reply({"type": "message"}), said("x" * 99).cut_at(40)]
+    ("broken", "error"),
+    [
+        (html(), "malformed"),
+        (reply(None), "malformed"),
+        (reply({"type": "message"}), "malformed"),
+        (said("x" * 99).cut_at(40), "cut_off"),
+    ],
 )
-def test_what_is_no_reply_is_malformed(
-    loop: EffectLoop, anthropic_server: AnthropicServer, broken: Reply
+def test_what_is_no_reply_is_malformed_and_what_breaks_off_is_cut_off(
+    loop: EffectLoop, anthropic_server: AnthropicServer, broken: Reply, error: str
 ) -> None:
     told = _ask(loop, anthropic_server, broken)
-    assert (told.event.error, told.event.transient) == ("malformed", True)
+    assert (told.event.error, told.event.transient) == (error, True)
 
 
 @proves("M11", part="anthropic")
@@ -109,7 +115,7 @@ def test_senseless_usage_is_estimated(
     ("given", "error", "transient"),
     [
         (rate_limited("3"), "rate_limited", True),
-        (failing(529, "overloaded_error"), "server_error", True),
+        (failing(529, "overloaded_error"), "unavailable", True),
         (failing(401, "authentication_error"), "unauthorized", False),
         (failing(400, "invalid_request_error"), "rejected", False),
     ],

@@ -107,10 +107,9 @@ def test_neither_answer_nor_call_is_a_reply_all_the_same(
         reply(None),
         reply([]),
         Reply(body=b""),
-        said("hello" * 50).cut_at(60),
         Reply(body=b"x" * 5_000_000),
     ],
-    ids=["none", "null", "text", "no-message", "html", "null-body", "list", "empty", "cut", "endless"],
+    ids=["none", "null", "text", "no-message", "html", "null-body", "list", "empty", "endless"],
 )
 def test_what_is_no_reply_is_malformed_and_worth_another_try(
     loop: EffectLoop, openai_server: OpenAIServer, broken: Reply
@@ -125,7 +124,7 @@ def test_what_is_no_reply_is_malformed_and_worth_another_try(
     ("given", "error", "transient"),
     [
         (failing(500), "server_error", True),
-        (failing(503), "server_error", True),
+        (failing(503), "unavailable", True),
         (html(502), "server_error", True),
         (failing(400), "rejected", False),
         (failing(404), "no_such_model", False),
@@ -174,7 +173,15 @@ def test_a_request_that_was_taken_whole_and_never_answered_was_sent(
 ) -> None:
     told = _ask(loop, openai_server, Reply(body=b"", dropped=True))
     assert len(openai_server.documents) == 1
-    assert (told.event.error, told.event.transient, told.event.usage) == ("malformed", True, {})
+    assert (told.event.error, told.event.transient, told.event.usage) == ("cut_off", True, {})
+
+
+@proves("M9", part="a connection that is cut is no malformed reply")
+def test_a_reply_whose_connection_is_cut_is_cut_off(loop: EffectLoop, openai_server: OpenAIServer) -> None:
+    told = _ask(loop, openai_server, said("hello" * 50).cut_at(60))
+    assert isinstance(told.event, ModelFailed)
+    assert (told.event.error, told.event.transient, told.event.usage) == ("cut_off", True, {})
+    assert told.text(told.event.detail)
 
 
 @proves("M11")

@@ -55,6 +55,49 @@ def test_models_stream_where_the_operator_says_so_scripts_always_and_old_pins_ne
     assert Environment.model_validate({"INTERLOCK_MODEL_STREAMS": "1"}).model_streams
 
 
+@proves("R-BUDGET-15", part="what the operator says their own model costs")
+@pytest.mark.parametrize(
+    ("said", "into", "out"), [("0", "0", "0"), ("0.15/0.60", "0.15", "0.60"), ("2", "2", "2")]
+)
+def test_the_operator_says_what_their_own_model_costs(said: str, into: str, out: str) -> None:
+    given = Environment.model_validate({"INTERLOCK_MODEL_PRICE": said}).model_price
+    (profile,) = available_profiles(
+        ModelEnvironment(openai_base_url=HERE, model="openai:llama", price=given), AT
+    )
+    assert profile.price is not None
+    assert (profile.price.source, profile.price.version) == ("operator", f"operator {said}")
+    assert profile.price.input * 1_000_000 == Decimal(into)
+    assert profile.price.output * 1_000_000 == Decimal(out)
+    # It is said of the address alone: a provider's own model has its listed price.
+    (listed, *_) = available_profiles(ModelEnvironment(openai_api_key="k", price=given), AT)
+    assert listed.price is not None
+    assert listed.price.source == "genai-prices"
+
+
+@pytest.mark.parametrize("said", ["free", "-1", "1/", "/1", "1/2/3", "1e3", ""])
+def test_a_price_that_is_none_is_refused_at_the_start(said: str) -> None:
+    with pytest.raises(ValidationError):
+        Environment.model_validate({"INTERLOCK_MODEL_PRICE": said})
+
+
+@proves("R-TOOL-22", part="how many calls at once where nobody says")
+@pytest.mark.parametrize(
+    ("url", "most"),
+    [
+        (HERE, 1), ("http://localhost:11434/v1", 1), ("http://10.1.2.3/v1", 1), ("http://[::1]:8080/v1", 1),
+        ("http://box/v1", 1), ("https://gpu.internal/v1", 1), ("https://models.example.com/v1", None),
+        ("https://93.184.216.34/v1", None),
+    ],
+)  # fmt: skip
+def test_a_model_nearby_takes_one_call_at_once_unless_somebody_says_more(url: str, most: int | None) -> None:
+    (first, *_) = available_profiles(ModelEnvironment(openai_base_url=url), AT)
+    assert first.at_once == most
+    (said, *_) = available_profiles(ModelEnvironment(openai_base_url=url, at_once=8), AT)
+    assert said.at_once == 8
+    (usual, *_) = available_profiles(ModelEnvironment(openai_api_key="k"), AT)
+    assert usual.at_once is None
+
+
 # Each variable by which the outside names a model: what it says, who then plays, where, with which key, and
 # whose price.
 GIVEN = {

@@ -4,7 +4,10 @@ from django.test import Client
 
 from orchestrator.actions.circuits import TenantCircuits
 from orchestrator.actions.own_models import set_models
+from orchestrator.actions.places import set_places
+from orchestrator.queries.models import profiles_now
 from orchestrator.queries.outside import own_models
+from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.roles import Role
 from tenancy.secrets import keep_secret, revoke_secret
@@ -66,11 +69,33 @@ def test_what_is_wrong_stands_beside_its_field_and_nothing_typed_is_lost(admin: 
 @proves("R-TOOL-4", part="a new model address on its page")
 def test_a_new_address_waits_for_a_second_administrator(admin: Client, world: World) -> None:
     second = at(make_somebody(world.house.tenant, Role.ADMIN))
-    sent = form_with(admin.get(MODELS), "keep").send(admin, "keep", **GIVEN)
+    keep_secret(world.id, "openai", "sk-0123456789", origin="https://api.openai.com", by=None)
+    sent = form_with(admin.get(MODELS), "keep").send(admin, "keep", **GIVEN, secret="openai")
     assert sent["Location"] == "/tool-proposals"
     assert "Prompts go to main: gpt-5.4 at https://api.openai.com/v1." in text(second.get("/tool-proposals"))
     form_with(second.get("/tool-proposals"), "agree").send(second, "agree", reason="Seen it")
     assert "gpt-5.4" in text(admin.get(MODELS))
+
+
+@proves("R-BUDGET-15", part="a model that one runs oneself, on its page")
+def test_a_model_of_ones_own_is_named_with_its_price_and_its_bound(admin: Client, world: World) -> None:
+    set_places(world.id, ("127.0.0.1:11434",), expected=None, by=None, reason="Ours.")
+    local = {**GIVEN, "model": "llama", "base_url": "http://127.0.0.1:11434/v1"}
+    form = form_with(admin.get(MODELS), "keep")
+    refused = form.send(admin, "keep", **local)
+    assert (refused.status_code, "Nobody knows what llama costs there" in text(refused)) == (422, True)
+    half = form.send(admin, "keep", **local, price="rates", price_in="1")
+    assert (half.status_code, "in and out" in text(half)) == (422, True)
+    assert form.send(admin, "keep", **local, price="own").status_code == 302
+    with tenant(world.id):
+        (mine,) = profiles_now(None, database_now())
+        assert mine.at_once == 1
+    assert "stated here: $0" in text(admin.get(MODELS))
+    form = form_with(admin.get(f"{MODELS}?change=main"), "keep")
+    assert form.send(admin, "keep", roles="executor", at_once="3", reason="More").status_code == 302
+    with tenant(world.id):
+        (mine,) = profiles_now(None, database_now())
+        assert mine.at_once == 3
 
 
 @proves("R-TOOL-22", part="a key that is gone is shown")

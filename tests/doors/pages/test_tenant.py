@@ -16,6 +16,7 @@ from tenancy.core.roles import Role
 from tenancy.models import ApiKey, AuditEntry, Membership, Person
 from tests.doors.api.program import Program
 from tests.doors.pages.browsers import words
+from tests.doors.pages.forms import form_with, forms_of
 from tests.doors.pages.people import HOSTILE, at, text
 from tests.doors.pages.people import world as world
 from tests.factories.tenancy import make_somebody
@@ -313,7 +314,7 @@ def stops_now(world: World) -> list[EmergencyStop]:
 def test_an_operator_stops_a_tool_and_lifts_it_again(world: World) -> None:
     operator = at(world.people.operator)
     given = {"what": "tool:calculator.evaluate", "reason": "It lies"}
-    assert operator.post("/system/stop", given).status_code == 302
+    assert operator.post("/system/stop", {**given, "sure": given["what"]}).status_code == 302
     assert "It lies" in words(operator.get("/system"))
     (stop,) = stops_now(world)
     assert operator.post(f"/system/lift/{stop.id}").status_code == 302
@@ -330,6 +331,34 @@ def test_only_what_is_the_tenants_own_can_be_stopped(world: World, typed: dict[s
     assert stops_now(world) == []
 
 
+@proves("R-SEC-9", part="no target by default, how many runs it ends, and the question once more")
+def test_a_stop_names_its_target_says_how_many_runs_it_ends_and_asks_once_more(world: World) -> None:
+    operator = at(world.people.operator)
+    for _ in range(2):
+        world.submit("tool-loop", "How much is 2 + 2?")
+    world.submit("research-brief", "What do the documents say?")
+    (form,) = (one for one in forms_of(operator.get("/system")) if one.action == "/system/stop")
+    assert form.fields["what"] == ""
+    for what, words_of_it in (
+        ("tenant:", "3 runs are under way there"),
+        ("workflow:tool-loop", "2 runs are under way there"),
+        ("workflow:research-brief", "1 run is under way there"),
+        ("workflow:support-refund", "No run is under way there now"),
+        ("tool:clock.now", "It ends no run by itself"),
+    ):
+        asked = operator.post("/system/stop", {"what": what, "reason": "Enough"})
+        assert (asked.status_code, words_of_it in words(asked)) == (200, True), what
+    assert not EmergencyStop.objects.filter(tenant_id=world.id).exists()
+    # What was asked about is what is stopped: another target is asked about anew.
+    other = operator.post("/system/stop", {"what": "tenant:", "sure": "tool:clock.now", "reason": "Enough"})
+    assert other.status_code == 200
+    assert not EmergencyStop.objects.filter(tenant_id=world.id).exists()
+    asked = operator.post("/system/stop", {"what": "workflow:tool-loop", "reason": "Enough"})
+    assert form_with(asked, "sure").send(operator, "sure").status_code == 302
+    stop = EmergencyStop.objects.get(tenant_id=world.id)
+    assert (stop.scope, stop.target, stop.reason) == ("workflow", "tool-loop", "Enough")
+
+
 @proves("R-TOOL-4", part="what an administrator tightened, an operator does not loosen")
 def test_what_an_administrator_set_on_a_tool_is_not_lifted_as_a_stop(world: World) -> None:
     for given in ({"enabled": False}, {"risk": "local_write"}):
@@ -342,7 +371,7 @@ def test_what_an_administrator_set_on_a_tool_is_not_lifted_as_a_stop(world: Worl
     assert "Lift it" not in words(operator.get("/system"))
     for stop in stops:
         assert operator.post(f"/system/lift/{stop.id}", {"reason": "x"}).status_code == 404
-    given_back = {"what": "tool:clock.now", "reason": "Disabled: no"}
+    given_back = {"what": "tool:clock.now", "sure": "tool:clock.now", "reason": "Disabled: no"}
     assert operator.post("/system/stop", given_back).status_code == 302
     (own,) = (stop for stop in stops_now(world) if stop.target == "clock.now")
     assert operator.post(f"/system/lift/{own.id}", {"reason": "x"}).status_code == 302

@@ -20,6 +20,8 @@ CROSSING = {
     "tenant_of_run": "uuid",
     "due_runs": "uuid",
     "deferred_runs": "uuid",
+    "call_up": "uuid",
+    "called_up_runs": "uuid",
     "next_run": "uuid",
     "tenants_with_letters": "uuid",
     "tenants_with_webhooks": "uuid",

@@ -1,0 +1,25 @@
+"""What the gateway asks of the line in front of a model (R-TOOL-22)."""
+
+from typing import Protocol
+
+from orchestrator.core.circuits import Kind
+
+
+class Lines(Protocol):
+    """The places of one run in front of models. Each method may wait for the database."""
+
+    def enter(self, subject: str, most: int, *, own: bool, timeout_ms: int) -> bool:
+        """Whether the run may ask now a model that takes `most` calls at once; where not, it is in line."""
+        ...
+
+    def leave(self) -> None:
+        """The run's call is over: whoever is next in line is called up."""
+        ...
+
+    def stand_behind(self, kind: Kind, subject: str) -> None:
+        """The run waits until the circuit lets a call through."""
+        ...
+
+    def call_all(self) -> None:
+        """A circuit has closed: those who stood behind it are woken."""
+        ...

@@ -19,6 +19,7 @@ CROSSING = {
     "memberships_of": "uuid",
     "tenant_of_run": "uuid",
     "due_runs": "uuid",
+    "abandoned_runs": "uuid",
     "deferred_runs": "uuid",
     "next_run": "uuid",
     "tenants_with_letters": "uuid",

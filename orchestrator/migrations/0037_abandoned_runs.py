@@ -20,7 +20,7 @@ SELECT leased.id FROM leased JOIN gone USING (number) LIMIT least(n, 100)
 class Migration(migrations.Migration):
     """One function that crosses tenants and gives ids."""
 
-    dependencies = [("orchestrator", "0035_ceilings_and_places"), ("tenancy", "0010_process_lock")]
+    dependencies = [("orchestrator", "0036_within_reach"), ("tenancy", "0010_process_lock")]
     operations = [
         # The owner of the functions that cross tenants looks at locks, too.
         migrations.RunSQL(

@@ -90,8 +90,8 @@ class Environment(BaseSettings):
     database_sessions: bool = Field(True, validation_alias="INTERLOCK_DATABASE_SESSIONS")
     worker_threads: int = Field(8, ge=1, le=256, validation_alias="INTERLOCK_WORKER_THREADS")
     worker_niceness: int = Field(10, ge=0, le=19, validation_alias="INTERLOCK_WORKER_NICENESS")
-    lease_seconds: int = Field(30, ge=3, le=3600, validation_alias="INTERLOCK_LEASE_SECONDS")
-    sweep_seconds: int = Field(5, ge=1, le=3600, validation_alias="INTERLOCK_SWEEP_SECONDS")
+    lease_seconds: int = Field(15, ge=3, le=3600, validation_alias="INTERLOCK_LEASE_SECONDS")
+    sweep_seconds: int = Field(2, ge=1, le=3600, validation_alias="INTERLOCK_SWEEP_SECONDS")
     slice_seconds: float = Field(10, gt=0, le=600, validation_alias="INTERLOCK_SLICE_SECONDS")
     drain_seconds: int = Field(20, ge=1, le=600, validation_alias="INTERLOCK_DRAIN_SECONDS")
 

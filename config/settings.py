@@ -145,9 +145,9 @@ TEMPLATES: list[dict[str, Any]] = [
     }
 ]
 
-# Threads of the loop, one each for heartbeat and sweep, and a few for requests. A command has one thread and
-# should fail at once, not after a pool's wait.
-POOL_SIZE = ENVIRONMENT.worker_threads + 6
+# Threads of the loop, as many of the sweep, one for the heartbeat, and a few for requests. A command has one
+# thread and should fail at once, not after a pool's wait.
+POOL_SIZE = 2 * ENVIRONMENT.worker_threads + 6
 _ADDRESS = clear(ENVIRONMENT.database_url)
 _NOWHERE = "postgresql://interlock_app@/interlock?host=/nonexistent"
 DATABASES = {

@@ -4,17 +4,21 @@ from typing import Any
 from uuid import UUID
 
 from celery import shared_task
-from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
+from celery.exceptions import Reject
+from celery.signals import worker_init, worker_ready, worker_shutdown, worker_shutting_down
 
 from orchestrator.actions.delivering import deliver_due
 from orchestrator.actions.expiring import take_words_of
 from orchestrator.actions.webhook_log import forget_logs
 from orchestrator.runtime.process import this_process
+from tenancy.celery_receivers import ends_process_on_error
+from tenancy.process_lock import hold_process_lock
 
 
 @shared_task(name="orchestrator.advance_run", ignore_result=True)
 def advance_run(*, run_id: str) -> None:
     """Drive a run."""
+    _check_not_stopping()
     this_process().worker.advance(UUID(run_id))
 
 
@@ -22,7 +26,15 @@ def advance_run(*, run_id: str) -> None:
 def take_turn(*, tenant: str = "") -> None:
     """Drive what is ready, one run after another, each the one whose turn it is (R-BUDGET-11). `tenant`:
     whose run was said to be ready; a message from before an update does not say."""
+    _check_not_stopping()
     this_process().turns.take(UUID(tenant) if tenant else None)
+
+
+def _check_not_stopping() -> None:
+    """Put the message back for another worker where this one is to stop: dropped, it would leave the run to
+    the next sweep. Raises Reject."""
+    if this_process().worker.stopping:
+        raise Reject("this worker is to stop", requeue=True)
 
 
 @shared_task(name="orchestrator.take_effect", ignore_result=True)
@@ -59,7 +71,16 @@ BEAT: dict[str, dict[str, Any]] = {
 }
 
 
+@worker_init.connect
+@ends_process_on_error
+def a_worker_begins(**_: Any) -> None:
+    """Hold the lock by which others learn that this process lives, and load what its first run needs."""
+    hold_process_lock()
+    this_process().warm_up()
+
+
 @worker_ready.connect
+@ends_process_on_error
 def a_worker_is_ready(**_: Any) -> None:
     """Start the heartbeat and the sweep beside the threads that take jobs."""
     this_process().start()

@@ -54,6 +54,18 @@ def take_later(run_id: UUID, *, after: float) -> bool:
     return _post(TAKE, run_id, kwargs={"run_id": str(run_id)}, countdown=after)
 
 
+def connect() -> bool:
+    """Connect to the broker, so that the first message does not wait for it; whether it answers. Never
+    raises."""
+    try:
+        with current_app.producer_or_acquire() as producer:
+            producer.connection.ensure_connection(max_retries=1, timeout=QUIET_SECONDS)
+    except Exception as error:  # noqa: BLE001 - as in `_post`
+        log.warning("queue.unreachable", error=type(error).__name__)
+        return False
+    return True
+
+
 def _post(job: str, run_id: UUID, **how: Any) -> bool:
     if _quiet():
         TALLY.add("queue", job, "dropped")

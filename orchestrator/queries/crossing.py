@@ -26,6 +26,11 @@ def due_runs(limit: int) -> list[UUID]:
     return _ids("SELECT due_runs(%s)", (limit,))
 
 
+def abandoned_runs(limit: int) -> list[UUID]:
+    """Runs whose lease lives and names the lock of a process that holds it no more."""
+    return _ids("SELECT abandoned_runs(%s)", (limit,))
+
+
 def deferred_runs(limit: int) -> list[UUID]:
     """Runs with a request to which a yes was kept back whose time has come."""
     return _ids("SELECT deferred_runs(%s)", (limit,))

@@ -26,6 +26,13 @@ WHERE id = %(run)s AND fence = %(fence)s AND lease_owner = %(worker)s"""
 DROP = """
 UPDATE orchestrator_run SET lease_owner = 'dropped', lease_until = clock_timestamp()
 WHERE id = %(run)s AND fence = %(fence)s AND lease_owner = %(worker)s"""
+# The lock that the lease names is looked at once more: its holder may have it again.
+EXPIRE = """
+UPDATE orchestrator_run SET lease_until = clock_timestamp()
+WHERE id = %(run)s AND lease_until > clock_timestamp()
+  AND lease_owner ~ ':lock:[0-9]{1,18}$'
+  AND NOT interlock_lock_is_held(substring(lease_owner from ':lock:([0-9]{1,18})$')::bigint)
+RETURNING id"""
 PARK = """
 UPDATE orchestrator_run SET status = 'paused', reason = %(reason)s, lease_owner = NULL, lease_until = NULL,
   takeovers = 0
@@ -95,6 +102,15 @@ def drop(tenant_id: UUID, run_id: UUID, worker: str, fence: int) -> None:
     """Let the lease die at once: the next holder resolves what is in flight, and is counted."""
     with tenant(tenant_id):
         raw_cursor().execute(DROP, {"run": run_id, "fence": fence, "worker": worker})
+
+
+def expire(tenant_id: UUID, run_id: UUID) -> bool:
+    """End the lease of a process that is dead by its lock; whether that was done. Whoever claims the run then
+    resolves what is in flight, and is counted."""
+    with tenant(tenant_id):
+        cursor = raw_cursor()
+        cursor.execute(EXPIRE, {"run": run_id})
+        return cursor.fetchone() is not None
 
 
 def park(tenant_id: UUID, run_id: UUID, fence: int, reason: str) -> bool:

@@ -20,7 +20,9 @@ from orchestrator.runtime.loop import Worker
 from orchestrator.runtime.perform import Performer
 from orchestrator.runtime.sweep import Sweep
 from orchestrator.runtime.turns import Turns
+from orchestrator.runtime.warm_up import load_first_turn
 from orchestrator.runtime.way import switch_often
+from tenancy.process_lock import process_lock_number
 
 
 @dataclass(slots=True, kw_only=True)
@@ -44,6 +46,12 @@ class Process:
         self.learner.start()
         self.pages.start()
 
+    def warm_up(self) -> None:
+        """Load what the first turn would load, so that the first run of a fresh worker does not wait for it.
+        Raises django.db.Error where the database does not answer."""
+        load_first_turn()
+        self.worker.performer.loop.start()
+
     def stop(self) -> None:
         """Graceful stop (R-SESS-13): no new slice, each run in hand is held before its next effect and
         given back. Leases are renewed until the last effect has ended."""
@@ -53,14 +61,22 @@ class Process:
         self.pages.stop()
 
     def end(self) -> None:
-        """Once no run is in hand: end the heartbeat and close what the gateways hold open."""
+        """Once no run is in hand, those of the sweep included: end the heartbeat and close what the gateways
+        hold open."""
+        if self.sweep.is_alive():
+            self.sweep.join(settings.INTERLOCK_DRAIN_SECONDS)
         self.heartbeat.stop()
         self.worker.performer.loop.stop()
 
 
 def make_worker(loop: EffectLoop | None = None) -> Worker:
-    """A worker with gateways of its own, under a name nobody had before."""
-    name = f"{socket.gethostname()[:40]}:{os.getpid()}:{token_hex(4)}"
+    """A worker with gateways of its own, under a name nobody had before.
+
+    The name says which lock its process holds, where it holds one: a lease ends with it (`leases.py`).
+    """
+    lock = process_lock_number()
+    own = f"lock:{lock}" if lock is not None else token_hex(4)
+    name = f"{socket.gethostname()[:40]}:{os.getpid()}:{own}"
     performer = Performer(loop=loop or EffectLoop(), models=ModelGateway(), tools=ToolGateway())
     return Worker(name=name, performer=performer)
 
@@ -69,9 +85,5 @@ def make_worker(loop: EffectLoop | None = None) -> Worker:
 def this_process() -> Process:
     """This process's equipment, made at first use (after any fork)."""
     worker = make_worker()
-    return Process(
-        worker=worker,
-        heartbeat=Heartbeat(),
-        sweep=Sweep(worker),
-        turns=Turns(worker, threads=settings.INTERLOCK_WORKER_THREADS),
-    )
+    turns = Turns(worker, threads=settings.INTERLOCK_WORKER_THREADS)
+    return Process(worker=worker, heartbeat=Heartbeat(), sweep=Sweep(worker, turns), turns=turns)

@@ -53,6 +53,11 @@ def _remote() -> Remote:
     return found
 
 
+def load_remote_models() -> None:
+    """Load the providers' libraries, so that the first call of a model does not wait for them."""
+    _remote()
+
+
 class ModelGateway:
     """Performs CallModel. `environment` is asked at each call, so that a new key is used at once."""
 

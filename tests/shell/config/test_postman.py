@@ -8,12 +8,12 @@ import kombu.exceptions
 import pytest
 from celery import Celery
 from celery.contrib.testing.worker import start_worker
-from celery.signals import worker_init
+from celery.signals import worker_init, worker_ready, worker_shutdown, worker_shutting_down
 from django.conf import settings
 from kombu.exceptions import ContentDisallowed
 from kombu.serialization import loads
 
-from config.celery import app, beat_schedule
+from config.celery import _give_way, app, beat_schedule
 from config.embedded import EmbeddedValkey
 from tests.proves import proves
 
@@ -47,6 +47,14 @@ def test_a_pickle_is_not_opened() -> None:
         loads(b"x", "application/x-python-serialize", "binary", accept=app.conf.accept_content)
 
 
+@pytest.fixture
+def bare(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers that are nothing but Celery's: what ours refuse, start and stop is left out."""
+    for signal in (worker_init, worker_ready, worker_shutting_down, worker_shutdown):
+        monkeypatch.setattr(signal, "receivers", [])
+
+
+@pytest.mark.usefixtures("bare")
 def test_a_message_goes_through_valkey_to_a_worker(valkey: EmbeddedValkey) -> None:
     office = postman(valkey.url)
     heard: list[str] = []
@@ -75,6 +83,6 @@ def test_a_worker_stands_behind_the_requests_of_people(
     said: list[int] = []
     monkeypatch.setattr("config.celery.os.getpriority", lambda which, who: own)
     monkeypatch.setattr("config.celery.os.setpriority", lambda which, who, value: said.append(value))
-    worker_init.send(sender=None)
+    _give_way()
     assert said == [then]
     assert then > 0

@@ -19,6 +19,7 @@ CROSSING = {
     "memberships_of": "uuid",
     "tenant_of_run": "uuid",
     "due_runs": "uuid",
+    "abandoned_runs": "uuid",
     "deferred_runs": "uuid",
     "call_up": "uuid",
     "called_up_runs": "uuid",

@@ -12,6 +12,7 @@ import psycopg
 from django.db import IntegrityError, transaction
 
 from approvals.actions.deferring import Yes, defer, kept_until, make_way
+from approvals.actions.revealing import keep_sealed
 from approvals.core.digests import decision_digest
 from approvals.core.errors import (
     AlreadyDecided,
@@ -83,6 +84,7 @@ class NewRequest:
     answer_schema: Mapping[str, Any] | None = None
     retriers: Sequence[UUID] = ()
     retrier_owners: Sequence[UUID] = ()
+    sealed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,8 +165,9 @@ def _decide_pending(
         _returnable(request, word)
     agreed = _agreement(request, word)
     if word.kind in (DecisionKind.EDIT, DecisionKind.EXTEND):
-        asked = asked.moving(agreed.amount, agreed.risk)
+        asked = asked.moving(agreed.amount, agreed.risk, sealed=agreed.holds_sealed)
         _permitted(asked, decider)
+    keep_sealed(request.tenant_id, request.run_id, agreed.sealed)
     if deferral is None and (until := kept_until(request, word.kind, asked.risk, agreed.quorum, moment)):
         defer(request, standing, Yes(word.kind, _reason(word), agreed.body), moment.at, until)
         return

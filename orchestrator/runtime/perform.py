@@ -28,6 +28,7 @@ from orchestrator.gateways.outcome import Performed
 from orchestrator.gateways.permits import DatabasePermit
 from orchestrator.gateways.tools.dispatcher import ToolGateway
 from orchestrator.runtime.contents import body_of
+from orchestrator.runtime.opening_sealed import SealedOfRun
 from traces.live.deltas import RunAudience
 
 LOOK_AGAIN_SECONDS = 2.0
@@ -99,6 +100,7 @@ class Performer:
                 tenant=hand.tenant,
                 before_wait=connection.close,
                 audience=RunAudience(hand.run, effect.id),
+                vault=hand.vault,
             )
         arguments = body_of(hand, effect.arguments)
         spec = hand.manifest.pins.by_name[effect.tool]
@@ -114,6 +116,7 @@ class Performer:
             tenant=hand.tenant,
             files=RunFiles(hand.tenant, hand.run),
             before_wait=connection.close,
+            sealed=SealedOfRun(hand),
         )
 
     def _mutate(self, hand: Hand, effect: CallTool, at: datetime, fault: Fault, *, again: bool) -> Outcomes:
@@ -176,6 +179,7 @@ class Performer:
             remotes=TenantRemotes(hand.tenant),
             tenant=hand.tenant,
             before_wait=connection.close,
+            sealed=SealedOfRun(hand),
         )
         if found.observation is not None:
             event = Recovered(

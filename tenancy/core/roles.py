@@ -21,14 +21,15 @@ class Scope(StrEnum):
     SUBMIT = "submit"
     READ = "read"
     DECIDE = "decide"
+    REVEAL = "reveal"
     OPERATE = "operate"
     ADMIN = "admin"
 
 
 SCOPES: dict[Role, tuple[Scope, ...]] = {
     Role.OPERATOR: (Scope.SUBMIT, Scope.READ, Scope.OPERATE),
-    Role.REVIEWER: (Scope.READ, Scope.DECIDE),
-    Role.ADMIN: (Scope.SUBMIT, Scope.READ, Scope.DECIDE, Scope.OPERATE, Scope.ADMIN),
+    Role.REVIEWER: (Scope.READ, Scope.DECIDE, Scope.REVEAL),
+    Role.ADMIN: (Scope.SUBMIT, Scope.READ, Scope.DECIDE, Scope.REVEAL, Scope.OPERATE, Scope.ADMIN),
     Role.AUDITOR: (Scope.READ,),
     Role.CLIENT: (Scope.SUBMIT, Scope.READ),
 }

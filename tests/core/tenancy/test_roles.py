@@ -8,8 +8,8 @@ from tests.proves import proves
 
 TABLE = {
     "operator": "submit read operate",
-    "reviewer": "read decide",
-    "admin": "submit read decide operate admin",
+    "reviewer": "read decide reveal",
+    "admin": "submit read decide reveal operate admin",
     "auditor": "read",
     "client": "submit read",
 }
@@ -23,7 +23,7 @@ def test_a_role_has_these_scopes_and_no_others(role: Role) -> None:
 
 def test_several_roles_add_up_in_one_order() -> None:
     both = (Role.REVIEWER, Role.CLIENT)
-    assert scopes_of(both) == scopes_of(both[::-1]) == (Scope.SUBMIT, Scope.READ, Scope.DECIDE)
+    assert scopes_of(both) == scopes_of(both[::-1]) == (Scope.SUBMIT, Scope.READ, Scope.DECIDE, Scope.REVEAL)
 
 
 def test_no_role_has_no_scope() -> None:

@@ -1,0 +1,96 @@
+"""Sealing and opening the sensitive values of one run, under a key of the run's own (R-SEC-4, R-TRACE-5).
+
+The key is kept wrapped under the application's secret, and erased with the run's salt: then nothing that was
+sealed can be opened any more, while digests stay and the chain verifies. Encryption is deterministic
+(AES-SIV), so that the same value in the same place is the same reference; nobody without the key can try
+values against it.
+"""
+
+import secrets
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from uuid import UUID
+
+import orjson
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESSIV
+
+from tenancy.core.errors import SecretUnusable
+from tenancy.secrets import sealed, unsealed
+from traces.core.canonical import canonical_model, payload_digest
+from traces.core.errors import Unopenable
+from traces.core.sealed import Place, Sealed, padded, read_sealed, written
+
+SALT_BYTES = 32
+KEY_BYTES = 64
+_PLACE = "sealed values"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunKeys:
+    """What a run's digests are salted with, and the wrapped key of its sealed values (None: it has none)."""
+
+    salt: bytes
+    sealing: bytes | None
+
+
+def fresh_keys(tenant_id: UUID) -> RunKeys:
+    """The keys of a new run; the one is kept as it is, the other wrapped under the application's secret."""
+    key = b64encode(secrets.token_bytes(KEY_BYTES)).decode()
+    return RunKeys(salt=secrets.token_bytes(SALT_BYTES), sealing=sealed(tenant_id, _PLACE, key))
+
+
+@dataclass(slots=True, kw_only=True)
+class Vault:
+    """The sealed values of one run. `wrapped` is its key as it is kept; `bodies` what was sealed here, by
+    digest: whoever keeps a reference keeps these payloads too."""
+
+    tenant: UUID
+    salt: bytes
+    wrapped: bytes
+    bodies: dict[str, bytes] = field(default_factory=dict)
+
+    def seal(self, kind: str, secret: str, place: Place) -> str:
+        """The reference of a value."""
+        plain, bound = padded(secret, kind, place)
+        box = _cipher(self.tenant, self.wrapped).encrypt(plain, [bound])
+        body = canonical_model(Sealed(kind=kind, place=place, box=b64encode(box).decode()))
+        digest = payload_digest(self.salt, body)
+        self.bodies[digest] = body
+        return written(kind, digest)
+
+    def open(self, body: bytes) -> str:
+        """The value that a payload holds. Raises Unopenable."""
+        found = read_sealed(body)
+        if found is None:
+            raise Unopenable(detail="it is no sealed value")
+        _, bound = padded("", found.kind, found.place)
+        try:
+            plain = _cipher(self.tenant, self.wrapped).decrypt(b64decode(found.box), [bound])
+        except (InvalidTag, ValueError, SecretUnusable):
+            raise Unopenable(detail="its key is another") from None
+        return str(orjson.loads(plain))
+
+
+class Opener:
+    """What a reference stands for, by digest. Raises Unopenable."""
+
+    def __init__(self, vault: Vault, held: Mapping[str, bytes]) -> None:
+        self._vault, self._held = vault, held
+        self.opened: dict[str, str] = {}
+
+    def __call__(self, digest: str) -> str:
+        """The value."""
+        if digest not in self.opened:
+            body = self._held.get(digest)
+            if body is None:
+                raise Unopenable(detail="it is not there")
+            self.opened[digest] = self._vault.open(body)
+        return self.opened[digest]
+
+
+@lru_cache(maxsize=256)
+def _cipher(tenant_id: UUID, wrapped: bytes) -> AESSIV:
+    return AESSIV(b64decode(unsealed(tenant_id, _PLACE, wrapped, name="sealed values")))

@@ -12,7 +12,8 @@ from rest_framework.views import APIView
 from approvals.actions.revealing import reveal
 from approvals.core.errors import RequestNotFound
 from tenancy.core.roles import Scope
-from tenancy.doors import caller, uuid_or_none
+from tenancy.doors import caller, post_once, uuid_or_none
+from tenancy.idempotency import Answer
 from tenancy.permissions import requires
 from tenancy.shapes import Exact, Text, asked
 
@@ -24,10 +25,10 @@ class RevealBody(Exact):
 
 
 class RevealedField(serializers.Serializer[Any]):
-    """The value, this once."""
+    """The value, this once; null where the same was answered before under its Idempotency-Key."""
 
     pointer = serializers.CharField()
-    value = serializers.CharField(allow_blank=True, trim_whitespace=False)
+    value = serializers.CharField(allow_blank=True, allow_null=True)
 
 
 class Revealing(APIView):
@@ -38,14 +39,20 @@ class Revealing(APIView):
     @extend_schema(operation_id="reveal_approval", request=RevealBody, responses=RevealedField)
     def post(self, request: HttpRequest, request_id: str) -> Response:
         """Show the value and record that it was shown: 200; 403 not yours, 409 settled, 410 erased, 422
-        nothing is sealed there. An Idempotency-Key is not heeded: no answer with a value in it is kept.
+        nothing is sealed there. The same again under its Idempotency-Key has no value: none is kept.
         """
         found = uuid_or_none(request_id)
         if found is None:
             raise RequestNotFound
-        said = asked(RevealBody, request.data)
-        who = caller(request)
-        value = reveal(who.tenant, found, who.principal, said["pointer"])
-        answer = Response({"pointer": said["pointer"], "value": value})
-        answer["Cache-Control"] = "no-store"
-        return answer
+        pointer: str = asked(RevealBody, request.data)["pointer"]
+        who, clear = caller(request), []
+
+        def revealed() -> Answer:
+            clear.append(reveal(who.tenant, found, who.principal, pointer))
+            return Answer(200, {"pointer": pointer, "value": None})
+
+        response = post_once(request, revealed)
+        if clear:
+            response.data = {"pointer": pointer, "value": clear[0]}
+        response["Cache-Control"] = "no-store"
+        return response

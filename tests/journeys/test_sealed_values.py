@@ -16,7 +16,11 @@ from approvals.actions.revealing import reveal
 from approvals.core.errors import AlreadyDecided, DecisionInvalid, NotYours
 from approvals.models import Handling
 from tenancy.context import tenant
-from tenancy.models import AuditEntry
+from tenancy.core.roles import Role
+from tenancy.models import ApiKey, AuditEntry
+from tests.doors.api.program import program, refusal
+from tests.doors.pages.browsers import browser, words
+from tests.doors.pages.forms import form_with
 from tests.doubles.http_server import Reply, Seen
 from tests.doubles.openai_server import OpenAIServer, calls, said
 from tests.factories.foreign import called, foreign, onwards
@@ -222,7 +226,7 @@ def test_a_reveal_gives_the_value_once_and_stands_in_both_records(
         with pytest.raises(DecisionInvalid):
             reveal(world.id, request.id, who.id, "/person")
         with pytest.raises(NotYours):
-            reveal(world.id, request.id, world.people.owner.id, "/password")
+            reveal(world.id, request.id, world.people.submitter.id, "/password")
         world.decide(request, who)
         with pytest.raises(AlreadyDecided):
             reveal(world.id, request.id, who.id, "/password")
@@ -248,3 +252,71 @@ def test_what_an_erased_run_sealed_opens_no_more_and_its_trace_verifies(
             assert not Payload.objects.filter(run_id=run).exclude(body=None).exists()
         with pytest.raises(Exception, match="cannot be opened"):
             reveal(world.id, request.id, world.people.approver.id, "/password")
+
+
+@proves("R-SEC-4", part="revealing by program")
+def test_a_program_that_holds_the_scope_reveals_and_decides_and_one_without_does_neither(
+    world: World, crm: Crm, settings: Settings, superuser: psycopg.Connection
+) -> None:
+    declare(world, change(crm))
+    with asking(world, settings, Scripted(calls(CALL))) as run:
+        (request,) = world.open_requests(run)
+        where = f"/approvals/{request.id}"
+        narrow, reviewer = program(world.id, Role.REVIEWER), program(world.id, Role.REVIEWER)
+        with tenant(world.id):
+            ApiKey.objects.filter(id=UUID(narrow.clear.split("_")[1])).update(scopes=["read", "decide"])
+        assert refusal(narrow.post(f"{where}/reveal", {"pointer": "/password"})) == (403, "scope-missing")
+        refused = narrow.post(f"{where}/decisions", {"decision": "approve"})
+        assert refusal(refused) == (403, "not-yours")
+        assert "the scope reveal is missing" in refused.json()["detail"]
+        told = reviewer.post(f"{where}/reveal", {"pointer": "/password"}, once="k1")
+        assert (told.json(), told["Cache-Control"]) == (
+            {"pointer": "/password", "value": PASSWORD}, "no-store",
+        )  # fmt: skip
+        again = reviewer.post(f"{where}/reveal", {"pointer": "/password"}, once="k1")
+        assert again.json() == {"pointer": "/password", "value": None}
+        assert rows_with(superuser, "hunter2") == []
+        assert refusal(reviewer.post(f"{where}/reveal", {"pointer": "/nothing"}))[0] == 422
+        assert "hunter2" not in reviewer.get(where).content.decode()
+        assert reviewer.post(f"{where}/decisions", {"decision": "approve"}).status_code == 200
+        onwards(world, run)
+    assert sent(crm) == [{"password": PASSWORD}]
+
+
+@proves("R-SEC-4", part="revealing on a page")
+def test_a_reviewer_reveals_on_the_card_once_and_the_card_says_who_did(
+    world: World, crm: Crm, settings: Settings
+) -> None:
+    declare(world, change(crm))
+    with asking(world, settings, Scripted(calls(CALL))) as run:
+        (request,) = world.open_requests(run)
+        client = browser(world.people.approver)
+        page = client.get(f"/approvals/{request.id}")
+        assert "hunter2" not in page.content.decode()
+        assert "sealed" in words(page)
+        told = form_with(page, "reveal").send(client, "reveal")
+        assert told.status_code == 200
+        assert "no-store" in told["Cache-Control"]
+        assert "hunter2 secret" in words(told)
+        again = client.get(f"/approvals/{request.id}")
+        assert "hunter2" not in again.content.decode()
+        assert "Revealed the value at /password" in words(again)
+        other = browser(world.people.auditor)
+        assert "Reveal</button>" not in other.get(f"/approvals/{request.id}").content.decode()
+        refused = form_with(page, "reveal").send(other, "reveal")
+        assert refused.status_code == 403
+        assert "hunter2" not in refused.content.decode()
+
+
+@proves("R-APPR-3", part="an edit keeps what is sealed")
+def test_a_reviewer_who_changes_something_else_keeps_the_sealed_value(
+    world: World, crm: Crm, settings: Settings
+) -> None:
+    declare(world, change(crm))
+    with asking(world, settings, Scripted(calls(CALL))) as run:
+        (request,) = world.open_requests(run)
+        given = orjson.loads(orjson.loads(bytes(request.packet))["arguments"]) | {"note": "by phone"}
+        world.decide(request, world.people.approver, "edit", arguments=given)
+        onwards(world, run)
+    assert sent(crm) == [{"password": PASSWORD, "note": "by phone"}]
+    world.sound(run)

@@ -145,3 +145,15 @@ def test_the_refusal_names_what_comes_nearest() -> None:
     found = refusal(asked(), bob(Authority(("security",)), Authority(max_amount=Decimal("99.50"))))
     assert found is not None
     assert found.sentence == "your limit is 99.50"
+
+
+@proves("R-SEC-4", part="who decides on a sealed value")
+def test_a_request_with_a_sealed_value_is_decided_by_whoever_may_see_it() -> None:
+    sealed, plain = asked(sealed=True), asked()
+    may_see = Decider(principal="bob", owner="bob", scopes=("decide", "reveal"), authorities=(Authority(),))
+    found = refusal(sealed, bob(Authority()))
+    assert found is not None
+    assert found.rule is Rule.REVEAL
+    assert refusal(sealed, may_see) is None
+    assert refusal(plain, bob(Authority())) is None
+    assert refusal(plain.moving(None, sealed=True), bob(Authority())) is not None

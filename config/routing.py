@@ -10,6 +10,7 @@ from django.conf import settings
 from django.urls import re_path
 
 from config.feeds import INBOX, OVERVIEW, RUN, RUNS
+from config.request_limits import LimitBodies
 from traces.consumers.sockets import Socket
 from traces.consumers.streams import Streams
 from traces.live.hub import Hub
@@ -23,8 +24,9 @@ def hub(limits: Limits | None = None) -> Hub:
     return Hub(limits, build=settings.INTERLOCK_VERSION)
 
 
-def live(http: Application, shared: Hub) -> ProtocolTypeRouter:
-    """The whole application: HTTP with its streams, and the sockets, all on one hub."""
+def live(http: Application, shared: Hub) -> LimitBodies:
+    """The whole application: HTTP with its streams, and the sockets, all on one hub, behind the bound of
+    bodies."""
     sockets = router(
         {
             "^ws/runs$": Socket(shared, RUNS),
@@ -34,7 +36,7 @@ def live(http: Application, shared: Hub) -> ProtocolTypeRouter:
             "": _nothing,
         }
     )
-    return ProtocolTypeRouter({"http": Streams(http, shared, RUN), "websocket": sockets})
+    return LimitBodies(ProtocolTypeRouter({"http": Streams(http, shared, RUN), "websocket": sockets}))
 
 
 def router(sockets: dict[str, Any]) -> URLRouter:

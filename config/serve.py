@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import resource
 import socket
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from django.core.checks.urls import check_url_config
 
 from config.checks import refuse_power
 from config.env import Environment
+from config.web_protocol import ConnectionBounds, bounded_protocols
 
 if TYPE_CHECKING:
     from traces.live.hub import Hub
@@ -31,17 +33,22 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def configured(application: object, host: str, port: int) -> uvicorn.Config:
+def configured(
+    application: object, host: str, port: int, bounds: ConnectionBounds | None = None
+) -> uvicorn.Config:
     """uvicorn as this house runs it. Frames are small and many: compressing each costs more than it saves.
 
     A socket whose client is gone without a word is found by pings within forty seconds.
     """
+    http, socket_protocol = bounded_protocols(bounds or ConnectionBounds())
     return uvicorn.Config(
         application,  # type: ignore[arg-type]  # Channels' routers are typed by another package
         host=host,
         port=port,
         log_config=None,
         access_log=False,
+        http=http,
+        ws=socket_protocol,
         lifespan="off",
         timeout_graceful_shutdown=5,
         ws_max_size=64 * 1024,
@@ -61,6 +68,12 @@ def settle() -> None:
     gc.freeze()
 
 
+def open_files() -> None:
+    """Let this process open as many files as it may: followers are connections beside the bounded ones."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
 def main() -> None:
     """Refuse a powerful database role, then serve until told to stop."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
@@ -69,6 +82,7 @@ def main() -> None:
     from config.asgi import HUB, application  # noqa: PLC0415 - Django's apps come first
 
     environment = Environment()
+    open_files()
     settle()
     Server(configured(application, environment.host, environment.port), HUB).run()
 

@@ -98,24 +98,6 @@ def another_admin(principal: UUID) -> bool:
     return active.exists() or left.exists()
 
 
-def lately_made_admin(person: UUID, by: UUID) -> bool:
-    """Whether somebody made this person an administrator here within the last day, themself or by one whom
-    they had made one: whoever needs a second person does not bring one along."""
-    since, seen, asked = database_now() - STILL_COUNTS, {person}, [person]
-    while asked:
-        made = AuditEntry.objects.filter(
-            verb="member.add", after__role=Role.ADMIN.value, after__person__in=[str(one) for one in asked],
-            at__gt=since, principal__isnull=False,
-        )  # fmt: skip
-        adders = Principal.objects.filter(id__in=made.values("principal")).values_list("owner_id", flat=True)
-        found = set(adders) - seen
-        if by in found:
-            return True
-        seen |= found
-        asked = sorted(found)
-    return False
-
-
 def keys() -> list[ApiKey]:
     """The tenant's keys, newest first; revoked and expired ones stay."""
     return list(ApiKey.objects.select_related("principal__owner").order_by("-created_at", "-id"))

@@ -6,6 +6,7 @@ from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
+from tenancy.core.relations import TieKind
 from tenancy.core.roles import Role
 from tenancy.ids import fresh_id
 
@@ -121,6 +122,48 @@ class ApiKey(TenantOwned):
     expires_at = models.DateTimeField(null=True)
     revoked_at = models.DateTimeField(null=True)
     last_used_at = models.DateTimeField(null=True)
+
+
+class PersonTie(TenantOwned):
+    """Why two people are related: `by` gave `person` a role, or saw their first-password link. Or why that
+    is over: `by` confirmed `person` (tenancy/core/relations.py). Append-only."""
+
+    kind = models.CharField(max_length=16, choices=[(kind.value, kind.value) for kind in TieKind])
+    person = models.ForeignKey(Person, on_delete=models.PROTECT, related_name="+", db_index=False)
+    by = models.ForeignKey(Person, on_delete=models.PROTECT, related_name="+", db_index=False)
+    at = models.DateTimeField()
+
+    class Meta(TenantOwned.Meta):
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            *TenantOwned.Meta.constraints,
+            models.CheckConstraint(
+                condition=models.Q(kind__in=[kind.value for kind in TieKind]), name="person_tie_known"
+            ),
+            models.CheckConstraint(condition=~models.Q(person=models.F("by")), name="person_tie_of_two"),
+        ]
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["tenant", "kind", "at"], name="person_tie_by_time")
+        ]
+
+
+class KeyMaker(TenantOwned):
+    """A person who was shown the secret of a key, whoever answers for it: what the key does counts as theirs
+    too. Append-only."""
+
+    principal = models.ForeignKey(
+        Principal, on_delete=models.PROTECT, related_name="makers", db_constraint=False, db_index=False
+    )
+    person = models.ForeignKey(Person, on_delete=models.PROTECT, related_name="+", db_index=False)
+    at = models.DateTimeField()
+
+    class Meta(TenantOwned.Meta):
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            *TenantOwned.Meta.constraints,
+            models.UniqueConstraint(fields=["tenant", "principal", "person"], name="key_maker_once"),
+        ]
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["tenant", "person"], name="key_maker_by_person")
+        ]
 
 
 class AuditEntry(TenantOwned):

@@ -1,6 +1,6 @@
 """A call's arguments as a reviewer reads them: leaf by leaf, whole, with where each came from (R-APPR-2)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from decimal import Decimal
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -23,8 +23,13 @@ ORIGINS: Mapping[Origin, str] = {
 
 
 class Argument(NamedTuple):
+<<<<<<< HEAD
     """One leaf. `text` is its value, a secret's without the secret; `fingerprint` tells secrets apart.
     `sealed`: the value can be revealed."""
+=======
+    """One leaf. `text` is its value, a secret's without the secret; `fingerprint` tells secrets apart;
+    `alarming`: the packet states its origin first."""
+>>>>>>> main
 
     pointer: str
     text: str
@@ -33,7 +38,11 @@ class Argument(NamedTuple):
     reference: str = ""
     fingerprint: str = ""
     sensitive: bool = False
+<<<<<<< HEAD
     sealed: bool = False
+=======
+    alarming: bool = False
+>>>>>>> main
 
     @property
     def source(self) -> str:
@@ -62,13 +71,17 @@ class Typed(NamedTuple):
 
 
 def shown_arguments(
-    value: Any, origins: Iterable[ArgumentOrigin], sensitive: Iterable[str] = ()
+    value: Any,
+    origins: Iterable[ArgumentOrigin],
+    sensitive: Iterable[str] = (),
+    alarming: Collection[str] = (),
 ) -> tuple[Argument, ...]:
     """Every leaf of the arguments in their order; an empty object or list is a leaf too."""
     known = {part.pointer: part for part in origins}
     marked = tuple(sensitive)
     return tuple(
-        _argument(pointer, key, leaf, known, marked) for pointer, key, leaf in _leaves(value, "", "")
+        _argument(pointer, key, leaf, known, marked)._replace(alarming=pointer in alarming)
+        for pointer, key, leaf in _leaves(value, "", "")
     )
 
 

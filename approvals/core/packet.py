@@ -136,11 +136,24 @@ class BudgetPacket(Packet):
 
 
 class OriginPacket(Packet):
-    """A request whose values nobody trusted stands for: `stated_first` says so in sentences, the worst first,
-    and `policy` names the rule that asks (R-TOOL-17)."""
+    """A request that a rule about the origin of values asks for; `policy` names the rule (R-TOOL-17).
+
+    `stated_first` are the sentences that a reviewer has to read first, the worst first: values of untrusted
+    or unknown origin that the task does not name. `ordinary` are sentences about values that the same rules
+    look at, and that the task names or the boundary vouches for; the stored bytes leave it out where it is
+    empty.
+    """
 
     stated_first: tuple[str, ...]
     policy: str
+    ordinary: tuple[str, ...] = ()
+
+
+def alarming_pointers(packet: Packet) -> frozenset[str]:
+    """The arguments that a sentence stated first is about: each such sentence begins with its pointer."""
+    stated = packet.stated_first if isinstance(packet, OriginPacket) else ()
+    pointers = (part.pointer for part in packet.provenance)
+    return frozenset(one for one in pointers if any(text.startswith(f"{one} ") for text in stated))
 
 
 def read_packet(body: bytes) -> Packet:
@@ -153,12 +166,14 @@ def read_packet(body: bytes) -> Packet:
 
 
 def packet_bytes(packet: Packet) -> bytes:
-    """The canonical form that is stored, shown and hashed. Packets of before there were proposals keep their
-    bytes."""
-    shown = packet.__dict__
-    if packet.proposal is None:
-        shown = {name: value for name, value in shown.items() if name != "proposal"}
-    return canonical_typed(shown)
+    """The canonical form that is stored, shown and hashed. A packet without a proposal, or without ordinary
+    values, has the same bytes as before there were any."""
+    left_out = {
+        name
+        for name, nothing in (("proposal", None), ("ordinary", ()))
+        if getattr(packet, name, nothing) == nothing
+    }
+    return canonical_typed({name: value for name, value in packet.__dict__.items() if name not in left_out})
 
 
 def packet_digest(body: bytes) -> str:

@@ -22,7 +22,7 @@ from approvals.core.arguments import (
 )
 from approvals.core.lifecycle import AGREEING, DecisionKind, RequestStatus
 from approvals.core.offering import offered
-from approvals.core.packet import Packet, read_packet
+from approvals.core.packet import Packet, alarming_pointers, read_packet
 from approvals.core.policy import Decider
 from approvals.models import Decision, Request
 from approvals.ports import CallShape, asking_runs
@@ -144,11 +144,6 @@ class Card:
         """Whether other arguments can be given by a form."""
         return self.shape is not None and DecisionKind.EDIT in self.fitting
 
-    @property
-    def doubtful(self) -> tuple[Argument, ...]:
-        """The arguments that untrusted output brought in."""
-        return tuple(one for one in self.shown if one.origin == "untrusted_observation")
-
 
 def card_of(request: Request, decider: Decider) -> Card:
     """The card of a request for one reader."""
@@ -178,7 +173,8 @@ def card_of(request: Request, decider: Decider) -> Card:
 def _shown(packet: Packet, arguments: Any, shape: CallShape | None) -> tuple[Argument, ...]:
     if not packet.arguments:
         return ()
-    return shown_arguments(arguments, packet.provenance, shape.sensitive if shape is not None else ())
+    sensitive = shape.sensitive if shape is not None else ()
+    return shown_arguments(arguments, packet.provenance, sensitive, alarming_pointers(packet))
 
 
 def _typed(request: Request, arguments: Any) -> Typed | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import orjson
 
 from approvals.core.arguments import Argument, shown_arguments
-from approvals.core.packet import Packet
+from approvals.core.packet import alarming_pointers, read_packet
 from approvals.core.policy import Decider
 from approvals.core.together import Alike, apart
 from approvals.models import Request
@@ -71,6 +71,7 @@ def _leaves(request: Request) -> dict[str, Argument]:
     """A call's arguments by their places; what is no call has none."""
     if request.kind != "action":
         return {}
-    packet = Packet.model_validate_json(bytes(request.packet))
+    packet = read_packet(bytes(request.packet))
     found = orjson.loads(packet.arguments) if packet.arguments else {}
-    return {one.pointer: one for one in shown_arguments(found, packet.provenance)}
+    shown = shown_arguments(found, packet.provenance, alarming=alarming_pointers(packet))
+    return {one.pointer: one for one in shown}

@@ -208,7 +208,7 @@ def _manifest(
         asked=dict(asked),
         # It begins somewhere in the middle: what is known of whole runs says nothing about it.
         expected=None,
-        scope=scope_of(before.goal),
+        scope=before.scope or scope_of(before.goal),
         workflow=version.slug,
         workflow_version=version.version,
         code_version=settings.INTERLOCK_VERSION,

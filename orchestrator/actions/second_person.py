@@ -9,7 +9,7 @@ from orchestrator.core.errors import BroughtAlong, OwnProposal
 from orchestrator.models import PolicyProposal, ToolProposal
 from tenancy.clock import database_now
 from tenancy.core.errors import InvalidInput
-from tenancy.directory import lately_made_admin
+from tenancy.relations import are_related
 
 Proposal = PolicyProposal | ToolProposal
 Settled = Literal["agreed", "refused", "withdrawn", "outdated"]
@@ -30,11 +30,11 @@ def reasoned(reason: str) -> None:
 
 
 def not_own(row: Proposal, who: Who) -> None:
-    """Raises OwnProposal for whoever asked for it, by whatever key, and BroughtAlong for whom they made an
-    administrator within the last day. In the tenant's context."""
+    """Raises OwnProposal for whoever asked for it, by whatever key, and BroughtAlong for whoever is related
+    to them. In the tenant's context."""
     if who.principal == row.by or who.owner == row.owner:
         raise OwnProposal
-    if lately_made_admin(who.owner, row.owner):
+    if are_related(who.owner, row.owner):
         raise BroughtAlong
 
 

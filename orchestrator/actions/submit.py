@@ -26,6 +26,7 @@ from orchestrator.core.learning import subject_of
 from orchestrator.core.machine import CORE_VERSION
 from orchestrator.core.manifest import Manifest
 from orchestrator.core.task_scope import scope_of
+from orchestrator.core.untrusted_inputs import untrusted_names
 from orchestrator.core.workspace import tree_of
 from orchestrator.gateways.queue import offer
 from orchestrator.models import Run, Task, WorkflowVersion
@@ -116,7 +117,7 @@ def _submitted(tenant_id: UUID, submitter: Submitter, asked: Submission) -> Subm
             limits=limits,
             asked=dict(asked.budget),
             expected=expected_for(subject_of(graph, pinned.pins)),
-            scope=scope_of(asked.goal),
+            scope=scope_of(asked.goal, untrusted_names(graph.spec.input_schema)),
             workflow=version.slug,
             workflow_version=version.version,
             code_version=settings.INTERLOCK_VERSION,

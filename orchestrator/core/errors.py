@@ -182,7 +182,7 @@ class OwnProposal(OrchestratorError):
 
 
 class BroughtAlong(OwnProposal):
-    """Whoever asked for this made you an administrator less than a day ago; somebody else has to agree."""
+    """You are related to the person who asked for this; an administrator who is not has to agree."""
 
     code = "brought-along"
 

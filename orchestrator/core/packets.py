@@ -51,9 +51,9 @@ def action_packet(
     expires_at: datetime,
     proposals: int = 0,
 ) -> bytes:
-    """The packet of a call that needs a person's yes. Where nobody trusted stands for a value, that is stated
-    first (R-TOOL-17). `proposals`: how many its step may make before it is only allowed or refused (0: it is
-    never sent back)."""
+    """The packet of a call that needs a person's yes. A value that no trusted source gave and the task does
+    not name is stated first (R-TOOL-17). `proposals`: how many its step may make before it is only allowed or
+    refused (0: it is never sent back)."""
     ruled = ruling(view, call, spec)
     by_risk = gates_call(view, spec, call)
     packet = _packet(
@@ -76,9 +76,10 @@ def action_packet(
         packet = packet.model_copy(update={"proposal": proposal, "previous_arguments": former})
     if not ruled.findings:
         return packet_bytes(packet)
-    stated = tuple(finding.sentence for finding in ruled.findings[:SHOWN_FACTS])
+    stated = tuple(finding.sentence for finding in ruled.findings if not finding.ordinary)[:SHOWN_FACTS]
+    ordinary = tuple(finding.sentence for finding in ruled.findings if finding.ordinary)[:SHOWN_FACTS]
     parts = {name: getattr(packet, name) for name in Packet.model_fields}
-    return packet_bytes(OriginPacket(**parts, stated_first=stated, policy=ruled.rule))
+    return packet_bytes(OriginPacket(**parts, stated_first=stated, policy=ruled.rule, ordinary=ordinary))
 
 
 def reconciliation_packet(

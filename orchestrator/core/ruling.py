@@ -10,15 +10,17 @@ from typing import Any, NamedTuple
 
 from orchestrator.core.origin.things import kind_of
 from orchestrator.core.policy import ORIGINS, RANK, Decision, Leaf, Origin, Policy, argument_of, beneath
-from orchestrator.core.sources import leaves
+from orchestrator.core.sources import DRAFT, leaves
 from orchestrator.core.state import Call, State
 from orchestrator.core.step import View
 from orchestrator.core.task_scope import NAMED, Standing, TaskScope, stands
 from orchestrator.core.tool import ToolSpec
 from orchestrator.core.tracing import CLOSELY_SINCE, ECHOES_SINCE, Traced, Tracer, goes_unasked
+from orchestrator.core.untrusted_inputs import has_untrusted_inputs
 from orchestrator.core.value import with_entry
 
 ADDED = "added-after-untrusted"
+ORDINARY_SINCE = 11
 MOST_SENT = 200
 _WORDS = {
     "untrusted_observation": "comes from untrusted output",
@@ -34,13 +36,18 @@ _STANDINGS: Mapping[Standing, str] = {
 
 
 class Finding(NamedTuple):
-    """One leaf that a rule gates or denies, with the sentence that says why."""
+    """One leaf that a rule gates or denies, with the sentence that says why.
+
+    `ordinary`: the value is one that every such task has: the task names it, the boundary vouches for it, or
+    it is the draft that the workflow had the model write. It is decided on all the same, without an alarm.
+    """
 
     decision: Decision
     rule: str
     version: int
     origin: Origin
     sentence: str
+    ordinary: bool = False
 
 
 class Ruling(NamedTuple):
@@ -70,7 +77,9 @@ def ruling(view: View, call: Call, spec: ToolSpec) -> Ruling:
     found: list[Finding] = []
     seen = _leaves(view, call, spec)
     for policy in policies:
-        found.extend(finding for leaf in seen if (finding := _of_leaf(policy, *leaf)) is not None)
+        found.extend(
+            finding for pointer, leaf, note in seen if (finding := _of_leaf(policy, pointer, leaf, note))
+        )
         if (added := _added(view, call, spec, policy)) is not None:
             found.append(added)
     found.sort(key=lambda finding: (-RANK[finding.decision], -ORIGINS.index(finding.origin)))
@@ -78,10 +87,12 @@ def ruling(view: View, call: Call, spec: ToolSpec) -> Ruling:
     return Ruling(True, decision, tuple(dict.fromkeys(found)))
 
 
-def tainted(state: State) -> bool:
-    """Whether anything untrusted has been read in this run."""
+def has_read_untrusted(view: View, state: State) -> bool:
+    """True if the run has read anything untrusted: from a tool, or in an input that its workflow declares
+    untrusted."""
     facts = any(fact.trust == "untrusted" for fact in state.facts.values())
-    return facts or any(failure.observation is not None for failure in state.failures)
+    failed = any(failure.observation is not None for failure in state.failures)
+    return facts or failed or has_untrusted_inputs(view)
 
 
 def planning(view: View, state: State, calls: Iterable[Call]) -> State:
@@ -91,7 +102,7 @@ def planning(view: View, state: State, calls: Iterable[Call]) -> State:
         return state
     specs = ((call.id, view.pins.by_name.get(call.tool)) for call in calls)
     planned = tuple([call for call, spec in specs if spec is not None and spec.mutating])
-    if planned and tainted(state):
+    if planned and has_read_untrusted(view, state):
         planned = ()
     return state if planned == state.planned else state.evolve(planned=planned)
 
@@ -118,17 +129,34 @@ def with_sent(view: View, state: State, call: Call, spec: ToolSpec) -> State:
     return state.evolve(sent=with_entry(state.sent, f"{len(state.sent):03d} {to}".strip(), call.arguments))
 
 
-def _leaves(view: View, call: Call, spec: ToolSpec) -> list[tuple[str, Leaf]]:
-    """Each leaf as a policy sees it. Raises ContentMissing."""
+def _leaves(view: View, call: Call, spec: ToolSpec) -> list[tuple[str, Leaf, str]]:
+    """Each leaf as a policy sees it, with the sentence that says why it is ordinary ("": it is not). Raises
+    ContentMissing."""
     value = view.desk.json(call.arguments or "")
     if not spec.mutating and not _addressed(value) and not _goes_out(view, spec):
         return []
     tracer = Tracer(view, call)
     traced, scope = tracer.trace(value), tracer.scope
-    return [
-        (pointer, _leaf(call, spec, pointer, traced[pointer], _standing(view, traced[pointer], leaf, scope)))
-        for pointer, leaf in leaves(value, "")
-    ]
+    found = []
+    for pointer, value_there in leaves(value, ""):
+        one = traced[pointer]
+        leaf = _leaf(call, spec, pointer, one, _standing(view, one, value_there, scope))
+        found.append((pointer, leaf, _ordinary_because(view, pointer, one, leaf)))
+    return found
+
+
+def _ordinary_because(view: View, pointer: str, traced: Traced, leaf: Leaf) -> str:
+    """Say why a value is ordinary, or "". An address or path has to be named as a whole: a named host or
+    folder does not make all that lies there ordinary."""
+    if view.manifest.core_version < ORDINARY_SINCE or leaf.carries:
+        return ""
+    if traced.vouched:
+        return f"{pointer} comes from a result that the boundary trusts for it."
+    if leaf.standing == "inside" and (traced.said or leaf.kind not in ("url", "path")):
+        return f"{pointer} is named by the task."
+    if traced.source == DRAFT and leaf.kind == "text":
+        return f"{pointer} is the text that the workflow had the model write."
+    return ""
 
 
 def _leaf(call: Call, spec: ToolSpec, pointer: str, traced: Traced, standing: Standing) -> Leaf:
@@ -173,10 +201,12 @@ def is_sensitive(spec: ToolSpec, pointer: str) -> bool:
     return bool(spec.sensitive)
 
 
-def _of_leaf(policy: Policy, pointer: str, leaf: Leaf) -> Finding | None:
+def _of_leaf(policy: Policy, pointer: str, leaf: Leaf, ordinary: str) -> Finding | None:
     rule = policy.rule_for(leaf)
     if rule is None or rule.decision == "allow":
         return None
+    if ordinary and rule.decision == "gate":
+        return Finding(rule.decision, rule.name, policy.version, leaf.origin, ordinary, True)
     named = f"; {_STANDINGS[leaf.standing]}" if leaf.kind in NAMED else ""
     said = f"{pointer or 'The argument'} {_WORDS[leaf.origin]}{named}. {rule.reason}"
     return Finding(rule.decision, rule.name, policy.version, leaf.origin, said)
@@ -187,7 +217,7 @@ def _added(view: View, call: Call, spec: ToolSpec, policy: Policy) -> Finding | 
     if policy.after_untrusted == "allow" or call.by != "model" or call.edited or not spec.mutating:
         return None
     planned = call.id in view.state.planned or spec.name in view.state.foreseen
-    if planned or view.pins.boundary.scope.plans(spec.name) or not tainted(view.state):
+    if planned or view.pins.boundary.scope.plans(spec.name) or not has_read_untrusted(view, view.state):
         return None
     said = f"The model asks for {spec.name} only since it has read something untrusted."
     return Finding(policy.after_untrusted, ADDED, policy.version, "untrusted_observation", said)

@@ -9,6 +9,7 @@ from orchestrator.core.origin.lookup import Text, resembles, words_of
 from orchestrator.core.policy import Origin, beneath
 from orchestrator.core.state import Call, Fact
 from orchestrator.core.step import View
+from orchestrator.core.untrusted_inputs import is_untrusted_input
 
 UNDO = "undo"
 UNDO_SINCE = 4
@@ -22,6 +23,8 @@ class Source(NamedTuple):
 
 
 NOWHERE = Source("model", "")
+DRAFT = Source("model", "draft")
+DRAFT_SINCE = 11
 _RANK: dict[Origin, int] = {
     "goal": 0, "plan": 0, "person": 0, "trusted_fact": 1, "model": 2, "untrusted_observation": 3,
 }  # fmt: skip
@@ -44,12 +47,13 @@ def _from_declared(view: View, call: Call, source: Declared) -> Source:
         given = pointed(inputs(view.manifest.goal, view.state, view.desk), source.pointer)
         if given is MISSING and source.otherwise is not None:
             return _from_declared(view, call, source.otherwise)
-        return Source("goal", source.pointer)
+        untrusted = is_untrusted_input(view, source.pointer)
+        return Source("untrusted_observation" if untrusted else "goal", source.pointer)
     if isinstance(source, FromFact):
         fact = view.state.facts.get(source.fact)
         return NOWHERE if fact is None else of_fact(source.fact, fact)
     if isinstance(source, FromDraft):
-        return NOWHERE
+        return DRAFT if view.manifest.core_version >= DRAFT_SINCE else NOWHERE
     assert isinstance(source, Constant | FromRun)
     return Source("plan", call.by)
 

@@ -4,7 +4,7 @@ Derived from the goal when the run is admitted, pinned with its manifest, and wi
 boundary grants and the submitter answers. What is read on the way adds nothing to it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from decimal import Decimal
 from fnmatch import fnmatchcase
 from typing import Any, Literal
@@ -80,11 +80,12 @@ class TaskScope(Value):
         return not any(self.__dict__.values())
 
 
-def scope_of(goal: Goal) -> TaskScope:
+def scope_of(goal: Goal, untrusted: Collection[str] = ()) -> TaskScope:
     """The scope of a goal: what its objective, its inputs and its condition of being done name. Constraints
-    say what not to do, and name nothing."""
+    say what not to do, and name nothing; nor do the inputs in `untrusted`."""
     told = f"{goal.objective}\n{goal.done_condition}"
-    return _merged((_of_things(things_in(told)), _of_inputs(goal.inputs)))
+    given = {name: value for name, value in goal.inputs.items() if name not in untrusted}
+    return _merged((_of_things(things_in(told)), _of_inputs(given)))
 
 
 def stands(kind: Kind, value: Any, scope: TaskScope, grant: ScopeGrant, *, said: bool) -> Standing:

@@ -22,7 +22,7 @@ from orchestrator.core.carrying import (
     sent_by,
     text_carries,
 )
-from orchestrator.core.inputs import inputs, pointed
+from orchestrator.core.inputs import pointed
 from orchestrator.core.origin.lookup import Text, resembles, stated, words_of
 from orchestrator.core.origin.things import EMAIL, NUMBER, URL, Kind, kind_of, things_in
 from orchestrator.core.parsing import Arguments, parse
@@ -32,6 +32,7 @@ from orchestrator.core.state import Call, Fact, State
 from orchestrator.core.step import View
 from orchestrator.core.task_scope import TaskScope, scope_of, stands
 from orchestrator.core.tool import ToolSpec
+from orchestrator.core.untrusted_inputs import split_inputs
 
 MOST_TEXT = 4_000_000
 LONGEST_SEARCHED = 100_000
@@ -43,6 +44,8 @@ CALCULATOR = "calculator"
 FAILURE = "a failed call"
 CLOSELY_SINCE = 5
 ECHOES_SINCE = 6
+# In older runs what a boundary trusts a result for counts for a model's calls alone.
+GRANTED_TO_ALL_SINCE = 11
 
 
 def goes_unasked(view: View, spec: ToolSpec) -> bool:
@@ -102,7 +105,8 @@ class Tracer:
             return Traced(known, kind, said)
         node = self.view.graph.nodes.get(self.call.by)
         if node is not None and node.kind == "tool":
-            return Traced(declared_for(self.view, self.call, node.config, pointer), kind, said)
+            vouched = self.view.manifest.core_version >= GRANTED_TO_ALL_SINCE and self._vouched(leaf)
+            return Traced(declared_for(self.view, self.call, node.config, pointer), kind, said, vouched)
         carries = not self.closely and carried_before(kind, text, self.known, _laden)
         return Traced(self._found(kind, text), kind, said, self._vouched(leaf), carries)
 
@@ -126,9 +130,8 @@ class Tracer:
 
     @cached_property
     def goal(self) -> Text:
-        """The goal's objective and inputs, with the answers of the submitter."""
-        given = inputs(self.view.manifest.goal, self.view.state, self.view.desk)
-        return Text(f"{self.view.manifest.goal.objective}\n{words_of(given)}")
+        """The goal's objective and trusted inputs, with the answers of the submitter."""
+        return Text(f"{self.view.manifest.goal.objective}\n{words_of(split_inputs(self.view)[0])}")
 
     @cached_property
     def places(self) -> tuple[_Place, ...]:
@@ -151,6 +154,9 @@ class Tracer:
             room -= len(text)
             source = Source("untrusted_observation", FAILURE)
             yield _Place(source, Text(text), tool=failure.tool, own=written[""])
+        for name, value in split_inputs(self.view)[1].items():
+            source = Source("untrusted_observation", f"/{name}")
+            yield _Place(source, Text(words_of(value)[: max(0, room)]))
 
     @property
     def _sees_echoes(self) -> bool:
@@ -248,7 +254,7 @@ class Tracer:
         held = self.view.manifest.scope or scope_of(self.view.manifest.goal)
         if not self.view.state.answers:
             return held
-        return held.with_answers(inputs(self.view.manifest.goal, self.view.state, self.view.desk))
+        return held.with_answers(split_inputs(self.view)[0])
 
     @cached_property
     def known(self) -> Known:

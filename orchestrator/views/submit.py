@@ -28,6 +28,7 @@ from orchestrator.core.errors import (
 )
 from orchestrator.core.goal import Goal
 from orchestrator.core.task_scope import scope_of
+from orchestrator.core.untrusted_inputs import untrusted_names
 from orchestrator.core.workspace import tree_of
 from orchestrator.models import Run
 from orchestrator.queries.offers import Limit, Offer, offer_of, offers, spec_of
@@ -355,7 +356,8 @@ def _reach(request: PageRequest, offer: Offer, sheet: Sheet) -> Reach | None:
     except GoalInvalid:
         return None
     with tenant(request.member.tenant.id):
-        return reach_of(scope_of(goal), granted_by(offer.spec.boundary), policy_now().policy)
+        scope = scope_of(goal, untrusted_names(offer.spec.input_schema))
+        return reach_of(scope, granted_by(offer.spec.boundary), policy_now().policy)
 
 
 def _curl(request: HttpRequest, offer: Offer, sheet: Sheet) -> str:

@@ -11,11 +11,13 @@ from uuid import UUID
 from django.db import DatabaseError, transaction
 from django.db.models import Q
 
+from tenancy.actions.relations import record_key_maker, record_tie
 from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.addresses import folded
 from tenancy.core.errors import NotFound
 from tenancy.core.keys import SECRET_BYTES, hashed, parsed, written
+from tenancy.core.relations import TieKind
 from tenancy.core.roles import Role, scopes_of
 from tenancy.ids import fresh_id
 from tenancy.models import ApiKey, AuditEntry, Membership, Person, Principal, Tenant
@@ -64,7 +66,9 @@ def add_member(
 ) -> Membership:
     """Give a person a role in a tenant; the person becomes a principal there.
 
-    Joins or opens the tenant's transaction. Raises IntegrityError when the person has the role already.
+    A role given by somebody relates the two for a day; one given by a command or the seed, without `by`,
+    relates nobody. Joins or opens the tenant's transaction. Raises IntegrityError when the person has the
+    role already.
     """
     with tenant(tenant_id):
         principal_of(tenant_id, person)
@@ -78,6 +82,8 @@ def add_member(
         )
         after = {"person": str(person.id), "role": role.value, "queues": list(queues)}
         audit(tenant_id, by, verb="member.add", object=f"member:{member.id}", before={}, after=after)
+        if by is not None:
+            record_tie(tenant_id, TieKind.ROLE_GIVEN, person.id, by=by)
         return member
 
 
@@ -115,7 +121,8 @@ def create_key(
 ) -> NewKey:
     """A key with the scopes of a role, a service principal of its own (R-SEC-2).
 
-    Without `owner` a fresh one answers for it, so that its runs can be decided by any person of the tenant.
+    Without `owner` a fresh one answers for it. What it does counts as the deed of `by` too, who sees its
+    secret; of a key made by a command, whose `by` is None, of nobody else.
     """
     with tenant(tenant_id):
         key_id = fresh_id()
@@ -143,6 +150,8 @@ def create_key(
             "expires_at": expires.isoformat() if expires is not None else None,
         }
         audit(tenant_id, by, verb="key.create", object=f"key:{key.id}", before={}, after=after)
+        if by is not None:
+            record_key_maker(tenant_id, principal.id, by=by)
         return NewKey(key, clear)
 
 

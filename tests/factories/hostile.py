@@ -52,6 +52,7 @@ NAMES: Final = """
     tenancy.Membership: role max_risk
     tenancy.Principal: kind
     tenancy.ApiKey: role
+    tenancy.PersonTie: kind
     tenancy.AuditEntry: verb
     tenancy.IdempotencyKey: key path answer
     tenancy.Secret: name

@@ -17,6 +17,7 @@ import structlog
 from django.db import DatabaseError, InterfaceError
 from psycopg_pool import PoolTimeout
 
+from tenancy.connection_slots import slot_of
 from tenancy.core.errors import Forbidden, TenancyError
 from tenancy.core.roles import Scope
 from tenancy.doors import uuid_or_none
@@ -91,6 +92,9 @@ class Socket:
         presence = await self._known(arrive, headers)
         if not self.hub.seat(presence.principal):
             raise Close(RESTART if self.hub.closing else TOO_MANY)
+        slot = slot_of(scope)
+        if slot is not None:
+            slot.lend()
         try:
             hello = await self._hello(receive, presence)
             if hello is None:
@@ -104,6 +108,8 @@ class Socket:
             await _Viewing(self, presence, subject, hello).run(receive, send)
         finally:
             self.hub.unseat(presence.principal)
+            if slot is not None:
+                slot.wait()
 
     async def _hello(self, receive: Receive, presence: Presence) -> Hello | None:
         """The client's first message; None when it went away. Raises Close."""

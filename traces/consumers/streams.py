@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
+from tenancy.connection_slots import slot_of
 from tenancy.core.errors import TenancyError
 from tenancy.core.roles import Scope
 from tenancy.presence import Presence, look_again
@@ -72,6 +73,7 @@ class Streams:
             await self.application(scope, receive, send)
             return
         admission = Admission(self.hub)
+        slot = slot_of(scope)
         heads: list[Message] = []
 
         async def hold(message: Message) -> None:
@@ -88,10 +90,14 @@ class Streams:
                     # Nothing would be sent, and the seat would be held for as long as the client stays.
                     await send({"type": "http.response.body", "body": b""})
                     return
+                if slot is not None:
+                    slot.lend()
                 await self._stream(*admission.admitted, receive, send)
         finally:
             if admission.admitted is not None:
                 self.hub.unseat(admission.admitted[0].principal)
+                if slot is not None:
+                    slot.wait()
 
     async def _stream(
         self, presence: Presence, subject: UUID, after: Cursor, receive: Receive, send: Send

@@ -36,6 +36,7 @@ ALL: tuple[Check, ...] = (
     tools.timed,
     tools.verified,
     words.known_prompts,
+    words.marked_inputs,
     autonomy.tier_declared,
     autonomy.justified,
     returning.led_back,

@@ -36,6 +36,7 @@ RULES = MappingProxyType(
         26: "tier",
         27: "justification",
         28: "sent-back",
+        29: "untrusted-input",
     }
 )
 

@@ -1,15 +1,17 @@
-"""Checks 1 to 6 and 25: the words of the document. Ids, kinds, configs, guards, targets, the entry,
-prompts.
+"""Checks 1 to 6, 25 and 29: the words of the document. Ids, kinds, configs, guards, targets, the entry,
+prompts, untrusted inputs.
 """
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from orchestrator.core import guards
 from orchestrator.core.checks.drawing import Drawing
 from orchestrator.core.checks.fault import Fault, fault
 from orchestrator.core.goal import Criterion
 from orchestrator.core.graph import EdgeSpec, GuardSpec
+from orchestrator.core.untrusted_inputs import MARK, untrusted_names
 from orchestrator.core.validators import known_validators
 
 ENTRY_KIND = "goal_intake"
@@ -140,3 +142,18 @@ def known_prompts(drawing: Drawing) -> Iterator[Fault]:
         prompt = getattr(node.config, "prompt", None)
         if drawing.prompts is not None and prompt is not None and prompt not in drawing.prompts:
             yield fault(25, f"node {node.id}: there is no prompt {prompt}", node=node.id)
+
+
+def marked_inputs(drawing: Drawing) -> Iterator[Fault]:
+    """29: `x-untrusted` marks inputs at the top of the input schema, by true."""
+    schema = drawing.spec.input_schema
+    marked = len(untrusted_names(schema))
+    if _count_marks(schema) != marked:
+        yield fault(29, f"input_schema: {MARK} marks an input at its top level, and its value is true")
+
+
+def _count_marks(value: Any) -> int:
+    """How often the mark stands anywhere in a schema."""
+    if isinstance(value, dict):
+        return sum(_count_marks(part) for part in value.values()) + (MARK in value)
+    return sum(_count_marks(part) for part in value) if isinstance(value, list) else 0

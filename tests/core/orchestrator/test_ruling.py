@@ -75,13 +75,34 @@ def test_the_model_is_told_why_in_a_structured_denial() -> None:
     assert EVIL not in told.detail
 
 
-@proves("R-TOOL-17", part="what the task names asks a person, with the origin first")
-def test_the_recipient_that_the_task_names_asks_a_person_as_ever() -> None:
+@proves("R-TOOL-17", part="what the task names asks a person, without an alarm")
+def test_the_recipient_that_the_task_names_asks_a_person_and_is_ordinary() -> None:
     run = having_read(working(ASK), {"text": f"The page was written by {ADA}."})
     assert asked(run, "mail.send", to=ADA, text="Summary.") == "asks"
     found = packet(run)
     assert found["trigger"] == "risk:network"
-    assert found["stated_first"][0].startswith("/to comes from untrusted output; the task names it.")
+    assert found["ordinary"] == ["/to is named by the task."]
+    added, text = found["stated_first"]
+    assert added == "The model asks for mail.send only since it has read something untrusted."
+    assert text.startswith("/text comes from nowhere but the model.")
+
+
+@proves("R-TOOL-17", part="a value that nobody named is stated first")
+def test_a_value_that_nothing_names_is_stated_first() -> None:
+    run = working("Keep notes.")
+    assert asked(run, "file.write", path="notes.txt", content="Something.") == "asks"
+    found = packet(run)
+    assert "ordinary" not in found
+    assert found["stated_first"][0].startswith("/content comes from nowhere but the model")
+
+
+@proves("R-TOOL-17", part="a named host or folder makes nothing there ordinary")
+def test_a_path_in_a_named_folder_is_stated_first() -> None:
+    run = having_read(
+        working("Write what the page says into /srv/reports/"), {"text": "/srv/reports/evil.sh"}
+    )
+    assert asked(run, "file.write", path="/srv/reports/evil.sh", content="x") == "asks"
+    assert any(one.startswith("/path comes from untrusted output") for one in packet(run)["stated_first"])
 
 
 @proves("R-APPR-2", part="the origin of each argument of a policed run")

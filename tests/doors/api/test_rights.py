@@ -32,7 +32,7 @@ ELSEWHERE = (
         "http-tools",
         "webhooks",
     ),
-    *("agree", "drop", "keep", "refuse", "quarantine", "take", "release", "answer", "retry"),
+    *("reveal", "agree", "drop", "keep", "refuse", "quarantine", "take", "release", "answer", "retry"),
 )
 LOCKED = {door: scope for door, scope in DOORS.items() if scope is not None}
 

@@ -12,6 +12,7 @@ from django.core.asgi import get_asgi_application
 
 from config.routing import hub, live
 from config.serve import Server, configured
+from config.web_protocol import ConnectionBounds
 from traces.live.hub import Hub
 from traces.live.viewers import Limits
 
@@ -21,12 +22,19 @@ QUICK = Limits(heartbeat=0.5, recheck=0.3, fallback=0.5, hello=2.0)
 class Serving:
     """A server that listens. `base` is host and port."""
 
-    def __init__(self, application: Callable[[Hub], Any], limits: Limits, port: int = 0) -> None:
+    def __init__(
+        self,
+        application: Callable[[Hub], Any],
+        limits: Limits = QUICK,
+        port: int = 0,
+        bounds: ConnectionBounds | None = None,
+    ) -> None:
         self._socket = socket.create_server(("127.0.0.1", port), reuse_port=False)
         self.port = int(self._socket.getsockname()[1])
         self.base = f"127.0.0.1:{self.port}"
         self.hub = hub(limits)
-        self.server = Server(configured(application(self.hub), "127.0.0.1", self.port), self.hub)
+        set_up = configured(application(self.hub), "127.0.0.1", self.port, bounds)
+        self.server = Server(set_up, self.hub)
         self._thread = threading.Thread(target=self._run, name="uvicorn", daemon=True)
         self._thread.start()
         until = time.monotonic() + 10
@@ -47,9 +55,11 @@ class Serving:
 
 
 @contextmanager
-def serving(limits: Limits = QUICK, port: int = 0) -> Iterator[Serving]:
+def serving(
+    limits: Limits = QUICK, port: int = 0, bounds: ConnectionBounds | None = None
+) -> Iterator[Serving]:
     """The house's own application."""
-    served = Serving(lambda shared: live(get_asgi_application(), shared), limits, port)
+    served = Serving(lambda shared: live(get_asgi_application(), shared), limits, port, bounds)
     try:
         yield served
     finally:

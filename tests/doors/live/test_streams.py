@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 from uuid import UUID
 
@@ -10,6 +10,7 @@ import httpx2
 import orjson
 import pytest
 
+from config.web_protocol import ConnectionBounds
 from tenancy.actions import revoke_key
 from tenancy.context import tenant
 from tenancy.core.roles import Role
@@ -18,7 +19,7 @@ from tenancy.models import ApiKey
 from tenancy.throttling import PerKey
 from tests.conftest import House
 from tests.doors.api.program import PROBLEM, Program, program
-from tests.doors.live.client import PATIENCE, bearer, in_thread
+from tests.doors.live.client import PATIENCE, bearer, following, in_thread
 from tests.doors.live.serving import Serving, serving
 from tests.factories.world import World
 from tests.proves import proves
@@ -194,6 +195,22 @@ async def test_streams_take_places_like_sockets(house: House, world: World, read
             url = f"http://{site.base}/api/v1/runs/{run}/stream"
             answer = await client.get(url, headers=bearer(reader))
             assert (answer.status_code, answer.json()["code"]) == (429, "too-many-viewers")
+
+
+@proves("R-API-5", part="followers do not use up the connections")
+async def test_followers_are_bounded_by_principal_and_not_by_the_connections(
+    house: House, world: World, reader: Program
+) -> None:
+    run = await in_thread(world.submit, "tool-loop", ASKED)
+    with serving(bounds=ConnectionBounds(connections=3)) as site:
+        async with AsyncExitStack() as stack, httpx2.AsyncClient() as client:
+            for _ in range(6):
+                stream = await stack.enter_async_context(source(site.base, run, reader))
+                await stream.take()
+                socket = await stack.enter_async_context(following(site.base, f"/ws/runs/{run}", reader))
+                await socket.take()
+            page = await client.get(f"http://{site.base}/account/login/")
+            assert page.status_code == 200
 
 
 async def test_a_stopping_server_ends_its_streams_at_once(

@@ -127,12 +127,3 @@ def test_an_answer_that_rests_on_untrusted_content_says_so(
     page = words(admin.get(f"/runs/{run}"))
     assert "Rests on content that nobody vouches for" in page
     assert "never an instruction" in page
-
-
-@proves("R-TOOL-17", part="the origin stated first on the card")
-def test_the_card_says_first_where_a_value_comes_from(world: World, company: Company) -> None:
-    run = refund(world, company)
-    (request,) = world.open_requests(run)
-    page = words(at(world.people.approver).get(f"/approvals/{request.id}"))
-    assert "First: nobody vouches for where this comes from." in page
-    assert page.index("First: nobody vouches") < page.index("Exactly this would be sent")

@@ -114,7 +114,7 @@ def test_whom_the_first_one_made_an_administrator_that_day_is_no_second_person(
             agree_to_tool(world.id, row.id, who=word_of(one), reason="Yes.")
     assert risk(world) == "network"
     tomorrow = database_now() + timedelta(days=1)
-    monkeypatch.setattr("tenancy.directory.database_now", lambda: tomorrow)
+    monkeypatch.setattr("tenancy.relations.database_now", lambda: tomorrow)
     agree_to_tool(world.id, row.id, who=word_of(theirs), reason="Yes.")
     assert risk(world) == "local_write"
 

@@ -50,10 +50,8 @@ def test_a_payload_whose_place_was_changed_opens_no_more() -> None:
     (body,) = one.bodies.values()
     moved = read_sealed(body)
     assert moved is not None
-    for changed in (
-        body.replace(b"crm.change", b"eve.change"),
-        body.replace(b"secret_field", b"api_key_____"),
-    ):
+    for was, becomes in ((b"crm.change", b"eve.change"), (b"secret_field", b"api_key_____")):
+        changed = body.replace(was, becomes)
         assert changed != body
         with pytest.raises(Unopenable):
             one.open(changed)

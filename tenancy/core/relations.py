@@ -1,0 +1,90 @@
+"""Which people of a tenant are related: related people do not stand in for two independent ones (R-APPR-5).
+
+Two people are related for 24 hours after one gave the other a role. They are related without an end after
+one saw the link by which the other sets a first password, because that person can sign in as the other, until
+an administrator who is related to neither confirms the other. Relations run in both directions and through
+others.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final, NamedTuple
+from uuid import UUID
+
+ROLE_RELATES_FOR: Final = timedelta(hours=24)
+
+
+class TieKind(StrEnum):
+    """What one person did that relates them to another, or that ends it."""
+
+    ROLE_GIVEN = "role_given"
+    LINK_SEEN = "link_seen"
+    CONFIRMED = "confirmed"
+
+
+class Tie(NamedTuple):
+    """`by` gave `person` a role, saw their first-password link, or confirmed them, at a moment."""
+
+    kind: TieKind
+    person: UUID
+    by: UUID
+    at: datetime
+
+    def ends_at(self) -> datetime | None:
+        """When it relates no more by itself; None: not before somebody confirms the person."""
+        return self.at + ROLE_RELATES_FOR if self.kind is TieKind.ROLE_GIVEN else None
+
+
+def find_related(person: UUID, ties: Iterable[Tie], at: datetime) -> frozenset[UUID]:
+    """Everybody related to `person` at a moment, directly or through others; the person is one of them."""
+    return _reach(person, find_ties_in_force(ties, at))
+
+
+def find_ties_in_force(ties: Iterable[Tie], at: datetime) -> list[Tie]:
+    """The ties that relate two people at a moment: roles given within 24 hours, and seen links of people whom
+    nobody has confirmed since.
+
+    A confirmation counts only if it was given by somebody who was unrelated, at that time, to the person and
+    so to everybody who had seen the link.
+    """
+    in_force: list[Tie] = []
+    # Of a link and a confirmation of one moment the link is the later one.
+    for tie in sorted(ties, key=lambda one: (one.at, one.kind is not TieKind.CONFIRMED)):
+        if tie.at > at:
+            break
+        if tie.kind is not TieKind.CONFIRMED:
+            in_force.append(tie)
+            continue
+        in_force = _unexpired(in_force, tie.at)
+        if tie.by not in _reach(tie.person, in_force):
+            in_force = [one for one in in_force if not _is_open_link(one, tie.person)]
+    return _unexpired(in_force, at)
+
+
+def has_open_link(person: UUID, ties: Iterable[Tie], at: datetime) -> bool:
+    """True if somebody saw the person's first-password link and nobody has confirmed the person since."""
+    return any(_is_open_link(tie, person) for tie in find_ties_in_force(ties, at))
+
+
+def _is_open_link(tie: Tie, person: UUID) -> bool:
+    return tie.kind is TieKind.LINK_SEEN and tie.person == person
+
+
+def _unexpired(ties: Sequence[Tie], at: datetime) -> list[Tie]:
+    return [tie for tie in ties if (end := tie.ends_at()) is None or at < end]
+
+
+def _reach(person: UUID, ties: Iterable[Tie]) -> frozenset[UUID]:
+    """The connected component of `person` in the graph whose edges are the ties."""
+    neighbors: dict[UUID, set[UUID]] = defaultdict(set)
+    for tie in ties:
+        neighbors[tie.person].add(tie.by)
+        neighbors[tie.by].add(tie.person)
+    found, queue = {person}, [person]
+    while queue:
+        new = neighbors[queue.pop()] - found
+        found |= new
+        queue.extend(new)
+    return frozenset(found)

@@ -1,0 +1,139 @@
+"""Who is related to whom, as the tables keep it: written with the deed, never changed, of one tenant."""
+
+from datetime import timedelta
+
+import pytest
+from django.db import IntegrityError, transaction
+
+from tenancy.actions import add_member, add_person, create_key
+from tenancy.actions.relations import record_tie
+from tenancy.clock import database_now
+from tenancy.context import tenant
+from tenancy.core.relations import TieKind
+from tenancy.core.roles import Role
+from tenancy.ids import fresh_id
+from tenancy.models import KeyMaker, PersonTie
+from tenancy.relations import are_related, people_behind, related_people
+from tests.conftest import House
+from tests.factories.tenancy import make_somebody
+from tests.proves import proves
+
+
+@proves("R-APPR-5", part="a role given relates two people")
+def test_a_role_given_relates_giver_and_receiver_in_both_directions(house: House) -> None:
+    cast = house.people
+    add_member(house.tenant.id, cast.operator.person, Role.REVIEWER, by=cast.admin.id)
+    add_member(house.tenant.id, cast.auditor.person, Role.REVIEWER, by=cast.operator.id)
+    admin, operator, auditor = (who.person.id for who in (cast.admin, cast.operator, cast.auditor))
+    with tenant(house.tenant.id):
+        assert are_related(admin, operator)
+        assert are_related(operator, admin)
+        assert are_related(admin, auditor)
+        assert are_related(auditor, admin)
+        assert related_people(operator) == {admin, operator, auditor}
+        assert not are_related(cast.approver.person.id, admin)
+        assert are_related(admin, admin)
+
+
+def test_a_role_given_is_forgotten_after_a_day(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    admin, friend = house.people.admin, house.people.operator.person
+    add_member(house.tenant.id, friend, Role.REVIEWER, by=admin.id)
+    tomorrow = database_now() + timedelta(hours=24)
+    monkeypatch.setattr("tenancy.relations.database_now", lambda: tomorrow)
+    with tenant(house.tenant.id):
+        assert not are_related(friend.id, admin.person.id)
+
+
+@proves("A8", part="a seen link until somebody unrelated confirms")
+def test_a_seen_link_relates_until_a_confirmation_also_after_a_day(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cast, house_id = house.people, house.tenant.id
+    seen, other = cast.operator.person.id, make_somebody(house.tenant, Role.ADMIN)
+    with tenant(house_id):
+        record_tie(house_id, TieKind.LINK_SEEN, seen, by=cast.admin.id)
+    later = database_now() + timedelta(days=30)
+    with tenant(house_id), monkeypatch.context() as patch:
+        patch.setattr("tenancy.relations.database_now", lambda: later)
+        assert are_related(seen, cast.admin.person.id)
+    with tenant(house_id):
+        record_tie(house_id, TieKind.CONFIRMED, seen, by=cast.admin.id)
+        assert are_related(seen, cast.admin.person.id)
+        record_tie(house_id, TieKind.CONFIRMED, seen, by=other.id)
+        assert not are_related(seen, cast.admin.person.id)
+
+
+def test_a_role_of_long_ago_still_decides_whether_a_confirmation_counted(house: House) -> None:
+    cast, house_id, now = house.people, house.tenant.id, database_now()
+    giver, person, friend = (who.person.id for who in (cast.admin, cast.operator, cast.auditor))
+    said = [
+        (TieKind.ROLE_GIVEN, friend, giver, 80), (TieKind.LINK_SEEN, person, giver, 75),
+        (TieKind.CONFIRMED, person, friend, 70),
+    ]  # fmt: skip
+    with tenant(house_id):
+        PersonTie.objects.bulk_create(
+            PersonTie(
+                tenant_id=house_id, kind=kind.value, person_id=whose, by_id=by, at=now - timedelta(hours=ago)
+            )
+            for kind, whose, by, ago in said
+        )
+        assert are_related(person, giver)
+
+
+def test_the_seed_and_commands_relate_nobody(house: House) -> None:
+    add_member(house.tenant.id, house.people.auditor.person, Role.REVIEWER)
+    create_key(house.tenant.id, Role.CLIENT)
+    with tenant(house.tenant.id):
+        assert not PersonTie.objects.exists()
+        assert not KeyMaker.objects.exists()
+
+
+def test_a_person_who_gives_themself_a_role_is_tied_to_nobody(house: House) -> None:
+    admin = house.people.admin
+    add_member(house.tenant.id, admin.person, Role.REVIEWER, by=admin.id)
+    with tenant(house.tenant.id):
+        assert related_people(admin.person.id) == {admin.person.id}
+
+
+@proves("R-APPR-5", part="the maker stands behind a key")
+def test_whoever_makes_a_key_stands_behind_it_whoever_answers_for_it(house: House) -> None:
+    cast, house_id = house.people, house.tenant.id
+    admin, other = cast.admin.person.id, cast.operator.person
+    fresh = create_key(house_id, Role.CLIENT, by=cast.admin.id).key.principal
+    others = create_key(house_id, Role.CLIENT, owner=other, by=cast.admin.id).key.principal
+    own = create_key(house_id, Role.ADMIN, owner=cast.admin.person, by=cast.admin.id).key.principal
+    made_with_it = create_key(house_id, Role.CLIENT, by=others.id).key.principal
+    with tenant(house_id):
+        behind = people_behind([fresh.id, others.id, own.id, made_with_it.id, fresh_id()])
+        assert behind == {
+            fresh.id: {fresh.owner_id, admin}, others.id: {other.id, admin}, own.id: {admin},
+            made_with_it.id: {made_with_it.owner_id, admin, other.id},
+        }  # fmt: skip
+
+
+def test_a_role_given_by_a_key_ties_everybody_who_stands_behind_it(house: House) -> None:
+    cast, house_id = house.people, house.tenant.id
+    key = create_key(house_id, Role.ADMIN, owner=cast.operator.person, by=cast.admin.id).key.principal
+    new = add_person(f"{fresh_id().hex}@people.example", "the new one")
+    add_member(house_id, new, Role.REVIEWER, by=key.id)
+    with tenant(house_id):
+        assert related_people(new.id) == {new.id, cast.operator.person.id, cast.admin.person.id}
+
+
+def test_relations_of_one_tenant_are_none_of_another(house: House) -> None:
+    cast = house.people
+    add_member(house.tenant.id, cast.operator.person, Role.REVIEWER, by=cast.admin.id)
+    with tenant(cast.other_tenant.id):
+        assert not are_related(cast.operator.person.id, cast.admin.person.id)
+        assert not PersonTie.objects.exists()
+
+
+@pytest.mark.parametrize("wrong", ["own", "kind"])
+def test_the_table_takes_no_tie_to_oneself_and_no_unknown_kind(house: House, wrong: str) -> None:
+    cast = house.people
+    person = cast.admin.person if wrong == "own" else cast.operator.person
+    kind = "role_given" if wrong == "own" else "friend"
+    with tenant(house.tenant.id), pytest.raises(IntegrityError, match="person_tie_"), transaction.atomic():
+        PersonTie.objects.create(
+            tenant_id=house.tenant.id, kind=kind, person=person, by=cast.admin.person, at=database_now()
+        )

@@ -23,13 +23,8 @@ ORIGINS: Mapping[Origin, str] = {
 
 
 class Argument(NamedTuple):
-<<<<<<< HEAD
-    """One leaf. `text` is its value, a secret's without the secret; `fingerprint` tells secrets apart.
-    `sealed`: the value can be revealed."""
-=======
     """One leaf. `text` is its value, a secret's without the secret; `fingerprint` tells secrets apart;
-    `alarming`: the packet states its origin first."""
->>>>>>> main
+    `alarming`: the packet states its origin first; `sealed`: the value can be revealed."""
 
     pointer: str
     text: str
@@ -38,11 +33,8 @@ class Argument(NamedTuple):
     reference: str = ""
     fingerprint: str = ""
     sensitive: bool = False
-<<<<<<< HEAD
-    sealed: bool = False
-=======
     alarming: bool = False
->>>>>>> main
+    sealed: bool = False
 
     @property
     def source(self) -> str:
@@ -146,7 +138,7 @@ def _argument(
     return Argument(
         pointer, text, _kind(leaf), part.origin if part is not None else None,
         part.reference if part is not None else "", fingerprint, pointer in sensitive,
-        isinstance(leaf, str) and holds_reference(leaf),
+        sealed=isinstance(leaf, str) and holds_reference(leaf),
     )  # fmt: skip
 
 

@@ -12,6 +12,8 @@ from celery import Celery
 from celery.signals import beat_init, setup_logging, worker_init, worker_ready
 from django.conf import settings
 
+from tenancy.celery_receivers import ends_process_on_error
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
 FLOORS = ("tenancy", "traces", "budgets", "approvals", "orchestrator")
@@ -43,8 +45,9 @@ def _keep_the_house_s_log(**_kwargs: Any) -> None:
 
 
 @worker_init.connect
+@ends_process_on_error
 def _refuse_power(**_kwargs: Any) -> None:
-    """A worker on a role that could step round the guards takes no work."""
+    """End a worker whose database role could step round the guards, or whose database does not answer."""
     import_module("config.checks").refuse_power()
 
 
@@ -60,7 +63,7 @@ def _tell_prometheus(**_kwargs: Any) -> None:
     """A worker has no web server: where a port is given, its numbers are there."""
     if settings.INTERLOCK_METRICS_PORT is not None:
         serve = import_module("config.metrics").serve
-        serve(settings.INTERLOCK_HOST, settings.INTERLOCK_METRICS_PORT)
+        serve(settings.INTERLOCK_METRICS_HOST, settings.INTERLOCK_METRICS_PORT)
 
 
 @worker_ready.connect

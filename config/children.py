@@ -163,9 +163,7 @@ def end_stale(pid_file: Path, mark: str, how: signal.Signals, patience: float = 
     `mark` must occur in the process's command line: an id may have been given to somebody else since.
     Returns whether a process was ended. Raises TimeoutError when it does not go.
     """
-    try:
-        pid = int(pid_file.read_text().split()[0])
-    except (FileNotFoundError, IndexError, ValueError):
+    if (pid := read_pid(pid_file)) is None:
         return False
     try:
         ours = mark.encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
@@ -173,9 +171,29 @@ def end_stale(pid_file: Path, mark: str, how: signal.Signals, patience: float = 
         ours = False
     if ours:
         os.kill(pid, how)
+        # One that is held by SIGSTOP would not hear of it.
+        os.kill(pid, signal.SIGCONT)
         wait_for(lambda: not alive(pid), patience, f"process {pid}, left by an earlier start, does not end")
+    reap(pid)
     pid_file.unlink(missing_ok=True)
     return ours
+
+
+def read_pid(pid_file: Path) -> int | None:
+    """Return the process id in a file's first line, or None where there is none."""
+    try:
+        return int(pid_file.read_text().split()[0])
+    except (FileNotFoundError, IndexError, ValueError):
+        return None
+
+
+def reap(pid: int) -> None:
+    """Collect a dead process's status, so that its id is free, if the process is this one's child.
+
+    A supervisor that is the first process of a container inherits every orphan.
+    """
+    with suppress(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)
 
 
 def wait_for(condition: Callable[[], bool], patience: float, complaint: str) -> None:

@@ -124,8 +124,21 @@ class EmbeddedPostgres:
         """End what an earlier start left behind and make the cluster if there is none."""
         self.sockets = socket_folder(self.folder, self.account)
         end_stale(self.data / "postmaster.pid", str(self.data), signal.SIGINT)
+        self._remove_stale_sockets()
         if not (self.data / "PG_VERSION").exists():
             self._initdb()
+
+    def _remove_stale_sockets(self) -> None:
+        """Remove the sockets of a server that was killed, and their lock files.
+
+        PostgreSQL refuses to start while the process id in a lock file exists, though it be that of a process
+        nobody has collected yet, or somebody else's by now. No server of this folder runs any more here.
+        """
+        for lock in self.sockets.glob(".s.PGSQL.*.lock"):
+            if end_stale(lock, str(self.data), signal.SIGINT):
+                continue
+            lock.unlink(missing_ok=True)
+            lock.with_suffix("").unlink(missing_ok=True)
 
     def _initdb(self) -> None:
         shutil.rmtree(self.data, ignore_errors=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from config import company, plan
-from config.children import Command, make_folder
+from config.children import Command, make_folder, wait_for
 from config.embedded import EmbeddedPostgres, EmbeddedValkey
 from config.env import SERVERS_FILE, Given, clear, data_dir
 from config.plan import Part, python
@@ -20,6 +20,7 @@ from config.secrets_file import secrets_in, write_private
 from config.supervisor import Journal, StartFailedError, Step, Supervisor
 from tenancy.core.cast import CAST, HOUSES, PASSWORD
 
+PORT_SECONDS = 15.0
 NOTED = ("DATABASE_URL", "REDIS_URL", "INTERLOCK_SECRET_KEY", "INTERLOCK_DEMO_URL", "INTERLOCK_EMBEDDED")
 
 
@@ -45,9 +46,30 @@ class House:
         except BlockingIOError:
             message = f"Interlock is already up on {self.data}; stop it or set INTERLOCK_DATA_DIR."
             raise StartFailedError(message) from None
-        if plan.port_taken(self.given.host, self.given.port):
+        killed_before = self._begin_lock_file()
+        patience = PORT_SECONDS if killed_before else 0.0
+        try:
+            # The web server of a supervisor that was killed ends by itself, and has the port until then.
+            wait_for(lambda: not plan.port_taken(self.given.host, self.given.port), patience, "")
+        except TimeoutError:
             where = f"Port {self.given.port} of {self.given.host}"
-            raise StartFailedError(f"{where} is in use by somebody else; set INTERLOCK_PORT to another.")
+            raise StartFailedError(
+                f"{where} is in use by somebody else; set INTERLOCK_PORT to another."
+            ) from None
+
+    def _begin_lock_file(self) -> bool:
+        """Write this supervisor's id into its lock file; whether a killed one left its own there."""
+        assert self._lock is not None  # noqa: S101 - `enter` holds it
+        killed_before = self._lock.tell() > 0
+        self._lock.truncate(0)
+        self._lock.write(f"{os.getpid()}\n")
+        self._lock.flush()
+        return killed_before
+
+    def leave(self) -> None:
+        """Empty the lock file: this supervisor ended its children itself."""
+        if self._lock is not None:
+            self._lock.truncate(0)
 
     def steps(self) -> list[Step | tuple[Step, ...]]:
         """What to do, in order; side by side what stands in one tuple. The demo company is there before the
@@ -176,7 +198,9 @@ def run() -> int:
     except (StartFailedError, OSError, ValueError) as failure:
         journal.say(str(failure))
         return 1
-    return asyncio.run(Supervisor(journal).run(steps, house.announce))
+    status = asyncio.run(Supervisor(journal).run(steps, house.announce))
+    house.leave()
+    return status
 
 
 def scenarios() -> list[str]:

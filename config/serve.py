@@ -15,6 +15,7 @@ from django.core.checks.urls import check_url_config
 from config.checks import refuse_power
 from config.env import Environment
 from config.web_protocol import ConnectionBounds, bounded_protocols
+from tenancy.process_lock import hold_process_lock
 
 if TYPE_CHECKING:
     from traces.live.hub import Hub
@@ -56,6 +57,9 @@ def configured(
         ws_ping_timeout=20,
         ws_per_message_deflate=False,
         server_header=False,
+        # Who asks is read from the forwarded header by the number of trusted proxies (INTERLOCK_PROXIES)
+        # alone: uvicorn would believe whatever a program on this machine writes there.
+        proxy_headers=False,
     )
 
 
@@ -79,8 +83,11 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     django.setup()
     refuse_power()
+    hold_process_lock()
     from config.asgi import HUB, application  # noqa: PLC0415 - Django's apps come first
+    from config.metrics import serve_web  # noqa: PLC0415 - as before
 
+    serve_web()
     environment = Environment()
     open_files()
     settle()

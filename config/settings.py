@@ -27,6 +27,8 @@ INTERLOCK_EMBEDDED = ENVIRONMENT.embedded
 INTERLOCK_DATA_DIR = data_dir()
 INTERLOCK_WORKER_THREADS = ENVIRONMENT.worker_threads
 INTERLOCK_WORKER_NICENESS = ENVIRONMENT.worker_niceness
+# Whether a session of the database stays one: not behind a pooler of transactions.
+INTERLOCK_DATABASE_SESSIONS = ENVIRONMENT.database_sessions
 INTERLOCK_LEASE_SECONDS = ENVIRONMENT.lease_seconds
 INTERLOCK_SWEEP_SECONDS = ENVIRONMENT.sweep_seconds
 INTERLOCK_CIRCUIT_FAILURES = ENVIRONMENT.circuit_failures
@@ -36,8 +38,12 @@ INTERLOCK_RATE_PER_MINUTE = ENVIRONMENT.rate_per_minute
 INTERLOCK_SLICE_SECONDS = ENVIRONMENT.slice_seconds
 INTERLOCK_VERSION = "0.1.0"
 INTERLOCK_HOST = ENVIRONMENT.host
-# Where a worker answers Prometheus; None: nowhere.
+# Where a worker and the web process answer Prometheus on ports of their own (None: nowhere), and what the web
+# port asks for (None: it never answers).
 INTERLOCK_METRICS_PORT = ENVIRONMENT.metrics_port
+INTERLOCK_WEB_METRICS_PORT = ENVIRONMENT.web_metrics_port
+INTERLOCK_METRICS_HOST = ENVIRONMENT.metrics_host
+INTERLOCK_METRICS_TOKEN = clear(ENVIRONMENT.metrics_token)
 INTERLOCK_DRAIN_SECONDS = ENVIRONMENT.drain_seconds
 INTERLOCK_MODEL = ENVIRONMENT.model
 INTERLOCK_CHEAPER_MODEL = ENVIRONMENT.cheaper_model
@@ -100,6 +106,7 @@ MIDDLEWARE = [
     "allauth.account.middleware.AccountMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "django_structlog.middlewares.RequestMiddleware",
+    "tenancy.middleware.LeaveReach",
     "tenancy.middleware.RefuseNul",
     "tenancy.middleware.ShowRate",
 ]

@@ -24,10 +24,18 @@ _COLOURS = ("36", "35", "33", "32", "34", "96", "95", "93", "92", "94")
 _LINE_LIMIT = 2**20
 Step = Part | Callable[[], Command | None]
 FIRST_PAUSE, LONGEST_PAUSE, STEADY_AFTER = 0.5, 30.0, 60.0
+# A part that was ready and was killed is back soon, however often that happens; one that cannot start is
+# tried less and less often.
+LONGEST_PAUSE_AFTER_READY = 2.0
+START_TRIES = 4
 
 
 class StartFailedError(Exception):
     """A part did not become ready."""
+
+
+class StartEndedError(StartFailedError):
+    """A part ended before it was ready."""
 
 
 # What ends a start, or is tried again, with its own sentence; all else is a mistake of ours.
@@ -87,7 +95,7 @@ class Child:
         deadline = loop.time() + self.part.patience
         while not await asyncio.to_thread(self.part.ready):
             if process.returncode is not None:
-                raise StartFailedError(
+                raise StartEndedError(
                     f"{self.part.name} ended with {ending(process.returncode)} while starting"
                 )
             if loop.time() > deadline:
@@ -225,9 +233,26 @@ class Supervisor:
     async def _part(self, part: Part) -> None:
         child = Child(part, self.journal)
         self._children.append(child)
-        await child.start()
+        await self._start_first(child)
         self.journal.say(f"{part.name} is ready")
         self._watchers.append(asyncio.create_task(self._watch(child)))
+
+    async def _start_first(self, child: Child) -> None:
+        """Start a part for the first time, and again after a pause where it ends at once.
+
+        What was killed a moment ago may still hold what the part needs. Raises StartFailedError.
+        """
+        pause = FIRST_PAUSE
+        for _ in range(START_TRIES - 1):
+            try:
+                await child.start()
+            except (StartEndedError, TimeoutError) as failure:
+                self.journal.say(f"{failure}; it is started again in {pause:g} s")
+                await asyncio.sleep(pause)
+                pause *= 2
+            else:
+                return
+        await child.start()
 
     async def _once(self, prepare: Callable[[], Command | None]) -> None:
         command = await asyncio.to_thread(prepare)
@@ -246,23 +271,25 @@ class Supervisor:
 
     async def _watch(self, child: Child) -> None:
         loop = asyncio.get_running_loop()
-        pause, since = FIRST_PAUSE, loop.time()
+        pause, since, was_ready = FIRST_PAUSE, loop.time(), True
         while True:
             status = await child.ended()
             if child.stopping or self._stop.is_set():
                 return
             pause = FIRST_PAUSE if loop.time() - since > STEADY_AFTER else pause
+            pause = min(pause, LONGEST_PAUSE_AFTER_READY if was_ready else LONGEST_PAUSE)
             self.journal.say(
                 f"{child.part.name} ended with {ending(status)}; it is started again in {pause:g} s"
             )
             await asyncio.sleep(pause)
-            pause, since = min(pause * 2, LONGEST_PAUSE), loop.time()
+            pause, since, was_ready = pause * 2, loop.time(), False
             try:
                 await child.start()
             except FAULTS as failure:
                 self.journal.say(f"{failure}")
                 child.kill()
             else:
+                was_ready = True
                 self.journal.say(f"{child.part.name} is ready again")
 
     async def _end(self) -> None:

@@ -14,6 +14,7 @@ from tenancy.clock import database_now
 from tenancy.core.moments import read_moment
 from tenancy.core.roles import Role
 from tenancy.models import ApiKey, AuditEntry, Membership, Person, Principal
+from tenancy.relations import people_behind
 
 PAGE = 50
 LONGEST = 200
@@ -86,16 +87,15 @@ def admins() -> int:
 
 
 def another_admin(principal: UUID) -> bool:
-    """Whether an active person other than the one who answers for this principal is an administrator here, or
-    was within the last day: whoever takes a colleague's role does not decide alone at once."""
-    owner = Principal.objects.filter(id=principal).values_list("owner_id", flat=True).first()
+    """Whether an active person other than those behind this principal is an administrator here, or was within
+    the last day: whoever takes a colleague's role does not decide alone at once."""
+    behind = people_behind((principal,)).get(principal, frozenset())
     active = Membership.objects.filter(role=Role.ADMIN.value, person__is_active=True)
     left = AuditEntry.objects.filter(
         verb="member.remove", before__role=Role.ADMIN.value, at__gt=database_now() - STILL_COUNTS
     )
-    if owner is not None:
-        active, left = active.exclude(person_id=owner), left.exclude(before__person=str(owner))
-    return active.exists() or left.exists()
+    others = left.exclude(before__person__in=[str(one) for one in behind])
+    return active.exclude(person_id__in=behind).exists() or others.exists()
 
 
 def keys() -> list[ApiKey]:

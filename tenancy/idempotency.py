@@ -1,7 +1,8 @@
 """Idempotency-Key: the same POST twice is one act (W1, R-API-1).
 
-Same key and body → the first answer again; another body → 422; still under way → 409; past its life → a
-new act.
+Same key and body → the first answer again; another body → 422; still under way → 409, to be tried again in
+a second; its process dead → taken over at once; past its life → a new act. What an act must not do twice,
+though its process died between its commit and its answer, it looks for itself (W6).
 """
 
 from collections.abc import Callable
@@ -17,10 +18,12 @@ from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.errors import TenancyError
 from tenancy.models import IdempotencyKey
+from tenancy.process_lock import is_lock_held, process_lock_number
 
 LONGEST_PATH = 255
 LIFE = timedelta(hours=24)
 PATIENCE = timedelta(seconds=60)
+AGAIN_SECONDS = 1
 
 
 class KeyReused(TenancyError):
@@ -72,24 +75,45 @@ def _claim(tenant_id: UUID, principal: UUID, key: str, path: str, digest: bytes)
         now = database_now()
         mine = IdempotencyKey.objects.filter(principal=principal, path=path, key=key)
         mine.filter(expires_at__lte=now).delete()
-        # A process that died while it acted never answers; after a minute its claim is void.
+        # A process that died while it acted never answers. Where it held no lock to tell by, its claim is
+        # void after a minute.
         mine.filter(status=None, created_at__lte=now - PATIENCE).delete()
-        try:
-            with transaction.atomic():
-                return IdempotencyKey.objects.create(
-                    tenant_id=tenant_id, principal=principal, key=key, path=path, body_digest=digest,
-                    expires_at=now + LIFE,
-                ).id  # fmt: skip
-        except IntegrityError:
-            row = mine.first()
+        fresh = IdempotencyKey(
+            tenant_id=tenant_id, principal=principal, key=key, path=path, body_digest=digest,
+            expires_at=now + LIFE, process_lock=process_lock_number(),
+        )  # fmt: skip
+        if _is_kept(fresh):
+            return fresh.id
+        row = mine.first()
+        if row is not None and bytes(row.body_digest) == digest and _is_abandoned(row):
+            mine.filter(id=row.id, status=None).delete()
+            if _is_kept(fresh):
+                return fresh.id
+            # Somebody else took it over in this very moment.
+            row = None
     if row is None:
         # The one that held it raised and let go in this very moment: as if it were still under way.
-        raise KeyInUse
+        raise KeyInUse(retry_after=AGAIN_SECONDS)
     if bytes(row.body_digest) != digest:
         raise KeyReused
     if row.status is None:
-        raise KeyInUse
+        raise KeyInUse(retry_after=AGAIN_SECONDS)
     return Answer(row.status, None if row.answer is None else orjson.loads(row.answer), replayed=True)
+
+
+def _is_kept(claim: IdempotencyKey) -> bool:
+    """Insert a claim; whether nobody has the key."""
+    try:
+        with transaction.atomic():
+            claim.save(force_insert=True)
+    except IntegrityError:
+        return False
+    return True
+
+
+def _is_abandoned(claim: IdempotencyKey) -> bool:
+    """Whether the process that made a claim died before it answered."""
+    return claim.status is None and claim.process_lock is not None and not is_lock_held(claim.process_lock)
 
 
 def _kept(path: str) -> str:

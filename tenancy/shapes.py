@@ -63,6 +63,12 @@ class Amount(serializers.DecimalField):
     def __init__(self, **more: Any) -> None:
         super().__init__(max_digits=24, decimal_places=9, min_value=0, **more)
 
+    def validate_empty_values(self, data: Any) -> tuple[bool, Any]:
+        """Whether nothing was given, and what stands for it: only null is none. The framework's own takes
+        blank text for null too."""
+        found: tuple[bool, Any] = serializers.Field.validate_empty_values(self, data)
+        return found
+
     def to_internal_value(self, data: Any) -> Any:
         """The Decimal. Raises ValidationError."""
         plain = isinstance(data, str) and AMOUNT.fullmatch(data) is not None

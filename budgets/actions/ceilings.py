@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 from budgets.actions.alerts import tell_standing
 from budgets.core.alerting import at_ceiling, bears_in, opens_in
-from budgets.core.ceilings import Ceilings, of_tier
+from budgets.core.ceilings import Ceilings, of_tier, raised
 from budgets.core.errors import CeilingReached, CeilingTooNear
 from budgets.core.posting import COST, Cause, Draft, LineState
 from budgets.core.tranche import Windows
@@ -21,8 +21,11 @@ from tenancy.clock import database_now
 from tenancy.context import raw_cursor, tenant
 from tenancy.core.errors import Stale
 from tenancy.ids import fresh_id
+from tenancy.second_person import ask_second
 from traces.core.canonical import plain
 
+CEILINGS: Final = "the ceilings"
+"""What a change of them is called that waits for a second administrator."""
 _STANDING: Final = """
 SELECT a.kind, a.id, a.window_start, a.window_end, l."limit", l.used, l.reserved
   FROM budgets_account a JOIN budgets_line l ON l.tenant_id = a.tenant_id AND l.account_id = a.id
@@ -139,7 +142,15 @@ def require_room(tenant_id: UUID, wanted: Decimal, at: datetime, cursor: Cursor 
             )  # fmt: skip
 
 
-def set_ceilings(tenant_id: UUID, ceilings: Ceilings, *, by: UUID | None, reason: str, at: datetime) -> None:
+def set_ceilings(
+    tenant_id: UUID,
+    ceilings: Ceilings,
+    *,
+    by: UUID | None,
+    reason: str,
+    at: datetime,
+    agreed: UUID | None = None,
+) -> None:
     """Set a new version of the tenant's ceilings; it holds from the next reservation on, today's included
     (B8).
 
@@ -166,16 +177,26 @@ def set_ceilings(tenant_id: UUID, ceilings: Ceilings, *, by: UUID | None, reason
         verb="set_ceilings",
         object=f"tenant:{tenant_id}",
         before=_shown(before),
-        after=_shown(ceilings),
+        after={**_shown(ceilings), **({} if agreed is None else {"agreed_by": str(agreed)})},
         reason=reason,
     )
 
 
 def change_ceilings(
-    tenant_id: UUID, ceilings: Ceilings, *, by: UUID | None, reason: str, expected: str | None = None
+    tenant_id: UUID,
+    ceilings: Ceilings,
+    *,
+    by: UUID | None,
+    reason: str,
+    expected: str | None = None,
+    agreed: UUID | None = None,
 ) -> Ceilings:
     """`set_ceilings` as an admin asks for it: now, and only if they still are what `expected` (their tag)
-    says. The same again changes nothing. Outermost verb: owns the transaction. Raises Stale."""
+    says. The same again changes nothing. Outermost verb: owns the transaction.
+
+    A ceiling that is raised or removed needs a second administrator; `agreed` is who agreed. Raises Stale,
+    SecondPersonNeeded, and InvalidInput where one administrator alone gives no reason for more.
+    """
     with tenant(tenant_id):
         cursor = raw_cursor()
         cursor.execute(_HOLD_CEILINGS, {"key": _key(tenant_id)})
@@ -183,7 +204,11 @@ def change_ceilings(
         if expected is not None and expected != before.tag:
             raise Stale
         if before != ceilings:
-            set_ceilings(tenant_id, ceilings, by=by, reason=reason, at=database_now())
+            ask_second(
+                tenant_id, CEILINGS, raised(before, ceilings), by=by, agreed=agreed, reason=reason,
+                tag=before.digest,
+            )  # fmt: skip
+            set_ceilings(tenant_id, ceilings, by=by, agreed=agreed, reason=reason, at=database_now())
         return newest_ceilings(tenant_id, cursor)
 
 

@@ -2,10 +2,9 @@
 
 from django.urls import path
 
-from budgets.api import ceilings, rates, spending
+from budgets.api import rates, spending
 
 urlpatterns = [
-    path("ceilings", ceilings.TenantCeilings.as_view(), name="ceilings"),
     path("rates", rates.TenantRates.as_view(), name="rates"),
     path("budgets", spending.Budgets.as_view(), name="budgets-api"),
     path("budgets/figures", spending.Figures.as_view(), name="figures-api"),

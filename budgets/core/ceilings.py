@@ -1,7 +1,8 @@
 """What a tenant may spend, in US$, where nobody has set a ceiling of its own: by tier (R-BUDGET-9)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
+from hashlib import sha256
 from types import MappingProxyType
 from typing import Final
 
@@ -19,6 +20,11 @@ class Ceilings(BaseModel):
     daily_usd: Decimal | None = Field(default=None, ge=0)
     monthly_usd: Decimal | None = Field(default=None, ge=0)
     tranche_usd: Decimal | None = Field(default=None, ge=0)
+
+    @property
+    def digest(self) -> str:
+        """The tag at a fixed length, for what keeps it beside a change that waits."""
+        return sha256(self.tag.encode()).hexdigest()[:32]
 
     @property
     def tag(self) -> str:
@@ -39,6 +45,25 @@ TIERS: Final[Mapping[str, Ceilings]] = MappingProxyType(
     }
 )
 DEFAULT_TIER: Final = "standard"
+
+
+BOUNDS: Final = {"per_run_usd": "a run", "daily_usd": "a day", "monthly_usd": "a month"}
+
+
+def raised(before: Ceilings, after: Ceilings) -> tuple[str, ...]:
+    """Where `after` lets more be spent than `before`, a sentence each: a ceiling that is higher, or gone."""
+    return tuple(_raised(before, after))
+
+
+def _raised(before: Ceilings, after: Ceilings) -> Iterator[str]:
+    for name, what in BOUNDS.items():
+        was, now = getattr(before, name), getattr(after, name)
+        if was is None:
+            continue
+        if now is None:
+            yield f"No ceiling holds for {what} any more; it was ${plain(was)}."
+        elif now > was:
+            yield f"The ceiling for {what} is ${plain(now)}, no longer ${plain(was)}."
 
 
 def of_tier(tier: str) -> Ceilings:

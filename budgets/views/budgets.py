@@ -1,4 +1,4 @@
-"""GET and POST /budgets, POST /budgets/rates: what is spent, what may be, and how much may come in
+"""GET /budgets, POST /budgets/rates: what is spent, what may be, and how much may come in
 (R-UI-7, R-BUDGET-9, 10, 11, 14)."""
 
 from datetime import datetime, timedelta
@@ -10,16 +10,15 @@ from django import forms
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_safe
 
 from budgets.actions import (
-    change_ceilings,
     change_rates,
     ensure_tenant_windows,
     newest_ceilings,
     newest_rates,
 )
-from budgets.core.ceilings import Ceilings
+from budgets.core.ceilings import BOUNDS, Ceilings
 from budgets.core.rates import NAMES, WHAT, Rates, worded
 from budgets.core.vector import ZERO
 from budgets.queries.alerts import silent_webhooks, standing_alerts
@@ -48,11 +47,9 @@ MEANWHILE = "Somebody set them in the meantime. Below is your form; look again."
 
 
 class CeilingsForm(forms.Form):
-    """The three ceilings; an empty field is none."""
+    """The three ceilings: an amount each, or a tick that there is none. A field left empty by mistake removes
+    nothing."""
 
-    per_run_usd = forms.DecimalField(label="For a run, US$")
-    daily_usd = forms.DecimalField(label="For a day, US$")
-    monthly_usd = forms.DecimalField(label="For a month, US$")
     reason = forms.CharField(
         label="Reason", max_length=500, help_text="Stands in the audit log.",
         widget=forms.Textarea(attrs={"rows": 2}),
@@ -61,11 +58,33 @@ class CeilingsForm(forms.Form):
 
     def __init__(self, *given: Any, **more: Any) -> None:
         super().__init__(*given, **more)
-        for name in ("per_run_usd", "daily_usd", "monthly_usd"):
+        for name, what in BOUNDS.items():
             self.fields[name] = forms.DecimalField(
-                label=self.fields[name].label, required=False, min_value=0, max_digits=15, decimal_places=6,
-                widget=forms.TextInput(attrs={"inputmode": "decimal"}), help_text="Empty: no ceiling.",
+                label=f"For {what}, US$", required=False, min_value=0, max_digits=15, decimal_places=6,
+                widget=forms.TextInput(attrs={"inputmode": "decimal"}),
             )  # fmt: skip
+            self.fields[f"no_{name}"] = forms.BooleanField(label=f"No ceiling for {what}", required=False)
+
+    def clean(self) -> dict[str, Any]:
+        """Each ceiling as an amount or None. Adds an error where neither was said, or both."""
+        given = super().clean() or self.cleaned_data
+        for name in BOUNDS:
+            if name in self.errors or (given.get(name) is None) == given[f"no_{name}"]:
+                continue
+            asked_for = "Give an amount, or tick that there is no ceiling."
+            self.add_error(
+                name, asked_for if given.get(name) is None else "Empty this, or take the tick away."
+            )
+        return given
+
+    @property
+    def bounds(self) -> list[tuple[forms.BoundField, forms.BoundField]]:
+        """Each amount, with the tick that there is none."""
+        return [(self[name], self[f"no_{name}"]) for name in BOUNDS]
+
+    def wanted(self) -> dict[str, Decimal | None]:
+        """The ceilings by name."""
+        return {name: self.cleaned_data[name] for name in BOUNDS}
 
 
 class RatesForm(forms.Form):
@@ -92,14 +111,11 @@ class RatesForm(forms.Form):
         return [self[name] for name in NAMES]
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
+@require_safe
 @page(Scope.READ)
 def budgets(request: PageRequest) -> HttpResponse:
-    """The tenant's day and month, where the money went, its ceilings and rates. A POST sets the ceilings."""
-    if request.method == "POST":
-        require(request.member, Scope.ADMIN)
-        return _set_ceilings(request)
-    return _shown(request)
+    """The tenant's day and month, where the money went, its ceilings and rates."""
+    return budgets_page(request)
 
 
 @posted("budgets")
@@ -109,7 +125,7 @@ def rates(request: PageRequest) -> HttpResponse:
     require(request.member, Scope.ADMIN)
     form = RatesForm(request.POST)
     if not form.is_valid():
-        return _shown(request, rates_form=form, status=422)
+        return budgets_page(request, rates_form=form, status=422)
     given = form.cleaned_data
     try:
         change_rates(
@@ -118,40 +134,19 @@ def rates(request: PageRequest) -> HttpResponse:
         )  # fmt: skip
     except Stale:
         form.add_error(None, MEANWHILE)
-        return _shown(request, rates_form=form, status=412)
+        return budgets_page(request, rates_form=form, status=412)
     messages.success(request, "The limits hold from the next task on.")
     return redirect("budgets")
 
 
-def _set_ceilings(request: PageRequest) -> HttpResponse:
-    house, form = request.member.tenant.id, CeilingsForm(request.POST)
-    if not form.is_valid():
-        return _shown(request, form=form, status=422)
-    given = form.cleaned_data
-    with tenant(house):
-        tranche = newest_ceilings(house, raw_cursor()).tranche_usd
-    wanted = Ceilings(
-        per_run_usd=given["per_run_usd"], daily_usd=given["daily_usd"], monthly_usd=given["monthly_usd"],
-        tranche_usd=tranche,
-    )  # fmt: skip
-    try:
-        change_ceilings(
-            house, wanted, by=request.member.principal, reason=given["reason"], expected=given["tag"]
-        )
-    except Stale:
-        form.add_error(None, MEANWHILE)
-        return _shown(request, form=form, status=412)
-    messages.success(request, "The ceilings hold from the next reservation on.")
-    return redirect("budgets")
-
-
-def _shown(
+def budgets_page(
     request: PageRequest,
     *,
     form: CeilingsForm | None = None,
     rates_form: RatesForm | None = None,
     status: int = 200,
 ) -> HttpResponse:
+    """The page, with a form that was refused where there is one."""
     house = request.member.tenant
     with tenant(house.id):
         at = database_now()
@@ -220,11 +215,11 @@ def _again(form: Any, tag: str) -> Any:
 
 
 def _ceilings_form(ceilings: Ceilings) -> CeilingsForm:
-    amounts = ("per_run_usd", "daily_usd", "monthly_usd")
-    given = {
-        name: None if (amount := getattr(ceilings, name)) is None else f"{amount.normalize():f}"
-        for name in amounts
-    }
+    given: dict[str, Any] = {}
+    for name in BOUNDS:
+        amount = getattr(ceilings, name)
+        given[name] = None if amount is None else f"{amount.normalize():f}"
+        given[f"no_{name}"] = amount is None
     return CeilingsForm(initial={**given, "tag": ceilings.tag})
 
 

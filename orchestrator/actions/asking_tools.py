@@ -5,10 +5,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
 from uuid import UUID
 
+from budgets.actions import change_ceilings
+from budgets.core.ceilings import Ceilings
 from orchestrator.actions.http_tools import declare_http_tool, declare_looked_at, look_at_declared
 from orchestrator.actions.loosening import Asked, or_propose, settle_proposal
 from orchestrator.actions.outside import set_databases, set_mail, set_web, with_account, with_roles
 from orchestrator.actions.own_models import look_at_models, read_models, set_looked_at, set_models
+from orchestrator.actions.places import set_places
 from orchestrator.actions.second_person import Who
 from orchestrator.actions.servers import admit_tool
 from orchestrator.actions.tools import change_tool
@@ -17,6 +20,7 @@ from orchestrator.core.tool_change import ToolChange, asked_change
 from orchestrator.models import ToolProposal
 from orchestrator.queries.loosening import open_proposal, outdated
 from orchestrator.queries.outside import OutsideNow, outside_now
+from orchestrator.queries.servers import PlacesNow
 from orchestrator.queries.tools import ToolNow
 from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput, NotFound, Stale
@@ -207,7 +211,10 @@ def _of_one(error: dict[str, Any], at: int) -> dict[str, Any]:
     return {**error, "pointer": f"/{pointer.removeprefix(head)}"} if pointer.startswith(head) else error
 
 
-def agree_to_tool(tenant_id: UUID, proposal: UUID | None, *, who: Who, reason: str) -> ToolNow | OutsideNow:
+Agreed = ToolNow | OutsideNow | PlacesNow | Ceilings
+
+
+def agree_to_tool(tenant_id: UUID, proposal: UUID | None, *, who: Who, reason: str) -> Agreed:
     """A second person's yes to what waits. Outermost verb: owns the transaction. Raises NotFound,
     OwnProposal, ProposalSettled, InvalidInput, and Stale where it is not what was looked at any more."""
 
@@ -219,7 +226,7 @@ def agree_to_tool(tenant_id: UUID, proposal: UUID | None, *, who: Who, reason: s
     elif waiting.kind == "models":
         look_at_models(tenant_id, read_models(tuple(waiting.body["profiles"])))
 
-    def perform(row: ToolProposal, agreed: UUID) -> ToolNow | OutsideNow:
+    def perform(row: ToolProposal, agreed: UUID) -> Agreed:
         if outdated(tenant_id, row):
             raise Stale
         return DONE[row.kind](tenant_id, row, agreed)
@@ -265,8 +272,18 @@ def _name_models(tenant_id: UUID, row: ToolProposal, agreed: UUID) -> OutsideNow
     return set_looked_at(tenant_id, wanted, expected=None, by=row.by, reason=row.reason, agreed=agreed)
 
 
-DONE: Final[Mapping[str, Callable[[UUID, ToolProposal, UUID], ToolNow | OutsideNow]]] = {
+def _open_places(tenant_id: UUID, row: ToolProposal, agreed: UUID) -> PlacesNow:
+    wanted = tuple(row.body["places"])
+    return set_places(tenant_id, wanted, expected=None, by=row.by, reason=row.reason, agreed=agreed)
+
+
+def _raise_ceilings(tenant_id: UUID, row: ToolProposal, agreed: UUID) -> Ceilings:
+    wanted = Ceilings.model_validate(row.body["ceilings"])
+    return change_ceilings(tenant_id, wanted, by=row.by, reason=row.reason, agreed=agreed)
+
+
+DONE: Final[Mapping[str, Callable[[UUID, ToolProposal, UUID], Agreed]]] = {
     "change": _change, "admit": _admit, "declare": _declare, "web": _list, "databases": _name_databases,
-    "mail": _name_mail, "models": _name_models,
+    "mail": _name_mail, "models": _name_models, "places": _open_places, "ceilings": _raise_ceilings,
 }  # fmt: skip
 """What is done once a second person agrees, by what waits."""

@@ -2,7 +2,6 @@
 
 from uuid import UUID
 
-from orchestrator.actions.loosening import ask_second
 from orchestrator.actions.outside import with_list
 from orchestrator.actions.publish import hold_registry, publish_registry, publish_tool
 from orchestrator.actions.tools import switch_tool
@@ -19,6 +18,7 @@ from orchestrator.queries.tools import ToolNow, registry_tools, tool_now, versio
 from tenancy.actions import audit
 from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput, SecretUnusable
+from tenancy.second_person import ask_second
 from tenancy.secrets import secrets_of
 
 
@@ -62,7 +62,7 @@ def declare_looked_at(
         _check_verifier(spec)
         tag = tool_now(tenant_id, spec.name).tag if before is not None else ""
         found = redeclared(before, spec)
-        ask_second(spec.name, found, by=by, agreed=agreed, tag=tag)
+        ask_second(tenant_id, spec.name, found, by=by, agreed=agreed, reason=reason, tag=tag)
         row = publish_tool(tenant_id, spec, by=by)
         publish_registry(tenant_id, {**registry_tools(), spec.name: row.digest}, by=by)
         switch_tool(tenant_id, spec.name, enabled=True, by=by, reason=reason)

@@ -1,36 +1,25 @@
-"""What guards a tool less waits until a second administrator agrees (R-TOOL-4, P4).
+"""What guards less waits until a second administrator agrees (R-TOOL-4, R-BUDGET-9, P4): the asking, the
+keeping and the settling. When a second one is needed, tenancy says (`second_person`)."""
 
-Where the tenant has one administrator only, that one's word is enough; so is the operator's at the machine.
-"""
-
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, TypeVar
 from uuid import UUID
 
 from orchestrator.actions.outdating import outdate_proposals
 from orchestrator.actions.publish import hold_registry
-from orchestrator.actions.second_person import Who, dropped_as, not_own, reasoned, settle
-from orchestrator.core.errors import ProposalOpen, SecondPersonNeeded
+from orchestrator.actions.second_person import Who, dropped_as, not_own, settle
+from orchestrator.core.errors import ProposalOpen
 from orchestrator.models import ToolProposal
 from orchestrator.queries.loosening import open_proposal
 from orchestrator.queries.tools import ToolNow
 from tenancy.actions import audit
 from tenancy.clock import database_now
 from tenancy.context import tenant
-from tenancy.directory import another_admin
+from tenancy.core.errors import SecondPersonNeeded
+from tenancy.second_person import check_reason
 
 Asked = ToolNow | ToolProposal
 T = TypeVar("T")
-
-
-def ask_second(
-    name: str, weaker: Iterable[str], *, by: UUID | None, agreed: UUID | None, tag: str = ""
-) -> None:
-    """Raises SecondPersonNeeded for what guards less, unless somebody agreed, or nobody else could. Joins the
-    caller's transaction, which holds the registry."""
-    found = list(weaker)
-    if found and by is not None and agreed is None and another_admin(by):
-        raise SecondPersonNeeded(name=name, weaker=" ".join(found)[:1_000], cases=found, tag=tag)
 
 
 def or_propose(
@@ -63,7 +52,7 @@ def settle_proposal(
     Raises NotFound, ProposalSettled, OwnProposal, InvalidInput, Stale where the tool has changed since, and
     what `perform` raises.
     """
-    reasoned(reason)
+    check_reason(reason)
     with tenant(tenant_id):
         hold_registry(tenant_id)
         row = open_proposal(proposal)
@@ -76,7 +65,7 @@ def settle_proposal(
 def drop_tool_proposal(tenant_id: UUID, proposal: UUID | None, *, who: Who, reason: str) -> None:
     """Refuse a proposal, or take one's own back. Outermost verb: owns the transaction. Raises NotFound,
     ProposalSettled, InvalidInput."""
-    reasoned(reason)
+    check_reason(reason)
     with tenant(tenant_id):
         hold_registry(tenant_id)
         row = open_proposal(proposal)
@@ -92,7 +81,7 @@ def drop_tool_proposal(tenant_id: UUID, proposal: UUID | None, *, who: Who, reas
 def _propose(
     tenant_id: UUID, needed: dict[str, Any], *, kind: str, body: dict[str, Any], who: Who, reason: str
 ) -> ToolProposal:
-    reasoned(reason)
+    check_reason(reason)
     with tenant(tenant_id):
         hold_registry(tenant_id)
         outdate_proposals(tenant_id, needed["name"])

@@ -7,10 +7,8 @@ from uuid import UUID
 from django.conf import settings
 from pydantic import ValidationError
 
-from orchestrator.actions.loosening import ask_second
 from orchestrator.actions.outdating import outdate_proposals
 from orchestrator.actions.publish import hold_registry, publish_registry, publish_tool
-from orchestrator.actions.second_person import reasoned
 from orchestrator.core.egress import reach_of
 from orchestrator.core.errors import EgressRefused
 from orchestrator.core.outside import (
@@ -42,6 +40,7 @@ from tenancy.actions import audit
 from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput, SecretUnusable, Stale
+from tenancy.second_person import ask_second, check_reason
 from tenancy.secrets import reveal
 
 V = TypeVar("V", bound=Value)
@@ -69,7 +68,8 @@ def set_web(
     rules = WebRules(allow=_entries(allow))
     with tenant(tenant_id):
         tag = hold_outside(tenant_id, "web", expected)
-        ask_second(WEB, wider(web_rules(), rules), by=by, agreed=agreed, tag=tag)
+        more = wider(web_rules(), rules)
+        ask_second(tenant_id, WEB, more, by=by, agreed=agreed, reason=reason, tag=tag)
         now = keep_outside(tenant_id, "web", rules, by=by, reason=reason, agreed=agreed)
         _publish(tenant_id, rules, by=by)
         return now
@@ -97,7 +97,7 @@ def set_databases(
             if one.name in hidden:
                 raise _wrong(f"/databases/{number}/name", "The operator has a database of this name.")
         wider = wider_databases(before, wanted, operators=operators)
-        ask_second(DATABASES, wider, by=by, agreed=agreed, tag=tag)
+        ask_second(tenant_id, DATABASES, wider, by=by, agreed=agreed, reason=reason, tag=tag)
         return keep_outside(tenant_id, "databases", wanted, by=by, reason=reason, agreed=agreed)
 
 
@@ -116,7 +116,8 @@ def set_mail(
     wanted = with_account(tenant_id, given)
     with tenant(tenant_id):
         tag = hold_outside(tenant_id, "mail", expected)
-        ask_second(MAIL, wider_mail(mail_server(), wanted), by=by, agreed=agreed, tag=tag)
+        more = wider_mail(mail_server(), wanted)
+        ask_second(tenant_id, MAIL, more, by=by, agreed=agreed, reason=reason, tag=tag)
         return keep_outside(tenant_id, "mail", wanted, by=by, reason=reason, agreed=agreed)
 
 
@@ -164,7 +165,7 @@ def keep_outside(
 ) -> OutsideNow:
     """Keep a version; the same again is the one that stands. Joins the caller's transaction, which holds the
     registry. Raises InvalidInput."""
-    reasoned(reason)
+    check_reason(reason)
     before, wanted = outside_now(kind), body.model_dump(mode="json")
     if before.version and wanted == before.body:
         return before

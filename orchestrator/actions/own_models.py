@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from orchestrator.actions.loosening import ask_second
 from orchestrator.actions.outside import hold_outside, keep_outside, read_outside
 from orchestrator.core.errors import EgressRefused
 from orchestrator.core.own_models import OwnModel, OwnModels, faults_of, wider_models
@@ -13,6 +12,7 @@ from orchestrator.queries.outside import OutsideNow, own_models
 from orchestrator.queries.servers import leave_for
 from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput, SecretUnusable
+from tenancy.second_person import ask_second
 from tenancy.secrets import reveal, secrets_of
 
 MODELS = "the models to ask"
@@ -50,7 +50,8 @@ def set_looked_at(
     transaction."""
     with tenant(tenant_id):
         tag = hold_outside(tenant_id, "models", expected)
-        ask_second(MODELS, wider_models(own_models(), wanted), by=by, agreed=agreed, tag=tag)
+        more = wider_models(own_models(), wanted)
+        ask_second(tenant_id, MODELS, more, by=by, agreed=agreed, reason=reason, tag=tag)
         return keep_outside(tenant_id, "models", wanted, by=by, reason=reason, agreed=agreed)
 
 

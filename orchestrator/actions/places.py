@@ -2,8 +2,9 @@
 
 from uuid import UUID
 
+from orchestrator.actions.outdating import outdate_proposals
 from orchestrator.actions.publish import hold_registry
-from orchestrator.core.egress import place_of
+from orchestrator.core.egress import place_of, wider_places
 from orchestrator.core.errors import EgressRefused
 from orchestrator.gateways.tools.egress import own_ports
 from orchestrator.models import PrivatePlaces
@@ -12,21 +13,30 @@ from tenancy.actions import audit
 from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput, Stale
+from tenancy.second_person import ask_second, check_reason
 
 MOST = 100
+PLACES = "the private places"
+"""What a change of the list is called that waits; no tool is called so."""
 
 
 def set_places(
-    tenant_id: UUID, places: tuple[str, ...], *, expected: int | None, by: UUID | None, reason: str
+    tenant_id: UUID,
+    places: tuple[str, ...],
+    *,
+    expected: int | None,
+    by: UUID | None,
+    reason: str,
+    agreed: UUID | None = None,
 ) -> PlacesNow:
     """Make exactly these the private `host:port` that tools may reach, from the next call on. Outermost verb:
     owns the transaction.
 
-    `expected` is the version that was looked at. Raises InvalidInput naming each bad entry, Stale.
+    `expected` is the version that was looked at, `agreed` who agreed to places that were not there before.
+    Raises InvalidInput naming each bad entry, Stale, SecondPersonNeeded.
     """
     wanted = _checked(places)
-    if not reason.strip():
-        raise InvalidInput(errors=[{"pointer": "/reason", "code": "required", "detail": "Say why."}])
+    check_reason(reason)
     with tenant(tenant_id):
         hold_registry(tenant_id)
         before = places_now()
@@ -34,6 +44,10 @@ def set_places(
             raise Stale
         if wanted == before.places:
             return before
+        ask_second(
+            tenant_id, PLACES, wider_places(before.places, wanted), by=by, agreed=agreed, reason=reason,
+            tag=str(before.version),
+        )  # fmt: skip
         PrivatePlaces.objects.create(
             tenant_id=tenant_id, version=before.version + 1, places=list(wanted), reason=reason[:500], by=by,
             at=database_now(),
@@ -41,8 +55,13 @@ def set_places(
         audit(
             tenant_id, by, verb="egress.private", object="egress:private",
             before={"version": before.version, "places": list(before.places)},
-            after={"version": before.version + 1, "places": list(wanted)}, reason=reason,
+            after={
+                "version": before.version + 1, "places": list(wanted),
+                **({} if agreed is None else {"agreed_by": str(agreed)}),
+            },
+            reason=reason,
         )  # fmt: skip
+        outdate_proposals(tenant_id)
         return places_now()
 
 

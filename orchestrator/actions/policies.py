@@ -9,7 +9,7 @@ from uuid import UUID
 from pydantic import ValidationError
 
 from orchestrator.actions.second_person import Who as Who
-from orchestrator.actions.second_person import dropped_as, not_own, reasoned, settle
+from orchestrator.actions.second_person import dropped_as, not_own, settle
 from orchestrator.core.errors import ProposalOpen
 from orchestrator.core.policy import Policy, loosens
 from orchestrator.models import EmergencyStop, PolicyProposal, PolicyVersion
@@ -18,6 +18,7 @@ from tenancy.actions import audit
 from tenancy.clock import database_now
 from tenancy.context import hold, tenant
 from tenancy.core.errors import InvalidInput, NotFound, Stale
+from tenancy.second_person import check_reason
 from traces.core.canonical import canonical_model
 
 OBJECT = "policy:origin"
@@ -56,7 +57,7 @@ def change_policy(tenant_id: UUID, policy: Policy, *, expected: int | None, who:
     proposal. `expected` is the version that was looked at. The same again changes nothing. Raises Stale,
     InvalidInput, ProposalOpen.
     """
-    reasoned(reason)
+    check_reason(reason)
     with tenant(tenant_id):
         before = _held(tenant_id)
         if expected is not None and expected != before.version:
@@ -75,7 +76,7 @@ def agree_to_policy(tenant_id: UUID, proposal_id: UUID, *, who: Who, reason: str
 
     Raises NotFound, OwnProposal, and Stale where the policy has changed since it was proposed.
     """
-    reasoned(reason)
+    check_reason(reason)
     with tenant(tenant_id):
         before = _held(tenant_id)
         row = _open(proposal_id)
@@ -92,7 +93,7 @@ def agree_to_policy(tenant_id: UUID, proposal_id: UUID, *, who: Who, reason: str
 
 def drop_proposal(tenant_id: UUID, proposal_id: UUID, *, who: Who, reason: str) -> None:
     """Refuse a proposal, or take one's own back. Outermost verb: owns the transaction. Raises NotFound."""
-    reasoned(reason)
+    check_reason(reason)
     with tenant(tenant_id):
         _held(tenant_id)
         row = _open(proposal_id)

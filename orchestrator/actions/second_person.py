@@ -1,5 +1,5 @@
-"""What every verb shares that waits for a second person: who asks, that there is a reason, that nobody agrees
-to their own, and the settling, once (R-TOOL-4, R-TOOL-17)."""
+"""What every verb shares that waits for a second person: who asks, that nobody agrees to their own, and the
+settling, once (R-TOOL-4, R-TOOL-17)."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -8,8 +8,7 @@ from uuid import UUID
 from orchestrator.core.errors import BroughtAlong, OwnProposal
 from orchestrator.models import PolicyProposal, ToolProposal
 from tenancy.clock import database_now
-from tenancy.core.errors import InvalidInput
-from tenancy.relations import are_related
+from tenancy.relations import are_related, people_behind
 
 Proposal = PolicyProposal | ToolProposal
 Settled = Literal["agreed", "refused", "withdrawn", "outdated"]
@@ -23,18 +22,15 @@ class Who:
     owner: UUID
 
 
-def reasoned(reason: str) -> None:
-    """Raises InvalidInput where nobody says why."""
-    if not reason.strip():
-        raise InvalidInput(errors=[{"pointer": "/reason", "code": "required", "detail": "Say why."}])
-
-
 def not_own(row: Proposal, who: Who) -> None:
-    """Raises OwnProposal for whoever asked for it, by whatever key, and BroughtAlong for whoever is related
-    to them. In the tenant's context."""
-    if who.principal == row.by or who.owner == row.owner:
+    """Raises OwnProposal for whoever asked for it, by whatever key they were shown, and BroughtAlong for
+    whoever is related to them. In the tenant's context."""
+    behind = people_behind((row.by, who.principal))
+    asking = behind.get(row.by, frozenset()) | {row.owner}
+    agreeing = behind.get(who.principal, frozenset()) | {who.owner}
+    if who.principal == row.by or asking & agreeing:
         raise OwnProposal
-    if are_related(who.owner, row.owner):
+    if any(are_related(one, other) for one in agreeing for other in asking):
         raise BroughtAlong
 
 

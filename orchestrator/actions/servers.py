@@ -11,7 +11,6 @@ from uuid import UUID
 
 from django.db import connection
 
-from orchestrator.actions.loosening import ask_second
 from orchestrator.actions.outdating import outdate_proposals
 from orchestrator.actions.outside import with_list
 from orchestrator.actions.publish import hold_registry, publish_registry, publish_tool
@@ -51,6 +50,7 @@ from tenancy.actions import audit
 from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput, NotFound, SecretUnusable, Stale
+from tenancy.second_person import ask_second
 from tenancy.secrets import secrets_of
 
 CHANGED = "Its definition changed since it was admitted."
@@ -191,7 +191,7 @@ def admit_tool(
         standing = versions_of(row.name)
         if standing and not same_tool(standing[0].spec, "mcp", slug, tool):
             raise NameTaken(name=row.name)
-        _ask_second(tenant_id, definition, spec, standing, by=by, agreed=agreed)
+        _ask_second(tenant_id, definition, spec, standing, by=by, agreed=agreed, reason=reason)
         ServerTool.objects.filter(id=row.id).update(
             state="admitted", admitted=seen, why="", since=database_now()
         )
@@ -222,6 +222,7 @@ def _ask_second(
     *,
     by: UUID | None,
     agreed: UUID | None,
+    reason: str,
 ) -> None:
     """An admission is compared with the version before it; a definition that nobody admitted so far also with
     what it suggests by itself."""
@@ -229,7 +230,7 @@ def _ask_second(
     fresh = before is None or before.remote is None or before.remote.definition != definition.digest
     found = [*(weaker(before, spec) if before else ()), *(below(definition, spec) if fresh else ())]
     tag = tool_now(tenant_id, spec.name).tag if standing else ""
-    ask_second(spec.name, found, by=by, agreed=agreed, tag=tag)
+    ask_second(tenant_id, spec.name, found, by=by, agreed=agreed, reason=reason, tag=tag)
 
 
 def quarantine_tool(tenant_id: UUID, slug: str, tool: str, *, by: UUID | None, reason: str) -> None:

@@ -4,7 +4,6 @@
 from typing import Any
 from uuid import UUID
 
-from orchestrator.actions.loosening import ask_second
 from orchestrator.actions.publish import hold_registry, publish_registry, publish_tool
 from orchestrator.core.errors import Quarantined
 from orchestrator.core.loosening import weaker
@@ -17,6 +16,7 @@ from tenancy.actions import audit
 from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.errors import Stale
+from tenancy.second_person import ask_second
 
 
 def change_tool(
@@ -46,7 +46,9 @@ def change_tool(
         enabled = before.enabled if change.enabled is None else change.enabled
         if enabled and not before.enabled:
             not_quarantined(before.spec)
-        ask_second(name, weaker(before.spec, after), by=by, agreed=agreed, tag=before.tag)
+        ask_second(
+            tenant_id, name, weaker(before.spec, after), by=by, agreed=agreed, reason=reason, tag=before.tag
+        )
         was, now = difference(before.spec, after)
         if was == now and enabled == before.enabled:
             return before

@@ -1,35 +1,48 @@
-"""A second administrator's word on what guards a tool less, for programs (R-TOOL-4, P4)."""
+"""A second administrator's word on what guards less, for programs (R-TOOL-4, P4)."""
+
+from typing import Any
+from uuid import UUID
 
 from drf_spectacular.utils import PolymorphicProxySerializer, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from orchestrator.actions.asking_tools import agree_to_tool
+from orchestrator.actions.asking_tools import Agreed, agree_to_tool
 from orchestrator.actions.loosening import drop_tool_proposal
 from orchestrator.actions.second_person import Who
 from orchestrator.api.catalogue import ByScope, defined
 from orchestrator.api.catalogue_shapes import ToolField
+from orchestrator.api.ceilings import CeilingsField, ceilings_field
+from orchestrator.api.models import ModelsField
 from orchestrator.api.outside import version_field
 from orchestrator.api.outside_shapes import DatabasesField, MailField, WebField
 from orchestrator.api.policies import WordBody
+from orchestrator.api.server_shapes import PlacesField
+from orchestrator.api.servers import places_field
 from orchestrator.api.tool_proposals import ToolProposalField, proposal_field
 from orchestrator.queries.loosening import tool_proposals
+from orchestrator.queries.outside import OutsideNow
+from orchestrator.queries.servers import PlacesNow
 from orchestrator.queries.tools import ToolNow
 from tenancy.authentication import Caller
 from tenancy.context import tenant
+from tenancy.core.roles import Scope
 from tenancy.doors import caller, post_once, uuid_or_none
 from tenancy.idempotency import Answer
+from tenancy.permissions import requires
 from tenancy.shapes import asked, page_of
 
 AGREED = PolymorphicProxySerializer(
     component_name="AgreedTo",
-    serializers=[ToolField, WebField, DatabasesField, MailField],
+    serializers=[ToolField, WebField, DatabasesField, MailField, ModelsField, PlacesField, CeilingsField],
     resource_type_field_name=None,
 )
 
 
 class ToolProposals(ByScope):
     """What waits for a second administrator."""
+
+    reading = requires(Scope.INSPECT)
 
     @extend_schema(
         operation_id="list_tool_proposals", responses=page_of(ToolProposalField, "ToolProposalPage")
@@ -53,7 +66,7 @@ class AgreeToTool(ByScope):
         def agreed() -> Answer:
             waiting = uuid_or_none(tool_proposal_id)
             now = agree_to_tool(who.tenant, waiting, who=_who(who), reason=reason)
-            return Answer(200, defined(now) if isinstance(now, ToolNow) else version_field(now))
+            return Answer(200, _field(who.tenant, now))
 
         return post_once(request, agreed)
 
@@ -71,6 +84,15 @@ class DropToolProposal(ByScope):
             return Answer(204, {})
 
         return post_once(request, dropped)
+
+
+def _field(tenant_id: UUID, now: Agreed) -> dict[str, Any]:
+    """What holds now, as its own door says it."""
+    if isinstance(now, ToolNow):
+        return defined(now)
+    if isinstance(now, PlacesNow):
+        return places_field(now)
+    return version_field(now) if isinstance(now, OutsideNow) else ceilings_field(tenant_id)[1]
 
 
 def _who(found: Caller) -> Who:

@@ -6,10 +6,10 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from orchestrator.actions.asking_limits import ask_for_places
 from orchestrator.actions.asking_tools import ask_to_admit, ask_to_declare
 from orchestrator.actions.credentials import keep_credential
 from orchestrator.actions.loosening import Asked
-from orchestrator.actions.places import set_places
 from orchestrator.actions.second_person import Who
 from orchestrator.actions.servers import (
     NewServer,
@@ -199,21 +199,29 @@ class HttpTools(ByScope):
 class PrivatePlacesDoor(ByScope):
     """The private places that tools may reach."""
 
+    reading = requires(Scope.INSPECT)
+
     @extend_schema(operation_id="get_private_places", responses=PlacesField)
     def get(self, request: Request) -> Response:
         """The list in force, with its version as the ETag."""
         with tenant(caller(request).tenant):
             return _places(places_now())
 
-    @extend_schema(operation_id="set_private_places", request=PlacesBody, responses=PlacesField)
+    @extend_schema(
+        operation_id="set_private_places", request=PlacesBody,
+        responses={200: PlacesField, 202: ToolProposalField},
+    )  # fmt: skip
     def put(self, request: Request) -> Response:
-        """Make exactly these the list, from the next call on. With If-Match only the version that was looked
-        at. Raises InvalidInput (400), Stale (412)."""
+        """Make exactly these the list, from the next call on. One with more on it waits for a second
+        administrator, where there is one (202). With If-Match only the version that was looked at. Raises
+        InvalidInput (400), ProposalOpen (409), Stale (412)."""
         body, who = asked(PlacesBody, request.data), caller(request)
-        now = set_places(
-            who.tenant, tuple(body["places"]), expected=expected_version(request), by=who.principal,
+        now = ask_for_places(
+            who.tenant, tuple(body["places"]), expected=expected_version(request), who=_who(who),
             reason=body["reason"],
         )  # fmt: skip
+        if isinstance(now, ToolProposal):
+            return Response(proposal_field(now), status=202)
         return _places(now)
 
 
@@ -298,8 +306,12 @@ def _offered(one: OfferedTool) -> dict[str, Any]:
 
 
 def _places(now: PlacesNow) -> Response:
-    body = {"places": list(now.places), "version": now.version, "reason": now.reason, "at": stamp(now.at)}
-    return Response(body, headers={"ETag": f'"{now.version}"'})
+    return Response(places_field(now), headers={"ETag": f'"{now.version}"'})
+
+
+def places_field(now: PlacesNow) -> dict[str, Any]:
+    """The list as the API says it."""
+    return {"places": list(now.places), "version": now.version, "reason": now.reason, "at": stamp(now.at)}
 
 
 def _secret(one: Any) -> dict[str, Any]:

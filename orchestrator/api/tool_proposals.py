@@ -6,6 +6,7 @@ from rest_framework import serializers
 
 from orchestrator.api.serializers import stamp
 from orchestrator.models import ToolProposal
+from orchestrator.models.loosening import KINDS
 
 
 class ToolProposalField(serializers.Serializer[Any]):
@@ -13,9 +14,7 @@ class ToolProposalField(serializers.Serializer[Any]):
     once what it is about is another or gone."""
 
     id = serializers.UUIDField()
-    kind = serializers.ChoiceField(
-        choices=("change", "admit", "declare", "web", "databases", "mail", "models")
-    )
+    kind = serializers.ChoiceField(choices=KINDS)
     tool = serializers.CharField()
     weaker = serializers.ListField(child=serializers.CharField())
     body = serializers.DictField(child=serializers.JSONField(allow_null=True))

@@ -4,6 +4,7 @@ from django.urls import path
 
 from orchestrator.api import (
     catalogue,
+    ceilings,
     circuits,
     files,
     loosening,
@@ -63,6 +64,7 @@ urlpatterns = [
     path("tool-servers/<str:server>/remove", servers.RemoveToolServer.as_view(), name="tool-server-remove"),
     path("http-tools", servers.HttpTools.as_view(), name="http-tools"),
     path("private-places", servers.PrivatePlacesDoor.as_view(), name="private-places"),
+    path("ceilings", ceilings.TenantCeilings.as_view(), name="ceilings"),
     path("tool-proposals", loosening.ToolProposals.as_view(), name="tool-proposals-api"),
     path(
         "tool-proposals/<str:tool_proposal_id>/agree",

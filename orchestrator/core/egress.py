@@ -89,6 +89,11 @@ def place_of(text: str) -> str:
     return target.place
 
 
+def wider_places(before: Iterable[str], after: Iterable[str]) -> tuple[str, ...]:
+    """What a list of private addresses opens that the one before it does not, a sentence each."""
+    return tuple(f"Tools reach {place}." for place in sorted(set(after) - set(before)))
+
+
 def reach_of(address: AnyAddress) -> Reach:
     """Whether an address is public, private (also loopback), or never to be reached.
 

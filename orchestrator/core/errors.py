@@ -187,12 +187,6 @@ class BroughtAlong(OwnProposal):
     code = "brought-along"
 
 
-class SecondPersonNeeded(OrchestratorError):
-    """This guards {name} less than before, so a second administrator has to agree: {weaker}"""
-
-    code = "second-person-needed"
-
-
 class ProposalOpen(OrchestratorError):
     """Another such change waits for a second person; settle that one first."""
 

@@ -1,14 +1,20 @@
-"""Changes that make a tool less guarded, and wait for a second person (R-TOOL-4)."""
+"""Changes that guard less, and wait for a second person (R-TOOL-4, R-BUDGET-9)."""
 
 from django.db import models
 from django.db.models import F, Q
 
 from tenancy.models import TenantOwned
 
+KINDS = [
+    "change", "admit", "declare", "web", "databases", "mail", "models", "places", "ceilings",
+]  # fmt: skip
+
 
 class ToolProposal(TenantOwned):
-    """A change, an admission or a declaration of a tool, or a wider way out, that is weaker than what stands;
-    it is settled once, by a person or, where it is about something that is another by now, by the house.
+    """A change, an admission or a declaration of a tool, a wider way out, or a ceiling that is raised.
+
+    It guards less than what stands, and is settled once: by a person or, where it is about something that is
+    another by now, by the house.
 
     `kind` says which; `tag` is the tool, or the version of the list, that was looked at, empty where there
     was none; `body` what is asked for; `weaker` where it is weaker, a sentence each.
@@ -36,7 +42,7 @@ class ToolProposal(TenantOwned):
                 fields=["tenant", "tool"], condition=Q(status="open"), name="toolproposal_one_open"
             ),
             models.CheckConstraint(
-                condition=Q(kind__in=["change", "admit", "declare", "web", "databases", "mail", "models"]),
+                condition=Q(kind__in=KINDS),
                 name="toolproposal_kind_known",
             ),
             models.CheckConstraint(

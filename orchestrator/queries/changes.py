@@ -13,6 +13,7 @@ from orchestrator.models import Run, RunSignal
 from orchestrator.models.run import LIVE
 from tenancy.context import current_tenant, raw_cursor
 from tenancy.marks import SLACK, WRITTEN, changes, mark_now, mark_of
+from tenancy.second_person import ALONE
 
 _LIVE = ", ".join(f"'{status}'" for status in LIVE)
 CANDIDATES = f"""
@@ -54,17 +55,26 @@ class Stirred(NamedTuple):
 
 
 # What a page of the whole tenant rests on besides its runs and its requests, row by row.
-_BESIDE = ("orchestrator_circuitrow", "budgets_alert", "budgets_driftflag", "tenancy_notice")
+_BESIDE = (
+    "orchestrator_circuitrow",
+    "budgets_alert",
+    "budgets_driftflag",
+    "tenancy_notice",
+    "orchestrator_toolproposal",
+)
 STIRRED = f"""
 SELECT EXISTS (SELECT FROM ({CANDIDATES}) AS runs WHERE written >= {{xid}})
     OR EXISTS (SELECT FROM ({REQUESTS}) AS requests WHERE written >= {{xid}})
     OR EXISTS (SELECT FROM orchestrator_emergencystop
                 WHERE (tenant_id IS NULL OR tenant_id = {{tenant}}) AND {{written}} >= {{xid}})
+    OR EXISTS (SELECT FROM tenancy_auditentry
+                WHERE verb = '{ALONE}' AND at > {{since}} AND {{written}} >= {{xid}})
     OR {" OR ".join(f"EXISTS (SELECT FROM {table} WHERE {{written}} >= {{xid}})" for table in _BESIDE)}"""  # noqa: S608 - our own words
 
 
 def stirred(after: str) -> Stirred:
-    """Whether runs, requests, stops, circuits, alerts, flags or notices of the tenant changed after a cursor.
+    """Whether runs, requests, stops, circuits, alerts, flags, notices or loosenings of the tenant changed
+    after a cursor.
 
     Raises ValueError for a cursor that is none of ours.
     """

@@ -3,10 +3,13 @@
 from typing import Final
 from uuid import UUID
 
+from budgets.actions import newest_ceilings
 from orchestrator.core.errors import ProposalSettled
 from orchestrator.models import ServerTool, ToolProposal, ToolServer
 from orchestrator.queries.outside import Kind, outside_now
+from orchestrator.queries.servers import places_now
 from orchestrator.queries.tools import ToolNow, tool_now
+from tenancy.context import raw_cursor
 from tenancy.core.errors import NotFound
 
 SHOWN = 100
@@ -40,16 +43,24 @@ def tool_proposals(*, waiting: bool = True) -> list[ToolProposal]:
 def outdated(tenant_id: UUID, row: ToolProposal) -> str:
     """Why nobody can agree to a proposal any more: what it is about is another by now, or gone. Empty where
     it stands as it was looked at."""
-    if row.kind in LISTS:
-        stands = str(outside_now(LISTS[row.kind]).version) == row.tag
-        return "" if stands else "The list has another version by now."
+    if (now := _tag_now(tenant_id, row.kind)) is not None:
+        return "" if now == row.tag else "It has another version by now."
     try:
-        now = tool_now(tenant_id, row.tool)
+        tool = tool_now(tenant_id, row.tool)
     except NotFound:
         return _not_offered(row) if not row.tag else "There is no such tool any more."
-    if now.tag != row.tag:
-        return _became(now)
+    if tool.tag != row.tag:
+        return _became(tool)
     return _not_offered(row)
+
+
+def _tag_now(tenant_id: UUID, kind: str) -> str | None:
+    """The tag of what a proposal of this kind is about, as it stands; None where it is about a tool."""
+    if kind in LISTS:
+        return str(outside_now(LISTS[kind]).version)
+    if kind == "places":
+        return str(places_now().version)
+    return newest_ceilings(tenant_id, raw_cursor()).digest if kind == "ceilings" else None
 
 
 def _became(now: ToolNow) -> str:

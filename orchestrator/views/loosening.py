@@ -1,4 +1,4 @@
-"""GET and POST /tool-proposals: what guards a tool less and waits for a second person (R-TOOL-4, P4)."""
+"""GET and POST /tool-proposals: what guards less and waits for a second person (R-TOOL-4, P4)."""
 
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -8,12 +8,14 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from orchestrator.actions.asking_tools import agree_to_tool
+from budgets.core.ceilings import Ceilings
+from orchestrator.actions.asking_tools import Agreed, agree_to_tool
 from orchestrator.actions.loosening import drop_tool_proposal
 from orchestrator.actions.second_person import Who
 from orchestrator.core.tool_change import asked_change, changed, difference
 from orchestrator.models import ToolProposal
 from orchestrator.queries.loosening import outdated, proposal_of, tool_proposals
+from orchestrator.queries.servers import PlacesNow
 from orchestrator.queries.tools import ToolNow, tool_now
 from tenancy.context import tenant
 from tenancy.core.errors import InterlockError, NotFound
@@ -25,11 +27,11 @@ from tenancy.pages import PageRequest, page, require
 KINDS = {
     "change": "A change", "admit": "An admission", "declare": "A declaration", "web": "A wider list",
     "databases": "A wider list", "mail": "A change",
-    "models": "A change",
+    "models": "A change", "places": "A wider list", "ceilings": "A change",
 }  # fmt: skip
 LISTS = {
     "web": "The web list", "databases": "The list of databases", "mail": "The mail server",
-    "models": "The list of models",
+    "models": "The list of models", "places": "The list of private places", "ceilings": "The ceilings",
 }  # fmt: skip
 
 
@@ -42,7 +44,7 @@ class Word(NamedTuple):
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@page(Scope.READ)
+@page(Scope.INSPECT)
 def proposals(request: PageRequest) -> HttpResponse:
     """What waits, and what became of the rest. A POST says yes or no, or takes one's own back."""
     if request.method != "POST":
@@ -57,12 +59,7 @@ def proposals(request: PageRequest) -> HttpResponse:
     try:
         if "agree" in request.POST:
             now = agree_to_tool(house, waiting, who=who(request), reason=reason)
-            name, at = (
-                (now.spec.name, now.spec.version)
-                if isinstance(now, ToolNow)
-                else (LISTS[now.kind], now.version)
-            )
-            messages.success(request, f"{name} is at version {at} now.")
+            messages.success(request, _done(now))
         else:
             drop_tool_proposal(house, waiting, who=who(request), reason=reason)
             messages.success(request, "It waits no longer; everything is as it was.")
@@ -71,6 +68,15 @@ def proposals(request: PageRequest) -> HttpResponse:
     except InterlockError as error:
         return _shown(request, Word(waiting, reason, str(error)), status=409)
     return redirect("tool-proposals")
+
+
+def _done(now: Agreed) -> str:
+    if isinstance(now, Ceilings):
+        return "The ceilings hold from the next reservation on."
+    if isinstance(now, ToolNow):
+        return f"{now.spec.name} is at version {now.spec.version} now."
+    name = LISTS["places" if isinstance(now, PlacesNow) else now.kind]
+    return f"{name} is at version {now.version} now."
 
 
 def who(request: PageRequest) -> Who:

@@ -1,5 +1,6 @@
 """GET /: does anything need me, and is anything out of bounds? (R-UI-1)"""
 
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -18,6 +19,7 @@ from orchestrator import library
 from orchestrator.gateways.broker import broker_answers
 from orchestrator.library import Starter
 from orchestrator.queries.changes import stirred
+from orchestrator.queries.loosening import tool_proposals
 from orchestrator.queries.overview import overview as read
 from orchestrator.queries.starters import offered
 from orchestrator.views.submit import curl_of, fresh_key
@@ -25,9 +27,11 @@ from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.news import FIGURES_DRIFT, headline
 from tenancy.core.roles import Scope
+from tenancy.directory import names_of
 from tenancy.marks import mark_now
 from tenancy.notices import told_lately
 from tenancy.pages import PageRequest, page
+from tenancy.second_person import loosened_alone
 from traces.live.feeds import Fragments
 
 FIRST = "support-refund"
@@ -81,10 +85,19 @@ def overview_fragments(tenant_id: UUID, after: str, scopes: tuple[str, ...], vie
 
 def _numbers(decider: Decider) -> dict[str, Any]:
     at = database_now()
+    # What was changed and waits to be is told to whoever reads the audit log.
+    may_inspect = Scope.INSPECT.value in decider.scopes
     return {
         "seen": read(at, decider), "alerts": standing_alerts(at), "told": told_lately(at),
         "drifts": [_drifting(flag) for flag in standing_drifts()],
+        **({"waiting_changes": len(tool_proposals()), **_alone(at)} if may_inspect else {}),
     }  # fmt: skip
+
+
+def _alone(at: datetime) -> dict[str, Any]:
+    """What one administrator loosened alone of late, and who they are."""
+    found = loosened_alone(at)
+    return {"alone": found, "alone_by": names_of(one.principal for one in found)}
 
 
 def _drifting(flag: DriftFlag) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
+from orchestrator.actions.asking_limits import ask_for_places
 from orchestrator.actions.asking_tools import ask_to_admit
-from orchestrator.actions.places import set_places
 from orchestrator.actions.servers import (
     NewServer,
     add_server,
@@ -256,13 +256,15 @@ def _placed(request: PageRequest) -> HttpResponse:
         return _list(request, places_form=form, status=422)
     wanted = tuple(line.strip() for line in form.cleaned_data["places"].splitlines() if line.strip())
     try:
-        set_places(
-            request.member.tenant.id, wanted, expected=form.cleaned_data["version"],
-            by=request.member.principal, reason=form.cleaned_data["reason"],
+        found = ask_for_places(
+            request.member.tenant.id, wanted, expected=form.cleaned_data["version"], who=who(request),
+            reason=form.cleaned_data["reason"],
         )  # fmt: skip
-    except (InvalidInput, Stale) as error:
+    except (InvalidInput, ProposalOpen, Stale) as error:
         _blame(form, error)
         return _list(request, places_form=form, status=422)
+    if isinstance(found, ToolProposal):
+        return waits(request)
     messages.success(request, "The list holds from the next call on.")
     return redirect("servers")
 
@@ -351,6 +353,7 @@ def _list(
             form.auto_id = f"{name}_%s"
         context = shown | {
             "servers": servers_now(), "places": now, "before": before, "may_admin": may_admin,
+            "may_inspect": request.member.may(Scope.INSPECT),
             "secrets": _secrets(house) if may_admin else [],
             "names": names_of([one.by for one in before]),
         }  # fmt: skip

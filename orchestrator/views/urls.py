@@ -3,6 +3,7 @@
 from django.urls import path
 
 from orchestrator.views import (
+    ceilings,
     corpora,
     files,
     http_tools,
@@ -58,6 +59,7 @@ urlpatterns = [
     path("workflows/_publish", workflows.publish, name="workflow-publish"),
     path("workflows/<str:slug>", workflows.workflow, name="workflow"),
     path("workflows/<str:slug>/<int:number>/retire", workflows.retire, name="workflow-retire"),
+    path("budgets/ceilings", ceilings.ceilings, name="budgets-ceilings"),
     path("budgets/prices", prices.prices, name="budgets-prices"),
     path("system", system.system, name="system"),
     path("system/stop", system.stop, name="system-stop"),

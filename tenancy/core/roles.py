@@ -16,10 +16,12 @@ class Role(StrEnum):
 
 
 class Scope(StrEnum):
-    """What a key or a session may do."""
+    """What a key or a session may do. `inspect` is to read who belongs to the tenant, its keys, its private
+    places and its audit log."""
 
     SUBMIT = "submit"
     READ = "read"
+    INSPECT = "inspect"
     DECIDE = "decide"
     REVEAL = "reveal"
     OPERATE = "operate"
@@ -27,10 +29,13 @@ class Scope(StrEnum):
 
 
 SCOPES: dict[Role, tuple[Scope, ...]] = {
-    Role.OPERATOR: (Scope.SUBMIT, Scope.READ, Scope.OPERATE),
-    Role.REVIEWER: (Scope.READ, Scope.DECIDE, Scope.REVEAL),
-    Role.ADMIN: (Scope.SUBMIT, Scope.READ, Scope.DECIDE, Scope.REVEAL, Scope.OPERATE, Scope.ADMIN),
-    Role.AUDITOR: (Scope.READ,),
+    Role.OPERATOR: (Scope.SUBMIT, Scope.READ, Scope.INSPECT, Scope.OPERATE),
+    Role.REVIEWER: (Scope.READ, Scope.INSPECT, Scope.DECIDE, Scope.REVEAL),
+    Role.ADMIN: (
+        *(Scope.SUBMIT, Scope.READ, Scope.INSPECT, Scope.DECIDE),
+        *(Scope.REVEAL, Scope.OPERATE, Scope.ADMIN),
+    ),
+    Role.AUDITOR: (Scope.READ, Scope.INSPECT),
     Role.CLIENT: (Scope.SUBMIT, Scope.READ),
 }
 

@@ -246,8 +246,8 @@ def test_what_an_erased_run_sealed_opens_no_more_and_its_trace_verifies(
     with asking(world, settings, Scripted(calls(CALL))) as run:
         (request,) = world.open_requests(run)
         with tenant(world.id):
-            kept = {bytes(one.digest): bytes(one.body) for one in Payload.objects.filter(run_id=run)}
-            assert any(b'"box":' in body for body in kept.values())
+            kept = [bytes(one.body or b"") for one in Payload.objects.filter(run_id=run)]
+            assert any(b'"box":' in body for body in kept)
             erase(run)
             assert not Payload.objects.filter(run_id=run).exclude(body=None).exists()
         with pytest.raises(Exception, match="cannot be opened"):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from orchestrator.actions import loosening, policies, tools
+from orchestrator.actions import policies, tools
 from orchestrator.core import egress, reaching, ruling, screening, tracing, unwinding
 from orchestrator.core.policy import Policy
 from orchestrator.core.sources import Source
@@ -15,6 +15,7 @@ from orchestrator.core.state import State
 from orchestrator.core.terminal import TerminalClass
 from orchestrator.core.tracing import Tracer
 from orchestrator.gateways.sandbox import command
+from tenancy import second_person
 
 Felling = Callable[[], AbstractContextManager[Any]]
 
@@ -97,7 +98,7 @@ def no_weaker_tool() -> AbstractContextManager[Any]:
 
 def no_second_admin() -> AbstractContextManager[Any]:
     """Nobody is another administrator."""
-    return mock.patch.object(loosening, "another_admin", return_value=False)
+    return mock.patch.object(second_person, "another_admin", return_value=False)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ import pytest
 from orchestrator.actions.policies import Who, change_policy
 from orchestrator.actions.tools import change_tool
 from orchestrator.core.egress import Leave, target_of
-from orchestrator.core.errors import EgressRefused, SecondPersonNeeded
+from orchestrator.core.errors import EgressRefused
 from orchestrator.core.events import GateDecided
 from orchestrator.core.policy import SHIPPED
 from orchestrator.core.tool_change import asked_change
@@ -25,6 +25,7 @@ from orchestrator.gateways.sandbox.limits import Job, Limits
 from orchestrator.queries.policies import policy_now
 from orchestrator.queries.tools import tool_now
 from tenancy.context import tenant
+from tenancy.core.errors import SecondPersonNeeded
 from tenancy.core.roles import Role
 from tenancy.ids import fresh_id
 from tests.conftest import House

@@ -13,7 +13,8 @@ from orchestrator.core.tool_change import asked_change
 from tenancy.context import tenant
 from tenancy.core.roles import Role
 from tests.conftest import House
-from tests.doors.api.program import program
+from tests.doors.api.program import program, refusal
+from tests.factories.tenancy import make_somebody
 from tests.factories.world import World, make_world
 from tests.proves import proves
 
@@ -106,3 +107,49 @@ def test_limits_are_read_and_set_by_an_admin_with_a_tag(world: World) -> None:
     assert (answer.status_code, answer.json()["queue_depth"]) == (200, 7)
     assert answer["ETag"] != first["ETag"]
     assert reader.get("/rates").json()["key_queue_depth"] is None
+
+
+BLANK = ("", " ", "\n", "\t", "\u00a0")
+
+
+@proves("R-BUDGET-9", part="only null is no ceiling")
+@pytest.mark.parametrize("blank", BLANK)
+@pytest.mark.parametrize("field", ["per_run_usd", "daily_usd", "monthly_usd"])
+def test_a_blank_ceiling_is_refused_and_removes_nothing(house: House, field: str, blank: str) -> None:
+    admin = program(house.tenant.id, Role.ADMIN)
+    before = admin.get("/ceilings").json()
+    amounts = {name: before[name] for name in ("per_run_usd", "daily_usd", "monthly_usd")}
+    answer = admin.send("put", "/ceilings", {**amounts, field: blank, "reason": "A slip"})
+    assert answer.status_code == 400
+    assert [error["pointer"] for error in answer.json()["errors"]] == [f"/{field}"]
+    assert admin.get("/ceilings").json() == before
+
+
+@proves("R-BUDGET-15", part="a blank amount is no amount")
+@pytest.mark.parametrize("blank", BLANK)
+@pytest.mark.parametrize("field", ["cache_read_usd_per_mtok", "cache_write_usd_per_mtok", "request_usd"])
+def test_a_blank_price_is_refused_where_null_is_none(house: House, field: str, blank: str) -> None:
+    price = {
+        "provider": "openai", "model": "house-model", "input_usd_per_mtok": "1", "output_usd_per_mtok": "2",
+        "reason": "Ours",
+    }  # fmt: skip
+    answer = program(house.tenant.id, Role.ADMIN).post("/prices", {**price, field: blank})
+    assert answer.status_code == 400
+    assert [error["pointer"] for error in answer.json()["errors"]] == [f"/{field}"]
+
+
+@proves("R-BUDGET-9", part="a raised ceiling waits, for programs")
+def test_a_raised_ceiling_is_answered_202_until_another_administrator_agrees(house: House) -> None:
+    owner = make_somebody(house.tenant, Role.ADMIN).person
+    admin, second = (
+        program(house.tenant.id, Role.ADMIN, owner=one) for one in (house.people.admin.person, owner)
+    )
+    amounts = {"per_run_usd": "5", "daily_usd": None, "monthly_usd": "1000"}
+    assert admin.send("put", "/ceilings", {**amounts, "daily_usd": "99"}).status_code == 200
+    asked = admin.send("put", "/ceilings", {**amounts, "reason": "A launch"})
+    assert (asked.status_code, asked.json()["kind"]) == (202, "ceilings")
+    assert admin.get("/ceilings").json()["daily_usd"] == "99"
+    agree = f"/tool-proposals/{asked.json()['id']}/agree"
+    assert refusal(admin.post(agree, {"reason": "Mine"})) == (403, "own-proposal")
+    agreed = second.post(agree, {"reason": "Yes"})
+    assert (agreed.status_code, agreed.json()["daily_usd"]) == (200, None)

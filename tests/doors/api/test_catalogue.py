@@ -75,7 +75,7 @@ def test_ceilings_of_which_more_was_spent_are_not_as_they_were(admin: Program, w
     world.drive(world.submit("tool-loop", "How much is (12 + 30) * 2?"))
     after = admin.get("/ceilings", headers={"If-None-Match": before["ETag"]})
     assert (after.status_code, after.json()["day"] == before.json()["day"]) == (200, False)
-    body = {"per_run_usd": "0.5", "daily_usd": "20", "monthly_usd": None}
+    body = {"per_run_usd": "0.5", "daily_usd": "20", "monthly_usd": "1000"}
     assert admin.send("put", "/ceilings", body, headers={"If-Match": before["ETag"]}).status_code == 200
 
 
@@ -166,15 +166,15 @@ def test_ceilings_are_read_and_set_as_one(admin: Program, world: World) -> None:
     assert seen.json()["day"] | {"starts_at": "", "ends_at": ""} == {
         "starts_at": "", "ends_at": "", "spent_usd": "0", "reserved_usd": "0", "left_usd": "100",
     }  # fmt: skip
-    body = {"per_run_usd": "0.5", "daily_usd": 20, "monthly_usd": None, "reason": "A quiet month"}
+    body = {"per_run_usd": "0.5", "daily_usd": 20, "monthly_usd": "900.50", "reason": "A quiet month"}
     done = admin.send("put", "/ceilings", body, headers={"If-Match": seen["ETag"]})
     assert done.status_code == 200
     assert (done.json()["per_run_usd"], done.json()["daily_usd"], done.json()["monthly_usd"]) == (
         "0.5",
         "20",
-        None,
+        "900.5",
     )
-    assert (done.json()["day"]["left_usd"], done.json()["month"]["left_usd"]) == ("20", None)
+    assert (done.json()["day"]["left_usd"], done.json()["month"]["left_usd"]) == ("20", "900.5")
     assert refusal(admin.send("put", "/ceilings", body, headers={"If-Match": seen["ETag"]})) == (412, "stale")
     with tenant(world.id):
         entry = AuditEntry.objects.get(verb="set_ceilings")

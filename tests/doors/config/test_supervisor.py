@@ -168,6 +168,23 @@ def test_up_serves_and_heals_and_ends_and_keeps_its_data(data: Path) -> None:
         assert [line for pid, line in children.items() if alive(pid)] == []
 
 
+@proves("R-API-10", part="a start right after a kill")
+@pytest.mark.parametrize("children_too", [True, False], ids=["everything", "the supervisor alone"])
+def test_up_starts_right_after_a_kill(data: Path, children_too: bool) -> None:
+    port = free_port()
+    with up(data, port) as house:
+        house.wait_for("Interlock is up at")
+        children = house.children() if children_too else {}
+        for pid in (house.process.pid, *children):
+            os.kill(pid, signal.SIGKILL)
+        house.process.wait(20)
+    with up(data, port) as again:
+        again.wait_for("Interlock is up at")
+        assert again.get("/readyz")["status"] == "ready"
+        assert again.end() == 0
+        assert (data / "supervisor.lock").read_text() == ""
+
+
 def test_a_port_in_use_is_said(data: Path) -> None:
     with a_port_in_use() as port, up(data, port) as house:
         house.wait_for(f"Port {port} of 127.0.0.1 is in use")

@@ -30,6 +30,7 @@ from tests.doors.pages.browsers import words
 from tests.doors.pages.forms import Form, forms_of
 from tests.doors.pages.people import at, text
 from tests.doors.pages.people import world as world
+from tests.factories.tenancy import make_somebody
 from tests.factories.world import World
 from tests.proves import proves
 
@@ -52,8 +53,11 @@ def spend(world: World) -> UUID:
 def test_ceilings_are_set_with_a_reason_and_their_history_stays(admin: Client, world: World) -> None:
     form = ceilings(admin)
     assert (form.fields["per_run_usd"], form.fields["daily_usd"]) == ("5", "100")
-    typed = {**form.fields, "daily_usd": "20.5", "monthly_usd": "", "reason": "A quiet month"}
-    assert admin.post("/budgets", typed).status_code == 302
+    typed = {
+        **form.fields, "daily_usd": "20.5", "monthly_usd": "", "no_monthly_usd": "on",
+        "reason": "A quiet month",
+    }  # fmt: skip
+    assert admin.post("/budgets/ceilings", typed).status_code == 302
     page = words(admin.get("/budgets"))
     assert "A quiet month" in page
     assert "$20.50" in page
@@ -63,25 +67,69 @@ def test_ceilings_are_set_with_a_reason_and_their_history_stays(admin: Client, w
         assert TenantCeiling.objects.get().daily_usd == Decimal("20.5")
 
 
+@proves("R-BUDGET-9", part="an empty field removes no ceiling")
 @pytest.mark.parametrize(
     "typed",
-    [{"daily_usd": "-1"}, {"daily_usd": "much"}, {"reason": ""}, {"daily_usd": "1e30"}, {"daily_usd": "NaN"}],
+    [
+        {"daily_usd": "-1"},
+        {"daily_usd": "much"},
+        {"reason": ""},
+        {"daily_usd": "1e30"},
+        {"daily_usd": "NaN"},
+        {"daily_usd": ""},
+        {"daily_usd": " "},
+        {"no_daily_usd": "on"},
+    ],
 )
 def test_a_wrong_ceiling_is_named_and_changes_nothing(
     admin: Client, world: World, typed: dict[str, str]
 ) -> None:
-    answer = admin.post("/budgets", {**ceilings(admin).fields, "reason": "x", **typed})
+    answer = admin.post("/budgets/ceilings", {**ceilings(admin).fields, "reason": "x", **typed})
     assert answer.status_code == 422
     assert "Nothing was changed yet." in text(answer)
     with tenant(world.id):
         assert not TenantCeiling.objects.exists()
 
 
+@proves("R-BUDGET-9", part="a removed ceiling waits on a page")
+def test_a_ceiling_that_is_removed_waits_on_a_page_for_another_administrator(
+    admin: Client, world: World
+) -> None:
+    second = at(make_somebody(world.house.tenant, Role.ADMIN))
+    typed = {**ceilings(admin).fields, "daily_usd": "", "no_daily_usd": "on", "reason": "A launch"}
+    answer = admin.post("/budgets/ceilings", typed)
+    assert (answer.status_code, answer["Location"]) == (302, "/tool-proposals")
+    assert admin.post("/budgets/ceilings", typed).status_code == 409
+    assert "1 change waits for a second administrator" in words(second.get("/"))
+    page = second.get("/tool-proposals")
+    assert "No ceiling holds for a day any more; it was $100." in words(page)
+    form = next(form for form in forms_of(page) if "proposal" in form.fields)
+    done = second.post("/tool-proposals", {**form.fields, "agree": "agree", "reason": "Yes"}, follow=True)
+    assert "The ceilings hold from the next reservation on." in words(done)
+    with tenant(world.id):
+        assert TenantCeiling.objects.get().daily_usd is None
+    assert "waits for a second administrator" not in words(second.get("/"))
+
+
+@proves("R-SEC-6", part="what one loosened alone is on the first page")
+def test_what_one_administrator_loosened_alone_is_on_the_first_page(
+    admin: Client, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    typed = {**ceilings(admin).fields, "daily_usd": "200", "reason": "A launch"}
+    assert admin.post("/budgets/ceilings", typed).status_code == 302
+    page = words(admin.get("/"))
+    assert "loosened the ceilings alone" in page
+    assert "A launch" in page
+    later = database_now() + timedelta(days=8)
+    monkeypatch.setattr("orchestrator.views.overview.database_now", lambda: later)
+    assert "loosened the ceilings alone" not in words(admin.get("/"))
+
+
 def test_ceilings_that_somebody_set_meanwhile_are_412(admin: Client) -> None:
     form = ceilings(admin)
-    for amount, status in (("10", 302), ("20", 412)):
+    for amount, status in (("20", 302), ("10", 412)):
         typed = {**form.fields, "daily_usd": amount, "reason": "x"}
-        assert admin.post("/budgets", typed).status_code == status
+        assert admin.post("/budgets/ceilings", typed).status_code == status
 
 
 @proves("R-UI-7", part="the meter, the ledger and the API say the same to the cent")

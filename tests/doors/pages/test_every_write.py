@@ -23,7 +23,7 @@ WRITES: dict[str, Scope | None] = {
     "approvals/<uuid:request_id>": Scope.READ,
     "approvals/<uuid:request_id>/preview": Scope.READ,
     "approvals/together": Scope.READ,
-    "budgets": Scope.ADMIN,
+    "budgets/ceilings": Scope.ADMIN,
     "budgets/prices": Scope.ADMIN,
     "budgets/rates": Scope.ADMIN,
     "corpora": Scope.ADMIN,

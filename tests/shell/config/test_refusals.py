@@ -84,6 +84,43 @@ def test_no_secret_key_outside_embedded_mode_is_refused() -> None:
     assert "No secret key is configured." in web.stderr
 
 
+def run_worker(broker: EmbeddedValkey, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a worker as `manage.py up` does until it ends. Raises TimeoutExpired when it does not."""
+    argv = [sys.executable, "-m", "celery", "-A", "config.celery", "-q", "worker", "--pool", "threads"]
+    known = {"PATH": os.environ["PATH"], "C_FORCE_ROOT": "1", "INTERLOCK_POOL": "1", "REDIS_URL": broker.url}
+    return subprocess.run(
+        argv, check=False, cwd=ROOT, env=known | environment, capture_output=True, text=True, timeout=90
+    )
+
+
+@proves("R-SEC-8", part="a worker on a role that owns a ledger ends")
+@pytest.mark.timeout(150)
+def test_a_worker_on_a_role_that_owns_a_ledger_ends(
+    servers: TestServers, valkey: EmbeddedValkey, tmp_path: Path
+) -> None:
+    owner = servers.postgres.url("interlock_owner", servers.database)
+    mark = tmp_path / "ready"
+    environment = servers.environment() | {"DATABASE_URL": owner, "INTERLOCK_READY_FILE": str(mark)}
+    ended = run_worker(valkey, **environment)
+    assert ended.returncode == 1, ended.stdout + ended.stderr
+    assert "could switch the ledger's triggers off" in ended.stdout + ended.stderr
+    assert not mark.exists()
+
+
+@proves("R-SEC-8", part="a worker whose database does not answer ends")
+@pytest.mark.timeout(150)
+def test_a_worker_whose_database_does_not_answer_ends(
+    servers: TestServers, valkey: EmbeddedValkey, tmp_path: Path
+) -> None:
+    nowhere = "postgresql://interlock_app:x@127.0.0.1:1/none"
+    mark = tmp_path / "ready"
+    environment = servers.environment() | {"DATABASE_URL": nowhere, "INTERLOCK_READY_FILE": str(mark)}
+    ended = run_worker(valkey, **environment)
+    assert ended.returncode == 1, ended.stdout + ended.stderr
+    assert "The database does not answer." in ended.stdout + ended.stderr
+    assert not mark.exists()
+
+
 @proves("R-SEC-8", part="check --deploy")
 @proves("R-SEC-5", part="nothing of HSTS, cookies and frames that the deployment check would miss")
 def test_the_deployment_check_is_clean() -> None:

@@ -22,7 +22,6 @@ from orchestrator.core.errors import (
     OwnProposal,
     ProposalOpen,
     ProposalSettled,
-    SecondPersonNeeded,
 )
 from orchestrator.core.tool_change import asked_change
 from orchestrator.models import ToolProposal
@@ -32,7 +31,7 @@ from orchestrator.queries.tools import tool_now
 from tenancy.actions import add_member, remove_member
 from tenancy.clock import database_now
 from tenancy.context import tenant
-from tenancy.core.errors import InvalidInput, Stale
+from tenancy.core.errors import InvalidInput, SecondPersonNeeded, Stale
 from tenancy.core.roles import Role
 from tenancy.ids import fresh_id
 from tenancy.models import AuditEntry

@@ -1,18 +1,26 @@
 """The same POST twice is one act (W1)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import timedelta
+from hashlib import sha256
+from secrets import randbits
 from threading import Event
 from typing import Any
+from uuid import UUID
 
+import orjson
+import psycopg
 import pytest
 from django.db import connections
 
+from tenancy import idempotency
 from tenancy.context import tenant
 from tenancy.idempotency import LIFE, PATIENCE, Answer, KeyInUse, KeyReused, forget_expired, once
 from tenancy.jobs import forget_answers
 from tenancy.models import IdempotencyKey
+from tenancy.process_lock import BITS
 from tests.conftest import House
 from tests.proves import proves
 
@@ -145,6 +153,40 @@ def test_a_claim_whose_process_died_is_void_after_a_minute(acts: Acts) -> None:
         acts.post("left")
     acts.aged(PATIENCE)
     assert not acts.post("left").replayed
+
+
+@proves("W6", part="the claim of a process that died")
+def test_a_claim_whose_process_died_is_taken_over_at_once(
+    acts: Acts, monkeypatch: pytest.MonkeyPatch, superuser: psycopg.Connection
+) -> None:
+    with another_process(superuser) as lock:
+        monkeypatch.setattr(idempotency, "process_lock_number", lambda: lock)
+        claim = idempotency._claim(acts.house.tenant.id, acts.principal, "k", PATH, body_digest({"a": 1}))
+        assert isinstance(claim, UUID)
+        with pytest.raises(KeyInUse) as refused:
+            acts.post()
+        assert refused.value.data == {"retry_after": 1}
+    with pytest.raises(KeyReused):
+        acts.post(body={"a": 2})
+    assert (acts.post().replayed, acts.done) == (False, 1)
+    idempotency._keep(acts.house.tenant.id, claim, Answer(202, {"number": "late"}))
+    assert acts.post().body == {"number": 1}, "what the first process says after all changes nothing"
+
+
+@contextmanager
+def another_process(superuser: psycopg.Connection) -> Iterator[int]:
+    """The lock of a process that lives for the length of the block."""
+    number = randbits(BITS)
+    superuser.execute("SELECT pg_advisory_lock(%s)", (number,))
+    try:
+        yield number
+    finally:
+        superuser.execute("SELECT pg_advisory_unlock(%s)", (number,))
+
+
+def body_digest(body: Any) -> bytes:
+    """The digest a claim has of a body."""
+    return sha256(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)).digest()
 
 
 def _dies() -> Answer:

@@ -1,6 +1,7 @@
 """A tenant's ceilings, and what of them is spent (R-API-2, R-BUDGET-9)."""
 
 from typing import Any
+from uuid import UUID
 
 from django.http.response import HttpResponseBase
 from drf_spectacular.utils import OpenApiResponse, extend_schema
@@ -10,9 +11,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from budgets.actions import change_ceilings, ensure_tenant_windows, newest_ceilings
+from budgets.actions import ensure_tenant_windows, newest_ceilings
 from budgets.core.ceilings import Ceilings
 from budgets.queries.tenant import Window, windows_now
+from orchestrator.actions.asking_limits import ask_for_ceilings
+from orchestrator.actions.second_person import Who
+from orchestrator.api.tool_proposals import ToolProposalField, proposal_field
+from orchestrator.models import ToolProposal
 from tenancy.clock import database_now
 from tenancy.context import raw_cursor, tenant
 from tenancy.core.roles import Scope
@@ -65,31 +70,37 @@ class TenantCeilings(APIView):
     )
     def get(self, request: Request) -> HttpResponseBase | Response:
         """Ceilings and what is spent of them, with an ETag that changes with both."""
-        ceilings, body = _standing(request)
+        ceilings, body = ceilings_field(caller(request).tenant)
         return unless_known(request, body, ceilings.tag)
 
-    @extend_schema(operation_id="set_ceilings", request=CeilingsBody, responses=CeilingsField)
+    @extend_schema(
+        operation_id="set_ceilings", request=CeilingsBody,
+        responses={200: CeilingsField, 202: ToolProposalField},
+    )  # fmt: skip
     def put(self, request: Request) -> Response:
-        """Set all three; they hold from the next reservation on. With If-Match only those that were looked
-        at: else Stale (412)."""
+        """Set all three; they hold from the next reservation on. Raising or removing one waits for a second
+        administrator, where there is one (202), and needs a reason. With If-Match only those that were looked
+        at. Raises InvalidInput (400), ProposalOpen (409), Stale (412)."""
         who, body = caller(request), asked(CeilingsBody, request.data)
         reason = body.pop("reason")
         with tenant(who.tenant):
             tranche = newest_ceilings(who.tenant, raw_cursor()).tranche_usd
-        change_ceilings(
-            who.tenant, Ceilings(**body, tranche_usd=tranche), by=who.principal, reason=reason,
-            expected=expected_tag(request),
+        found = ask_for_ceilings(
+            who.tenant, Ceilings(**body, tranche_usd=tranche), expected=expected_tag(request),
+            who=Who(principal=who.principal, owner=who.owner), reason=reason,
         )  # fmt: skip
-        ceilings, shown = _standing(request)
+        if isinstance(found, ToolProposal):
+            return Response(proposal_field(found), status=202)
+        ceilings, shown = ceilings_field(who.tenant)
         return Response(shown, headers=tagged(shown, ceilings.tag))
 
 
-def _standing(request: Request) -> tuple[Ceilings, dict[str, Any]]:
-    who = caller(request).tenant
-    with tenant(who):
+def ceilings_field(tenant_id: UUID) -> tuple[Ceilings, dict[str, Any]]:
+    """A tenant's ceilings in force, and them as the API says them."""
+    with tenant(tenant_id):
         at = database_now()
-        ensure_tenant_windows(who, at)
-        ceilings, windows = newest_ceilings(who, raw_cursor()), windows_now(at)
+        ensure_tenant_windows(tenant_id, at)
+        ceilings, windows = newest_ceilings(tenant_id, raw_cursor()), windows_now(at)
     amounts = {
         name: None if (amount := getattr(ceilings, name)) is None else plain(amount)
         for name in ("per_run_usd", "daily_usd", "monthly_usd")

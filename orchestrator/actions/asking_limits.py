@@ -1,0 +1,47 @@
+"""Raising a tenant's ceilings and opening private places, as people and programs ask for it: at once, or once
+a second administrator agrees (R-BUDGET-9, P8)."""
+
+from uuid import UUID
+
+from budgets.actions import change_ceilings
+from budgets.core.ceilings import Ceilings
+from orchestrator.actions.loosening import or_propose
+from orchestrator.actions.outdating import outdate_proposals
+from orchestrator.actions.places import set_places
+from orchestrator.actions.publish import hold_registry
+from orchestrator.actions.second_person import Who
+from orchestrator.models import ToolProposal
+from orchestrator.queries.servers import PlacesNow
+from tenancy.context import tenant
+
+
+def ask_for_ceilings(
+    tenant_id: UUID, wanted: Ceilings, *, expected: str | None, who: Who, reason: str
+) -> Ceilings | ToolProposal:
+    """Set the ceilings, or keep what was asked where one is raised or removed. Outermost verb: owns the
+    transaction. Raises InvalidInput, Stale, ProposalOpen."""
+
+    def perform() -> Ceilings:
+        with tenant(tenant_id):
+            hold_registry(tenant_id)
+            now = change_ceilings(tenant_id, wanted, by=who.principal, reason=reason, expected=expected)
+            outdate_proposals(tenant_id)
+            return now
+
+    body = {"ceilings": wanted.model_dump(mode="json")}
+    return or_propose(tenant_id, perform, kind="ceilings", body=body, who=who, reason=reason)
+
+
+def ask_for_places(
+    tenant_id: UUID, places: tuple[str, ...], *, expected: int | None, who: Who, reason: str
+) -> PlacesNow | ToolProposal:
+    """Make exactly these the private places, or keep what was asked where they are more than before.
+    Outermost verb: owns the transaction. Raises InvalidInput, Stale, ProposalOpen."""
+    return or_propose(
+        tenant_id,
+        lambda: set_places(tenant_id, places, expected=expected, by=who.principal, reason=reason),
+        kind="places",
+        body={"places": list(places)},
+        who=who,
+        reason=reason,
+    )

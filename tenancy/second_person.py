@@ -1,0 +1,57 @@
+"""What loosens a guard waits for a second administrator (R-TOOL-4, R-SEC-6).
+
+It waits where the tenant has, or had within a day, another active administrator. Where it has none, one
+word is enough: it needs a reason, and the audit log says that it was the word of one.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from tenancy.actions import audit
+from tenancy.core.errors import InvalidInput, SecondPersonNeeded
+from tenancy.directory import another_admin
+from tenancy.models import AuditEntry
+
+ALONE: Final = "loosening.alone"
+STANDS: Final = timedelta(days=7)
+SHOWN: Final = 5
+
+
+def ask_second(
+    tenant_id: UUID,
+    name: str,
+    weaker: Iterable[str],
+    *,
+    by: UUID | None,
+    agreed: UUID | None,
+    reason: str,
+    tag: str = "",
+) -> None:
+    """Raise SecondPersonNeeded for what is weaker, a sentence each, unless somebody agreed or nobody else
+    could. Joins the tenant's transaction, in which it is done.
+
+    `by` None is the operator at the machine. What one administrator does alone is audited as such. Raises
+    InvalidInput where they give no reason.
+    """
+    found = list(weaker)
+    if not found or by is None or agreed is not None:
+        return
+    if another_admin(by):
+        raise SecondPersonNeeded(name=name, weaker=" ".join(found)[:1_000], cases=found, tag=tag)
+    check_reason(reason)
+    audit(tenant_id, by, verb=ALONE, object=name, before={}, after={"weaker": found}, reason=reason)
+
+
+def check_reason(reason: str) -> None:
+    """Raises InvalidInput where nobody says why."""
+    if not reason.strip():
+        raise InvalidInput(errors=[{"pointer": "/reason", "code": "required", "detail": "Say why."}])
+
+
+def loosened_alone(at: datetime) -> list[AuditEntry]:
+    """What one administrator loosened alone in the seven days before `at`, the newest first, as far as a page
+    shows it. In the tenant's context."""
+    rows = AuditEntry.objects.filter(verb=ALONE, at__gt=at - STANDS)
+    return list(rows.order_by("-at", "-id")[:SHOWN])

@@ -1,0 +1,133 @@
+"""Submissions whose first try was cut off: the repetition is one act, and is not kept waiting (W6)."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Event
+from time import monotonic, sleep
+from typing import Any
+
+import psycopg
+import pytest
+from django.db import connection, connections
+
+from orchestrator.actions import submit
+from orchestrator.actions.admission import hold_rates
+from orchestrator.actions.submit import Submission, Submitted, Submitter, submit_task
+from orchestrator.core.goal import Goal
+from orchestrator.models import Run
+from tenancy import process_lock
+from tenancy.context import tenant
+from tenancy.core.roles import Role
+from tenancy.models import IdempotencyKey
+from tenancy.process_lock import ProcessLock, is_lock_held
+from tests.doors.api.program import program, refusal
+from tests.factories.world import World
+from tests.proves import proves
+
+BODY = {"workflow": "tool-loop", "goal": {"objective": "How much is (12 + 30) * 2?"}}
+PATIENCE_SECONDS = 30.0
+
+
+@pytest.fixture
+def lock(world: World) -> Iterator[ProcessLock]:
+    """The lock of a process, held."""
+    found = ProcessLock()
+    found.hold()
+    yield found
+    found.end()
+
+
+def submitter(world: World) -> Submitter:
+    """Whoever submits in this tenant."""
+    who = world.people.submitter
+    return Submitter(principal=who.principal.id, owner=who.person.id, scopes=("submit", "read"))
+
+
+def comes_true(condition: Callable[[], bool]) -> bool:
+    """Whether a condition holds within the patience of these tests; the server notices in its own time."""
+    until = monotonic() + PATIENCE_SECONDS
+    while not condition():
+        if monotonic() > until:
+            return False
+        sleep(0.02)
+    return True
+
+
+def cut_off(world: World, lock: int | None) -> None:
+    """Make the answered submissions of a tenant look as when their process was cut off before it answered."""
+    with tenant(world.id):
+        IdempotencyKey.objects.update(status=None, answer=None, process_lock=lock)
+
+
+@proves("R-API-1", part="a key in use says when to try again")
+@proves("W6", part="cut off by a process that lives, and by one that died after its commit")
+def test_a_submission_repeated_waits_for_a_live_process_and_finds_the_run_of_a_dead_one(
+    world: World, lock: ProcessLock
+) -> None:
+    submitter = program(world.id, Role.CLIENT)
+    first = submitter.post("/tasks", BODY, once="k")
+    cut_off(world, lock.number)
+    again = submitter.post("/tasks", BODY, once="k")
+    assert refusal(again) == (409, "idempotency-key-in-use")
+    assert again["Retry-After"] == "1"
+    lock.end()
+    assert comes_true(lambda: not is_lock_held(lock.number))
+    found = submitter.post("/tasks", BODY, once="k")
+    assert (found.status_code, found.json()["run"]["id"]) == (202, first.json()["run"]["id"])
+    with tenant(world.id):
+        assert Run.objects.count() == 1
+
+
+@proves("W6", part="the first try commits while the second begins")
+def test_a_submission_repeated_before_its_first_try_commits_is_one_run(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, go_on = Event(), Event()
+
+    def slowly(*given: Any) -> None:
+        hold_rates(*given)
+        if not begun.is_set():
+            begun.set()
+            assert go_on.wait(PATIENCE_SECONDS)
+
+    def submitted() -> Submitted:
+        try:
+            asked = Submission(workflow="tool-loop", goal=Goal(objective="Hello"), idempotency_key="k")
+            return submit_task(world.id, submitter(world), asked)
+        finally:
+            connections.close_all()
+
+    monkeypatch.setattr(submit, "hold_rates", slowly)
+    with ThreadPoolExecutor(2) as threads:
+        first: Future[Submitted] = threads.submit(submitted)
+        assert begun.wait(PATIENCE_SECONDS)
+        second = threads.submit(submitted)
+        with pytest.raises(TimeoutError):
+            second.result(1.0)
+        go_on.set()
+        assert first.result(PATIENCE_SECONDS).run == second.result(PATIENCE_SECONDS).run
+
+
+def test_a_lock_is_taken_again_when_its_connection_is_cut(
+    lock: ProcessLock, superuser: psycopg.Connection
+) -> None:
+    (before,) = backends(lock.number)
+    superuser.execute("SELECT pg_terminate_backend(%s)", (before,))
+    assert comes_true(lambda: backends(lock.number) not in ([], [before]))
+
+
+def backends(number: int) -> list[int]:
+    """The server's processes that hold the lock of this number."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted"
+            " AND (classid::bigint << 32 | objid::bigint) = %s",
+            (number,),
+        )
+        return [row[0] for row in cursor.fetchall()]
+
+
+@pytest.mark.usefixtures("world")
+def test_a_database_without_sessions_has_no_locks(monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
+    settings.INTERLOCK_DATABASE_SESSIONS = False
+    assert (process_lock.hold_process_lock(), process_lock.process_lock_number()) == (None, None)

@@ -8,7 +8,7 @@ from tenancy.context import raw_cursor
 from traces.core.canonical import digest
 from traces.core.chain import Linked
 from traces.models import Salt
-from traces.sealing import RunKeys, fresh_keys
+from traces.sealing import RunKeys, fresh_vault
 
 EVENTS = """
 INSERT INTO traces_event (tenant_id, run_id, at, seq, phase, kind, actor, body, previous, hash) VALUES """
@@ -70,7 +70,7 @@ def save_snapshot(tenant_id: UUID, run_id: UUID, number: int, state: bytes, *, b
 def open_salt(tenant_id: UUID, run_id: UUID, *, batch: Batch, shared: RunKeys | None = None) -> bytes:
     """The salt of a new run; `shared` are keys made before, or those of the run it goes on from, whose
     digests its state names."""
-    keys = shared or fresh_keys(tenant_id)
+    keys = shared or fresh_vault(tenant_id).keys
     batch.row(Salt(tenant_id=tenant_id, run_id=run_id, salt=keys.salt, sealing_key=keys.sealing))
     return keys.salt
 

@@ -35,12 +35,6 @@ class RunKeys:
     sealing: bytes | None
 
 
-def fresh_keys(tenant_id: UUID) -> RunKeys:
-    """The keys of a new run; the one is kept as it is, the other wrapped under the application's secret."""
-    key = b64encode(secrets.token_bytes(KEY_BYTES)).decode()
-    return RunKeys(salt=secrets.token_bytes(SALT_BYTES), sealing=sealed(tenant_id, _PLACE, key))
-
-
 @dataclass(slots=True, kw_only=True)
 class Vault:
     """The sealed values of one run. `wrapped` is its key as it is kept; `bodies` what was sealed here, by
@@ -50,6 +44,11 @@ class Vault:
     salt: bytes
     wrapped: bytes
     bodies: dict[str, bytes] = field(default_factory=dict)
+
+    @property
+    def keys(self) -> RunKeys:
+        """What the run's row keeps."""
+        return RunKeys(salt=self.salt, sealing=self.wrapped)
 
     def seal(self, kind: str, secret: str, place: Place) -> str:
         """The reference of a value."""
@@ -69,6 +68,13 @@ class Vault:
         except (InvalidTag, ValueError, SecretUnusable):
             raise Unopenable(detail="its key is another") from None
         return str(orjson.loads(plain))
+
+
+def fresh_vault(tenant_id: UUID) -> Vault:
+    """That of a new run; its salt is kept as it is, its key wrapped under the application's secret."""
+    key = b64encode(secrets.token_bytes(KEY_BYTES)).decode()
+    wrapped = sealed(tenant_id, _PLACE, key)
+    return Vault(tenant=tenant_id, salt=secrets.token_bytes(SALT_BYTES), wrapped=wrapped)
 
 
 def sealed_payload(cipher: AESSIV, kind: str, secret: str, place: Place) -> bytes:

@@ -13,6 +13,7 @@ from django.db import IntegrityError, transaction
 
 from approvals.actions.deferring import Yes, defer, kept_until, make_way
 from approvals.actions.revealing import keep_sealed
+from approvals.actions.sealing import sealed_answer
 from approvals.core.digests import decision_digest
 from approvals.core.errors import (
     AlreadyDecided,
@@ -246,7 +247,7 @@ def _answer(request: Request, word: Word) -> bytes | None:
     if fault is not None:
         where = "/".join(["", "answer", *map(str, fault.instance_path)])
         raise DecisionInvalid(detail=fault.message[:300], pointer=where)
-    return kept
+    return sealed_answer(request, word.answer, kept)
 
 
 def _record(request: Request, standing: Standing, word: Word, edited: bytes | None, at: datetime) -> Decision:

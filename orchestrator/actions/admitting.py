@@ -26,6 +26,7 @@ from tenancy.models import Tenant
 from traces.actions import append, open_salt, save_snapshot, store_payloads
 from traces.core.canonical import canonical_model, canonical_outside, digest
 from traces.core.chain import Head, Said, link
+from traces.core.sealed import REFERENCE
 from traces.sealing import RunKeys
 
 TITLE: Final = 200
@@ -111,7 +112,7 @@ def _row(manifest: Manifest, opening: Opening, head: Head, manifest_digest: str,
 
 def _title(goal: Goal) -> str:
     """The beginning of the objective, on one line."""
-    return " ".join(goal.objective.split())[:TITLE]
+    return " ".join(REFERENCE.sub(r"[sealed:\1]", goal.objective).split())[:TITLE]
 
 
 # Tens of milliseconds for the same bytes at each submission; what compiles never changes.

@@ -14,17 +14,14 @@ from traces.core.errors import Unopenable
 from traces.core.sealed import Place, read_sealed, written
 from traces.models import Salt
 from traces.queries import vault_of
-from traces.sealing import Vault, fresh_keys
+from traces.sealing import Vault, fresh_vault
 
 PLACE = Place(source="call", tool="crm.change", member="password")
 
 
 def vault() -> Vault:
     """One of a tenant that nobody else has."""
-    owner = fresh_id()
-    keys = fresh_keys(owner)
-    assert keys.sealing is not None
-    return Vault(tenant=owner, salt=keys.salt, wrapped=keys.sealing)
+    return fresh_vault(fresh_id())
 
 
 @proves("R-SEC-4", part="sealed under a key of the run's own")

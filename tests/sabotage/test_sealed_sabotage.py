@@ -36,8 +36,8 @@ def no_opening() -> Sabotage:
 
 def no_sealing() -> Sabotage:
     """A reply is kept as before there were sealed values: with marks, which nothing holds back."""
-    kept = mock.patch.multiple(eligibility, unsendable=lambda value: None)
-    sends = mock.patch.object(dispatcher, "check_sendable", lambda arguments: None)
+    kept = mock.patch.object(eligibility, "unsendable", return_value=None)
+    sends = mock.patch.object(dispatcher, "check_sendable", return_value=None)
     plain = mock.patch.object(reply, "_sealed", lambda bounded, vault, keeper: bounded)
     return Together(kept, sends, plain)
 
@@ -86,7 +86,8 @@ def placed(
         for request in world.open_requests(run):
             world.decide(request, world.people.approver)
             onwards(world, run)
-    safe(PASSWORD not in str(sent(crm)), "a password went where nobody had put it")
+    told = [value for body in sent(crm) for value in body.values()]
+    safe(PASSWORD not in told, "a password went where nobody had put it")
 
 
 SCENES: list[tuple[Callable[..., None], Callable[[], Sabotage]]] = [

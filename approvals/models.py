@@ -13,7 +13,8 @@ from tenancy.models import TenantOwned
 
 
 class Request(TenantOwned):
-    """A question to people. All but its status is fixed when it is made; `packet` is what was shown.
+    """A question to people. All but its status is fixed when it is made; `packet` is what was shown,
+    `sealed` whether it holds sealed values.
     `retriers` had the run, or one that it goes on from, begun again."""
 
     run_id = models.UUIDField()
@@ -33,6 +34,7 @@ class Request(TenantOwned):
     risk = models.CharField(max_length=16)
     amount = models.DecimalField(max_digits=20, decimal_places=4, null=True)
     has_amount = models.BooleanField(default=False)
+    sealed = models.BooleanField(default=False, db_default=False)
     answer_schema = models.JSONField(null=True)
     submitter = models.UUIDField()
     submitter_owner = models.UUIDField()

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
@@ -11,7 +12,8 @@ class Judged(NamedTuple):
 
     `quorum` people must agree to them; `action_digest` is the action they make, `amount` what it moves
     (None: it moves none, or it cannot be read). `risk` is the class that agreeing takes where that is more
-    than the request's own, `field` the one that a refusal is about.
+    than the request's own, `field` the one that a refusal is about. `holds_sealed`: a value in them is
+    sealed; `sealed` are the payloads of what was sealed just now, which whoever keeps the bytes keeps too.
     """
 
     body: bytes | None
@@ -21,6 +23,8 @@ class Judged(NamedTuple):
     amount: Decimal | None = None
     risk: str = ""
     field: str = ""
+    holds_sealed: bool = False
+    sealed: Mapping[str, bytes] = MappingProxyType({})
 
 
 class CheckEdit(Protocol):

@@ -39,6 +39,7 @@ STATUS: dict[str, int] = {
     "trace-error": 409,
     "not-canonical": 500,
     "content-erased": 410,
+    "sealed-value-gone": 410,
     "not-an-export": 422,
     "too-many-viewers": 429,
     # approvals

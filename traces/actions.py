@@ -1,6 +1,5 @@
 """The verbs of the trace: the only writers of its tables. All join the caller's transaction."""
 
-import secrets
 from collections.abc import Mapping
 from uuid import UUID
 
@@ -9,6 +8,7 @@ from tenancy.context import raw_cursor
 from traces.core.canonical import digest
 from traces.core.chain import Linked
 from traces.models import Salt
+from traces.sealing import RunKeys, fresh_vault
 
 EVENTS = """
 INSERT INTO traces_event (tenant_id, run_id, at, seq, phase, kind, actor, body, previous, hash) VALUES """
@@ -40,7 +40,6 @@ SELECT %(tenant)s, %(run)s, p.digest, p.body, p.size
  WHERE p.body IS NOT NULL
 ON CONFLICT DO NOTHING"""  # noqa: S608 - parts of ours
 ERASE = "SELECT erase_payloads(%s)"
-SALT_BYTES = 32
 
 
 def append(tenant_id: UUID, linked: Linked, *, batch: Batch) -> None:
@@ -68,11 +67,12 @@ def save_snapshot(tenant_id: UUID, run_id: UUID, number: int, state: bytes, *, b
     return found
 
 
-def open_salt(tenant_id: UUID, run_id: UUID, *, batch: Batch, shared: bytes | None = None) -> bytes:
-    """The salt of a new run; `shared` is that of the run it goes on from, whose digests its state names."""
-    salt = shared or secrets.token_bytes(SALT_BYTES)
-    batch.row(Salt(tenant_id=tenant_id, run_id=run_id, salt=salt))
-    return salt
+def open_salt(tenant_id: UUID, run_id: UUID, *, batch: Batch, shared: RunKeys | None = None) -> bytes:
+    """The salt of a new run; `shared` are keys made before, or those of the run it goes on from, whose
+    digests its state names."""
+    keys = shared or fresh_vault(tenant_id).keys
+    batch.row(Salt(tenant_id=tenant_id, run_id=run_id, salt=keys.salt, sealing_key=keys.sealing))
+    return keys.salt
 
 
 def copy_payloads(tenant_id: UUID, source: UUID, run_id: UUID, state: bytes) -> None:
@@ -83,7 +83,7 @@ def copy_payloads(tenant_id: UUID, source: UUID, run_id: UUID, state: bytes) -> 
 
 
 def erase(run_id: UUID) -> int:
-    """Remove the bytes and the salt of one run of the current tenant; how many payloads there were (X6).
+    """Remove the bytes and the keys of one run of the current tenant; how many payloads there were (X6).
 
     The caller says so in the run's trace (PayloadErased): digests stay and the chain still verifies.
     """

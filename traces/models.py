@@ -94,10 +94,12 @@ class Payload(Row):
 
 
 class Salt(Row):
-    """The salt of a run's payload digests; erased with the payloads."""
+    """The salt of a run's payload digests, and the wrapped key of its sealed values (None: the run is older
+    than these); erased with the payloads."""
 
     pk = models.CompositePrimaryKey("tenant_id", "run_id")
     salt = models.BinaryField(max_length=32, null=True)
+    sealing_key = models.BinaryField(max_length=500, null=True)
     erased_at = models.DateTimeField(null=True)
 
     class Meta(Row.Meta):
@@ -106,5 +108,9 @@ class Salt(Row):
                 condition=models.Q(salt=None, erased_at__isnull=False)
                 | models.Q(salt__isnull=False, erased_at=None),
                 name="salt_or_erased",
-            )
+            ),
+            models.CheckConstraint(
+                condition=models.Q(erased_at=None) | models.Q(sealing_key=None),
+                name="salt_key_goes_with_it",
+            ),
         ]

@@ -14,6 +14,7 @@ from traces.core.errors import Erased, TraceMissing
 from traces.core.proof import PayloadRow, SnapshotRow, Trace
 from traces.models import Event, Payload, Record, Salt, Snapshot
 from traces.ports import runs
+from traces.sealing import RunKeys, Vault
 
 PAYLOADS = """
 SELECT digest, body FROM traces_payload
@@ -26,7 +27,7 @@ SELECT number, state, NULL::bytea FROM newest
 UNION ALL
 SELECT number, NULL, body FROM traces_record
  WHERE run_id = %(run)s AND number > (SELECT number FROM newest)"""
-SALT = "SELECT salt FROM traces_salt WHERE run_id = %(run)s"
+SALT = "SELECT salt, sealing_key FROM traces_salt WHERE run_id = %(run)s"
 EVENT_COLUMNS = ("run_id", "seq", "at", "phase", "kind", "actor", "body", "previous", "hash")
 # As RECALL, of an earlier moment.
 RECALL_AT = """
@@ -94,6 +95,25 @@ def salted(found: Sequence[tuple[Any, ...]]) -> bytes:
     if found[0][0] is None:
         raise Erased
     return bytes(found[0][0])
+
+
+def sealing_key(found: Sequence[tuple[Any, ...]]) -> bytes | None:
+    """The wrapped key in the answer of `SALT`; None for a run that is older than sealed values."""
+    return _bytes(found[0][1]) if found else None
+
+
+def keys_of(run_id: UUID) -> RunKeys:
+    """The run's salt and the wrapped key of its sealed values. Raises TraceMissing, Erased."""
+    found = list(Salt.objects.filter(run_id=run_id).values_list("salt", "sealing_key"))
+    return RunKeys(salt=salted(found), sealing=sealing_key(found))
+
+
+def vault_of(tenant_id: UUID, run_id: UUID) -> Vault | None:
+    """The sealed values of a run; None for one that is older than these, or was erased."""
+    row = Salt.objects.filter(run_id=run_id).values_list("salt", "sealing_key").first()
+    if row is None or row[0] is None or row[1] is None:
+        return None
+    return Vault(tenant=tenant_id, salt=bytes(row[0]), wrapped=bytes(row[1]))
 
 
 def events_after(run_id: UUID, seq: int, limit: int = 500) -> list[Event]:

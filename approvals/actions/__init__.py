@@ -12,6 +12,8 @@ import psycopg
 from django.db import IntegrityError, transaction
 
 from approvals.actions.deferring import Yes, defer, kept_until, make_way
+from approvals.actions.revealing import keep_sealed
+from approvals.actions.sealing import sealed_answer
 from approvals.core.digests import decision_digest
 from approvals.core.errors import (
     AlreadyDecided,
@@ -84,6 +86,7 @@ class NewRequest:
     answer_schema: Mapping[str, Any] | None = None
     retriers: Sequence[UUID] = ()
     retrier_owners: Sequence[UUID] = ()
+    sealed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,10 +167,11 @@ def _decide_pending(
         _returnable(request, word)
     agreed = _agreement(request, word)
     if word.kind in (DecisionKind.EDIT, DecisionKind.EXTEND):
-        asked = asked.moving(agreed.amount, agreed.risk)
+        asked = asked.moving(agreed.amount, agreed.risk, sealed=agreed.holds_sealed)
         _permitted(asked, decider)
     if word.kind in AGREEING and agreed.quorum > 1:
         _check_allowed(agreement_refusal(_votes(request), agreed.body, decider))
+    keep_sealed(request.tenant_id, request.run_id, agreed.sealed)
     if deferral is None and (until := kept_until(request, word.kind, asked.risk, agreed.quorum, moment)):
         defer(request, standing, Yes(word.kind, _reason(word), agreed.body), moment.at, until)
         return
@@ -250,7 +254,7 @@ def _answer(request: Request, word: Word) -> bytes | None:
     if fault is not None:
         where = "/".join(["", "answer", *map(str, fault.instance_path)])
         raise DecisionInvalid(detail=fault.message[:300], pointer=where)
-    return kept
+    return sealed_answer(request, word.answer, kept)
 
 
 def _record(request: Request, standing: Standing, word: Word, edited: bytes | None, at: datetime) -> Decision:

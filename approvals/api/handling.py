@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from approvals.actions.handling import LONGEST_COMMENT, Wish, handle
 from approvals.core.errors import RequestNotFound
-from approvals.core.handling import Handle
+from approvals.core.handling import WISHES, Handle
 from approvals.models import Request
 from approvals.queries.handling import comments_of, handled_of, holders_of
 from tenancy.api_view import APIView
@@ -26,7 +26,7 @@ from tenancy.shapes import Exact, Text, asked
 class HandlingBody(Exact):
     """What somebody does with a request."""
 
-    do = serializers.ChoiceField(choices=[kind.value for kind in Handle])
+    do = serializers.ChoiceField(choices=[kind.value for kind in WISHES])
     to = serializers.UUIDField(required=False)
     until = serializers.DateTimeField(required=False)
     text = Text(max_length=LONGEST_COMMENT, required=False, allow_blank=True)

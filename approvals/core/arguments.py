@@ -9,6 +9,7 @@ import orjson
 
 from approvals.core.packet import ArgumentOrigin, Origin
 from traces.core.redaction import redact
+from traces.core.sealed import REFERENCE, holds_reference
 
 TARGETS = ("to", "recipient", "target", "service", "account", "order_id", "path", "name", "id")
 ORIGINS: Mapping[Origin, str] = {
@@ -23,7 +24,7 @@ ORIGINS: Mapping[Origin, str] = {
 
 class Argument(NamedTuple):
     """One leaf. `text` is its value, a secret's without the secret; `fingerprint` tells secrets apart;
-    `alarming`: the packet states its origin first."""
+    `alarming`: the packet states its origin first; `sealed`: the value can be revealed."""
 
     pointer: str
     text: str
@@ -33,6 +34,7 @@ class Argument(NamedTuple):
     fingerprint: str = ""
     sensitive: bool = False
     alarming: bool = False
+    sealed: bool = False
 
     @property
     def source(self) -> str:
@@ -136,12 +138,15 @@ def _argument(
     return Argument(
         pointer, text, _kind(leaf), part.origin if part is not None else None,
         part.reference if part is not None else "", fingerprint, pointer in sensitive,
+        sealed=isinstance(leaf, str) and holds_reference(leaf),
     )  # fmt: skip
 
 
 def _safe(key: str, leaf: Any) -> tuple[str, str]:
     """The text without what looks like a secret, and that secret's fingerprint."""
     text = leaf if isinstance(leaf, str) else orjson.dumps(leaf).decode()
+    if (sealed := REFERENCE.search(text)) is not None:
+        return REFERENCE.sub(r"[sealed:\1]", text), sealed[2][:8]
     clean, found = redact(orjson.dumps({key: leaf}))
     if not found:
         return text, ""

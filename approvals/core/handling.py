@@ -19,8 +19,11 @@ class Handle(StrEnum):
     SNOOZE = "snooze"
     WAKE = "wake"
     COMMENT = "comment"
+    REVEAL = "reveal"
 
 
+# What is asked for by its own verb, not by a wish (actions/revealing.py).
+WISHES = tuple(kind for kind in Handle if kind is not Handle.REVEAL)
 HOLDING = (Handle.CLAIM, Handle.ASSIGN, Handle.RELEASE)
 RESTING = (Handle.SNOOZE, Handle.WAKE)
 

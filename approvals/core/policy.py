@@ -23,6 +23,7 @@ class Rule(StrEnum):
     RELATED = "related"
     RELATED_AGREED = "related_agreed"
     SCOPE = "scope"
+    REVEAL = "reveal"
     QUEUE = "queue"
     RISK = "risk"
     AMOUNT_UNREADABLE = "amount_unreadable"
@@ -47,7 +48,8 @@ class Refusal(BaseModel):
 
 class Asked(BaseModel):
     """What the rule looks at in a request. `amount` None: none is at stake, or it could not be read;
-    `retriers` had the run, or one that it goes on from, begun again; empty: it is no retry."""
+    `retriers` had the run, or one that it goes on from, begun again; empty: it is no retry. `sealed`: it
+    holds a sealed value, so only somebody decides on it who may see that."""
 
     model_config = ConfigDict(frozen=True)
     kind: str
@@ -59,13 +61,15 @@ class Asked(BaseModel):
     submitter_owner: str
     retriers: tuple[str, ...] = ()
     retrier_owners: tuple[str, ...] = ()
+    sealed: bool = False
 
-    def moving(self, amount: Decimal | None, risk: str = "") -> "Asked":
-        """The same request with another amount at stake, an edit's or the money of an extension, and with
-        `risk` where that is the greater one."""
+    def moving(self, amount: Decimal | None, risk: str = "", *, sealed: bool = False) -> "Asked":
+        """The same request with another amount at stake, an edit's or the money of an extension, with `risk`
+        where that is the greater one, and with a value that an edit has `sealed`."""
         risk = max(self.risk, risk or self.risk, key=lambda one: _rank(one, len(RISKS)))
         has_amount = self.has_amount or amount is not None
-        return self.model_copy(update={"amount": amount, "has_amount": has_amount, "risk": risk})
+        changed = {"amount": amount, "has_amount": has_amount, "risk": risk, "sealed": self.sealed or sealed}
+        return self.model_copy(update=changed)
 
 
 class Decider(BaseModel):
@@ -109,8 +113,8 @@ def refusal(asked: Asked, decider: Decider) -> Refusal | None:
         return Refusal(rule=Rule.OWN_RUN, sentence="nobody decides on their own run")
     if (close := _kinship(asked, decider)) is not None:
         return close
-    if Scope.DECIDE.value not in decider.scopes or not decider.authorities:
-        return Refusal(rule=Rule.SCOPE, sentence="the scope decide is missing")
+    if (lacking := _scope_lacking(asked, decider)) is not None:
+        return lacking
     limits = [_limit(asked, authority) for authority in decider.authorities]
     if None in limits:
         return None
@@ -126,6 +130,15 @@ def _kinship(asked: Asked, decider: Decider) -> Refusal | None:
     if decider.is_related_to(principals, (asked.submitter_owner, *asked.retrier_owners)):
         sentence = "you are related to a person who submitted the run or had it begun again"
         return Refusal(rule=Rule.RELATED, sentence=sentence)
+    return None
+
+
+def _scope_lacking(asked: Asked, decider: Decider) -> Refusal | None:
+    if Scope.DECIDE.value not in decider.scopes or not decider.authorities:
+        return Refusal(rule=Rule.SCOPE, sentence="the scope decide is missing")
+    if asked.sealed and Scope.REVEAL.value not in decider.scopes:
+        sentence = "it holds a sealed value, and the scope reveal is missing"
+        return Refusal(rule=Rule.REVEAL, sentence=sentence)
     return None
 
 

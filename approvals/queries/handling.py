@@ -46,8 +46,9 @@ def holders_of(handled: Mapping[UUID, Iterable[Handled]]) -> dict[UUID, tuple[UU
 
 
 def comments_of(request_id: UUID) -> tuple[Comment, ...]:
-    """The newest remarks on a request, in order."""
-    rows = Handling.objects.filter(request_id=request_id, kind=Handle.COMMENT.value)
+    """The newest remarks on a request, and who had a value revealed, in order."""
+    told = (Handle.COMMENT.value, Handle.REVEAL.value)
+    rows = Handling.objects.filter(request_id=request_id, kind__in=told)
     newest = list(rows.order_by("-at", "-id")[:MOST_COMMENTS])[::-1]
     names = names_of({row.principal for row in newest})
     return tuple(

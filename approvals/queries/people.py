@@ -31,7 +31,7 @@ def asked_of(request: Request) -> Asked:
         kind=request.kind, queue=request.queue, risk=request.risk, amount=request.amount,
         has_amount=request.has_amount, submitter=str(request.submitter),
         submitter_owner=str(request.submitter_owner), retriers=tuple(map(str, request.retriers)),
-        retrier_owners=tuple(map(str, request.retrier_owners)),
+        retrier_owners=tuple(map(str, request.retrier_owners)), sealed=request.sealed,
     )  # fmt: skip
 
 

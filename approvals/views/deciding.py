@@ -30,6 +30,7 @@ from approvals.models import Request
 from approvals.queries.card import Card
 from approvals.views.cards import Notice, Preview, card_answer, go_on, previewed, shown_card, way_back, way_of
 from approvals.views.handling import handle_here
+from approvals.views.revealing import REVEAL, reveal_here
 from approvals.views.undoing import UNDO, undo_here
 from approvals.views.words import FormFaulty, NotReviewed, NotSaid, agreed_edit, edit_of, row_id, word_of
 from tenancy.context import tenant
@@ -66,6 +67,8 @@ def approval(request: PageRequest, request_id: UUID) -> HttpResponse:
         return _read(request, request_id)
     if request.POST.get("do") == UNDO:
         return undo_here(request, request_id)
+    if request.POST.get("do") == REVEAL:
+        return reveal_here(request, request_id)
     return handle_here(request, request_id) if "do" in request.POST else _decide(request, request_id)
 
 

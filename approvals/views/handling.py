@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from approvals.actions.handling import Wish, handle
 from approvals.core.errors import AlreadyDecided, DecisionInvalid, NotYours
-from approvals.core.handling import Handle
+from approvals.core.handling import WISHES, Handle
 from approvals.views.cards import TIMES, Notice, card_answer, go_on, shown_card, way_back, way_of
 from approvals.views.words import row_id
 from tenancy.clock import database_now
@@ -51,7 +51,7 @@ def handle_here(request: PageRequest, request_id: UUID) -> HttpResponse:
 
 def _wish(request: PageRequest, now: datetime) -> Wish:
     said = request.POST
-    kind = next((one for one in Handle if one.value == said.get("do")), None)
+    kind = next((one for one in WISHES if one.value == said.get("do")), None)
     if kind is None:
         raise DecisionInvalid(detail="choose what to do with it")
     return Wish(

@@ -17,6 +17,7 @@ from approvals.views.granting import amounts_said
 from tenancy.core.schema_reading import Read, read_form
 from traces.core.canonical import canonical_outside, digest
 from traces.core.errors import NotCanonical
+from traces.core.sealed import references
 
 Said = Mapping[str, Any]
 EDIT, ANSWER = "f", "a"
@@ -90,9 +91,15 @@ def edit_of(card: Card, said: Said) -> Edited:
     if card.shape is None:
         raise NotSaid(detail="the schema of this call is not known, so it cannot be edited here")
     read = read_form(card.shape.input_schema, said, card.arguments, prefix=EDIT, secrets=card.secrets)
-    if read.faults:
-        raise FormFaulty(read)
+    # A sealed value is held against the schema when it is opened.
+    faults = {place: said for place, said in read.faults.items() if not _is_sealed(read.value, place)}
+    if faults:
+        raise FormFaulty(read._replace(faults=faults))
     return edited(card, read.value)
+
+
+def _is_sealed(value: Any, pointer: str) -> bool:
+    return any(found.pointer == pointer for found in references(value))
 
 
 def agreed_edit(card: Card, said: Said) -> Edited | None:

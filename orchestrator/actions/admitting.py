@@ -1,6 +1,7 @@
 """What every admission of a run asks and writes: of a task's first run, and of a retry (R-GRAPH-12)."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 from typing import Final
@@ -27,6 +28,8 @@ from tenancy.core.schemas import schema_fault
 from traces.actions import append, open_salt, save_snapshot, store_payloads
 from traces.core.canonical import canonical_model, canonical_outside, digest
 from traces.core.chain import Head, Said, link
+from traces.core.sealed import REFERENCE
+from traces.sealing import RunKeys
 
 TITLE: Final = 200
 COMPILED: Final = 64
@@ -34,14 +37,16 @@ COMPILED: Final = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
-    """How a run begins. `task` is None where the task is there already; `salt`, `said` and `key` are a
-    retry's: the salt of the run before it, what its trace says of that, and under which key it was
-    asked for."""
+    """How a run begins. `task` is None where the task is there already; `keys` are what its
+    content is salted and sealed with, of a retry those of the run before it; `sealed` holds the payloads of
+    the goal's sealed values; `said` and `key` are a retry's: what its trace says of that, and under which key
+    it was asked for."""
 
     state: State
     version: WorkflowVersion
     task: Task | None = None
-    salt: bytes | None = None
+    keys: RunKeys | None = None
+    sealed: Mapping[str, bytes] = field(default_factory=dict)
     said: tuple[Said, ...] = ()
     key: str = ""
 
@@ -53,7 +58,7 @@ def open_run(manifest: Manifest, opening: Opening, at: datetime) -> int:
     body = canonical_outside(manifest.model_dump(mode="json", exclude={"pins"}))
     manifest_digest = digest("manifest", body)
     batch = Batch(raw_cursor())
-    salt = open_salt(tenant_id, run, batch=batch, shared=opening.salt)
+    salt = open_salt(tenant_id, run, batch=batch, shared=opening.keys)
     move = opening_move(manifest, state.position, manifest_digest, salt, opening.said)
     snapshot = canonical_model(state)
     binds = {"snapshot:0": digest("state", snapshot), "manifest": manifest_digest}
@@ -75,7 +80,7 @@ def open_run(manifest: Manifest, opening: Opening, at: datetime) -> int:
         batch.row(_row(manifest, opening, linked.head, manifest_digest, at))
         batch.row(kept)
         append(tenant_id, linked, batch=batch)
-        store_payloads(tenant_id, run, move.bodies, batch=batch)
+        store_payloads(tenant_id, run, {**opening.sealed, **move.bodies}, batch=batch)
         save_snapshot(tenant_id, run, 0, snapshot, batch=batch)
     return linked.head.event_seq
 
@@ -109,7 +114,7 @@ def _row(manifest: Manifest, opening: Opening, head: Head, manifest_digest: str,
 
 def _title(goal: Goal) -> str:
     """The beginning of the objective, on one line."""
-    return " ".join(goal.objective.split())[:TITLE]
+    return " ".join(REFERENCE.sub(r"[sealed:\1]", goal.objective).split())[:TITLE]
 
 
 # Tens of milliseconds for the same bytes at each submission; what compiles never changes.

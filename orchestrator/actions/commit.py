@@ -28,7 +28,7 @@ from orchestrator.actions.translate import translate
 from orchestrator.actions.writing import Committed, Draft, GrantVoid, LineRefused, Script, Written, write
 from orchestrator.core.desk import Desk
 from orchestrator.core.effects import AskApproval, CallTool
-from orchestrator.core.errors import ContentMissing, Corrupt
+from orchestrator.core.errors import ContentMissing, ContentSought, Corrupt
 from orchestrator.core.events import AnyEvent, Headroom, Started, StopAsked
 from orchestrator.core.machine import advance
 from orchestrator.core.step import Walk
@@ -165,18 +165,20 @@ def _play(script: Script, event: AnyEvent, room: Headroom) -> None:
     """Walk one event and link its transitions to the chain; content not at hand is fetched and the walk
     made again."""
     hand = script.hand
+    absent: set[str] = set()
     while True:
         if len(hand.rendered) > RENDERED:
             hand.rendered.clear()
-        desk = Desk(hand.salt, hand.shelf.behind(script.bodies), hand.rendered)
+        desk = Desk(hand.salt, hand.shelf.behind(script.bodies), hand.rendered, absent)
         try:
             walk = advance(hand.graph, hand.manifest, script.state, event, room, desk)
             break
         except ContentMissing as missing:
             wanted: tuple[str, ...] = missing.data["digests"]
             found = payloads(hand.run, wanted)
-            if len(found) < len(wanted):
+            if len(found) < len(wanted) and not isinstance(missing, ContentSought):
                 raise
+            absent.update(digest for digest in wanted if digest not in found)
             hand.shelf.keep(found)
     script.extended.extend(_extensions(walk))
     event_digest = desk.put(canonical_model(event))

@@ -12,6 +12,7 @@ from orchestrator.core.manifest import Manifest
 from orchestrator.core.state import State
 from orchestrator.gateways.permits import Known
 from traces.core.chain import Head
+from traces.sealing import Vault
 
 KEPT_BYTES = 16_000_000
 # A window of the conversation and the facts of a prompt, and room to move on.
@@ -90,6 +91,8 @@ class Hand:
     graph: CompiledGraph
     manifest: Manifest
     salt: bytes
+    # None: the run is older than sealed values.
+    sealing_key: bytes | None = None
     state: State
     head: Head
     snapshot_number: int
@@ -101,6 +104,13 @@ class Hand:
     permits: dict[str, Known] = field(default_factory=dict)
     # Those in trouble or changed before, as the last commit read them; None before the first.
     circuits: Mapping[tuple[str, str], Circuit] | None = None
+
+    @property
+    def vault(self) -> Vault | None:
+        """The run's sealed values, with nothing sealed yet."""
+        if self.sealing_key is None:
+            return None
+        return Vault(tenant=self.tenant, salt=self.salt, wrapped=self.sealing_key)
 
     @property
     def keys(self) -> dict[str, object]:

@@ -10,6 +10,7 @@ from orchestrator.actions.telling import tell_asked
 from orchestrator.core.effects import AskApproval, AskPerson
 from orchestrator.queries.lines import retriers_of
 from traces.core.events import ApprovalWithdrawn, Body
+from traces.core.sealed import holds_reference
 
 
 def open_requests(
@@ -64,5 +65,6 @@ def _new(hand: Hand, ask: AskApproval | AskPerson, packet: bytes) -> NewRequest:
         expires_at=ask.expires_at,
         retriers=[one.principal for one in retriers],
         retrier_owners=[one.owner for one in retriers],
+        sealed=approval is not None and holds_reference(packet.decode()),
         answer_schema=None if approval else ask.answer_schema,  # type: ignore[union-attr]
     )

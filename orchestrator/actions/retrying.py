@@ -47,7 +47,8 @@ from traces.core.events import RunRetried
 from traces.core.phases import Phase
 from traces.live import announce
 from traces.models import Record
-from traces.queries import payloads, salt
+from traces.queries import keys_of, payloads
+from traces.sealing import RunKeys
 
 ERASED = "what it had read was erased"
 
@@ -109,17 +110,19 @@ def _retried(tenant_id: UUID, run_id: UUID, asked: Retry) -> Submitted:
             raise RetryRefused(detail=f"{missing} is not there any more")
         began = _began(run, before, then, asked)
         manifest = _manifest(before, began, version, graph, pinned, at)
-        old_salt = _salt(run.id)
+        keys = _keys(run.id)
         state, found = _state(
-            graph, manifest, begun(manifest, knows), Headroom(missing_scopes=lost), old_salt
+            graph, manifest, begun(manifest, knows), Headroom(missing_scopes=lost), keys.salt
         )
         begins_within(graph, manifest, state, at)
         said = (_said(began, asked), *found)
-        opening = Opening(state=state, version=version, salt=old_salt, said=said, key=asked.key)
+        opening = Opening(state=state, version=version, keys=keys, said=said, key=asked.key)
         seq = open_run(manifest, opening, at)
-        copy_payloads(tenant_id, run.id, manifest.run, canonical_model(state))
+        # The goal may hold sealed values, too.
+        named = canonical_model(state) + canonical_model(manifest.goal)
+        copy_payloads(tenant_id, run.id, manifest.run, named)
         # Whoever erased it meanwhile was first: what was copied before that is the retry's own.
-        _salt(run.id)
+        _keys(run.id)
         carry_files(run.id, manifest.run)
         hold_rates(tenant_id, before.principal, manifest.run, at)
         _told(tenant_id, run, manifest, asked)
@@ -218,11 +221,11 @@ def _manifest(
     )
 
 
-def _salt(run_id: UUID) -> bytes:
-    """The salt of the run before: a state names content by salted digests, so a line of retries has one.
-    Raises RetryRefused where it was erased."""
+def _keys(run_id: UUID) -> RunKeys:
+    """The salt of the run before: a state names content by salted digests, so a line of retries has one; and
+    the key of what was sealed. Raises RetryRefused where they were erased."""
     try:
-        return salt(run_id)
+        return keys_of(run_id)
     except Erased:
         raise RetryRefused(detail=ERASED) from None
 

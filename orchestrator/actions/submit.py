@@ -16,6 +16,7 @@ from budgets.core.errors import CeilingTooNear
 from orchestrator.actions.admission import glance, hold_rates
 from orchestrator.actions.admitting import Opening, admissible, compiled, goal_fits, open_run
 from orchestrator.actions.beginning import begins_within, tell_too_near
+from orchestrator.actions.entrusting import blinded_goal, sealed_goal
 from orchestrator.actions.learning import expected_for
 from orchestrator.actions.pinning import pin
 from orchestrator.actions.workspace import hand_in
@@ -37,6 +38,7 @@ from tenancy.idempotency import KeyReused
 from tenancy.ids import fresh_id
 from traces.core.canonical import canonical_model, canonical_outside, digest, plain
 from traces.live import announce
+from traces.sealing import fresh_vault
 
 KEY_LIFE = timedelta(hours=24)
 
@@ -90,7 +92,7 @@ def _submitted(tenant_id: UUID, submitter: Submitter, asked: Submission) -> Subm
         if asked.idempotency_key:
             # The commit of a process that died meanwhile may still be under way.
             hold(f"submission {tenant_id} {submitter.principal} {asked.idempotency_key}")
-        if (known := _submitted_before(submitter, asked, at)) is not None:
+        if (known := _submitted_before(tenant_id, submitter, asked, at)) is not None:
             return known
         glance(tenant_id, submitter.principal, at)
         version = _workflow(asked.workflow)
@@ -105,7 +107,9 @@ def _submitted(tenant_id: UUID, submitter: Submitter, asked: Submission) -> Subm
             str(name): amount
             for name, amount in open_run_account(tenant_id, run_id, asked_limits, at).items()
         }
-        task = _task(tenant_id, submitter, asked, at)
+        vault = fresh_vault(tenant_id)
+        goal = sealed_goal(asked.goal, vault)
+        task = _task(tenant_id, submitter, asked, goal, at)
         manifest = Manifest(
             run=run_id,
             task=task.id,
@@ -113,7 +117,7 @@ def _submitted(tenant_id: UUID, submitter: Submitter, asked: Submission) -> Subm
             principal=submitter.principal,
             owner=submitter.owner,
             scopes=submitter.scopes,
-            goal=asked.goal,
+            goal=goal,
             goal_digest=task.goal_digest,
             graph=graph.digest,
             pins=pinned.pins,
@@ -121,7 +125,7 @@ def _submitted(tenant_id: UUID, submitter: Submitter, asked: Submission) -> Subm
             limits=limits,
             asked=dict(asked.budget),
             expected=expected_for(subject_of(graph, pinned.pins)),
-            scope=scope_of(asked.goal, untrusted_names(graph.spec.input_schema)),
+            scope=scope_of(goal, untrusted_names(graph.spec.input_schema)),
             workflow=version.slug,
             workflow_version=version.version,
             code_version=settings.INTERLOCK_VERSION,
@@ -132,7 +136,8 @@ def _submitted(tenant_id: UUID, submitter: Submitter, asked: Submission) -> Subm
         )
         state = opening_state(manifest, graph.entry)
         begins_within(graph, manifest, state, at)
-        seq = open_run(manifest, Opening(state=state, version=version, task=task), at)
+        opening = Opening(state=state, version=version, task=task, keys=vault.keys, sealed=vault.bodies)
+        seq = open_run(manifest, opening, at)
         run = manifest.run
         if asked.files:
             hand_in(tenant_id, run, asked.files)
@@ -142,7 +147,9 @@ def _submitted(tenant_id: UUID, submitter: Submitter, asked: Submission) -> Subm
         return Submitted(task=task.id, run=run, status="queued")
 
 
-def _submitted_before(submitter: Submitter, asked: Submission, at: datetime) -> Submitted | None:
+def _submitted_before(
+    tenant_id: UUID, submitter: Submitter, asked: Submission, at: datetime
+) -> Submitted | None:
     """The run of the same submission: a process that died after its commit had no chance to say so (W6,
     R-GRAPH-14).
 
@@ -162,16 +169,16 @@ def _submitted_before(submitter: Submitter, asked: Submission, at: datetime) -> 
     )
     if run is None:
         return None
-    if run.task.asked_digest != _asked_digest(asked):
+    if run.task.asked_digest != _asked_digest(tenant_id, asked):
         raise KeyReused
     return Submitted(task=run.task_id, run=run.id, status=run.status)
 
 
-def _asked_digest(asked: Submission) -> str:
+def _asked_digest(tenant_id: UUID, asked: Submission) -> str:
     """One digest of everything in a submission but its key; amounts by value, 0.5 is 0.50."""
     body = {
         "workflow": asked.workflow,
-        "goal": asked.goal.model_dump(mode="json"),
+        "goal": blinded_goal(tenant_id, asked.goal),
         "boundary": asked.boundary,
         "budget": {name: plain(amount) for name, amount in asked.budget.items()},
         "metadata": dict(asked.metadata),
@@ -189,8 +196,9 @@ def _workflow(slug: str) -> WorkflowVersion:
     return found
 
 
-def _task(tenant_id: UUID, submitter: Submitter, asked: Submission, at: datetime) -> Task:
-    body = canonical_model(asked.goal)
+def _task(tenant_id: UUID, submitter: Submitter, asked: Submission, goal: Goal, at: datetime) -> Task:
+    """The task with its goal as it is kept: what is sensitive in it is sealed."""
+    body = canonical_model(goal)
     return Task(
         tenant_id=tenant_id,
         workflow=asked.workflow,
@@ -201,6 +209,6 @@ def _task(tenant_id: UUID, submitter: Submitter, asked: Submission, at: datetime
         submitted_by=submitter.principal,
         owner=submitter.owner,
         idempotency_key=asked.idempotency_key,
-        asked_digest=_asked_digest(asked),
+        asked_digest=_asked_digest(tenant_id, asked),
         created_at=at,
     )

@@ -1,11 +1,11 @@
 """Content the core reads and makes, by digest. Content-addressed, so it adds no freedom to `advance`."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import orjson
 
-from orchestrator.core.errors import ContentMissing
+from orchestrator.core.errors import ContentMissing, ContentSought
 from traces.core.canonical import payload_digest
 
 
@@ -14,14 +14,20 @@ class Desk:
 
     `rendered` is what was written out of content and facts before: it may outlast the walk, for the same
     content gives the same. Raises ContentMissing for a digest that was not fetched: the shell fetches it and
-    walks again, which is safe because a walk is pure.
+    walks again, which is safe because a walk is pure. `absent` are digests of which there is no content;
+    None: whatever there is is held.
     """
 
     def __init__(
-        self, salt: bytes, held: Mapping[str, bytes], rendered: dict[object, Any] | None = None
+        self,
+        salt: bytes,
+        held: Mapping[str, bytes],
+        rendered: dict[object, Any] | None = None,
+        absent: Collection[str] | None = None,
     ) -> None:
         self._salt = salt
         self._held = held
+        self._absent = absent
         self.made: dict[str, bytes] = {}
         self.rendered = {} if rendered is None else rendered
 
@@ -41,6 +47,16 @@ class Desk:
             return self._held[digest]
         except KeyError:
             raise ContentMissing(digests=(digest,)) from None
+
+    def find(self, digest: str) -> bytes | None:
+        """The bytes of `digest`, or None where the run has no such content: for digests that a stranger's
+        text names. Raises ContentSought where nobody has looked yet."""
+        try:
+            return self.read(digest)
+        except ContentMissing:
+            if self._absent is None or digest in self._absent:
+                return None
+            raise ContentSought(digests=(digest,)) from None
 
     def require(self, digests: Iterable[str]) -> None:
         """Ask for many at once. Raises ContentMissing naming all that are not there, each once: whoever

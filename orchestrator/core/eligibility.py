@@ -11,6 +11,7 @@ from typing import Literal
 
 from orchestrator.core.choosing import lesser, replacement
 from orchestrator.core.deeds import noted, undo_room
+from orchestrator.core.entrusting import is_entrusted, misplaced
 from orchestrator.core.events import Headroom
 from orchestrator.core.isolation import lacking, refused_apart
 from orchestrator.core.memory import refused_by_boundary
@@ -232,6 +233,8 @@ class Chain:
             return True
         if self.ruling.decision == "gate" or gates_call(self.view, self.spec, self.call):
             return True
+        if is_entrusted(self.view, self.call):
+            return True
         if remembers(self.view.manifest, self.spec):
             return False
         free = self.view.state.left("side_effects")
@@ -246,9 +249,12 @@ class Chain:
         return parse(self.view.desk.read(self.call.raw))
 
     def _unsendable(self, parsed: Arguments) -> Malformed | None:
+        assert self.spec is not None
         if self.view.manifest.core_version < MARKS_SINCE:
             return None
-        return unsendable(parsed.value)
+        return unsendable(parsed.value) or misplaced(
+            self.view.desk.find, tool=self.spec.name, by=self.call.by, value=parsed.value
+        )
 
     def _note(
         self,

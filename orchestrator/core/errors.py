@@ -33,6 +33,10 @@ class ContentMissing(OrchestratorError):
     code = "content-missing"
 
 
+class ContentSought(ContentMissing):
+    """Content is not at hand, and perhaps nowhere: {digests}."""
+
+
 class CompileFailed(OrchestratorError):
     """The workflow graph does not compile: {count} fault(s)."""
 

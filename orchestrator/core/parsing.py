@@ -11,6 +11,7 @@ from orchestrator.core.value import Value
 from tenancy.core.schemas import validator_of
 from traces.core.canonical import canonical_outside
 from traces.core.redaction import marked_places
+from traces.core.sealed import holds_reference
 
 MAX_BYTES = 65_536
 MAX_DEPTH = 32
@@ -80,8 +81,13 @@ def _depth(value: Any) -> int:
 
 
 def fits(schema: dict[str, Any], value: Any) -> Malformed | None:
-    """Check a value against a JSON Schema; every fault with its pointer, bounded."""
-    errors = list(_validator(orjson.dumps(schema, option=orjson.OPT_SORT_KEYS)).iter_errors(value))
+    """Check a value against a JSON Schema; every fault with its pointer, bounded. A sealed reference fits
+    anywhere: what it stands for is checked when it is opened."""
+    errors = [
+        error
+        for error in _validator(orjson.dumps(schema, option=orjson.OPT_SORT_KEYS)).iter_errors(value)
+        if not (isinstance(error.instance, str) and holds_reference(error.instance))
+    ]
     if not errors:
         return None
     lines = [
@@ -91,6 +97,15 @@ def fits(schema: dict[str, Any], value: Any) -> Malformed | None:
     required = schema.get("required", ())
     missing = tuple(name for name in required if isinstance(value, dict) and name not in value)
     return Malformed(detail="; ".join(lines), missing=missing)
+
+
+def misfitting(schema: dict[str, Any], arguments: bytes) -> tuple[str, ...]:
+    """The places, as pointers, at which arguments do not fit a schema; nothing of what stands there."""
+    validator = _validator(orjson.dumps(schema, option=orjson.OPT_SORT_KEYS))
+    return tuple(
+        "/".join(["", *map(str, error.instance_path)]) or "/"
+        for error in validator.iter_errors(orjson.loads(arguments))
+    )
 
 
 @lru_cache(maxsize=512)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 
 PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("private_key", re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----")),
+    ("private_key", re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----|\[sealed:private_key:")),
     (
         "asks_for_secrets",
         re.compile(r"(?i)\b(reveal|print|show|send)\b.{0,40}\b(system prompt|api key|password|secrets?)\b"),

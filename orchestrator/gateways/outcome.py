@@ -8,9 +8,11 @@ from typing import Any
 
 from orchestrator.core.events import ModelFailed, ModelReplied, ToolAnswered, ToolFailed
 from orchestrator.core.state import Unread
+from orchestrator.gateways.tools.echoes import closed
 from traces.core.canonical import canonical_outside, payload_digest
 from traces.core.redaction import redact
 
+NOTHING_OPENED: Mapping[str, str] = {}
 Outcome = ModelReplied | ModelFailed | ToolAnswered | ToolFailed
 KEPT_DETAIL = 20_000
 
@@ -54,16 +56,18 @@ class Found:
 
 class Keeper:
     """Collects content under the run's salted digests, redacted before it is hashed (R-TRACE-5); `redacted`
-    are the kinds of what was taken out."""
+    are the kinds of what was taken out. `opened` are the values that were opened for the call, with their
+    references: an answer that repeats one is kept with the reference."""
 
-    def __init__(self, salt: bytes) -> None:
+    def __init__(self, salt: bytes, opened: Mapping[str, str] = NOTHING_OPENED) -> None:
         self._salt = salt
+        self.opened = opened
         self.bodies: dict[str, bytes] = {}
         self.redacted: set[str] = set()
 
     def keep(self, body: bytes) -> str:
         """Keep `body`; its digest (hex)."""
-        cleaned, taken = redact(body)
+        cleaned, taken = redact(closed(body, self.opened))
         self.redacted.update(one.kind for one in taken)
         digest = payload_digest(self._salt, cleaned)
         self.bodies[digest] = cleaned

@@ -31,6 +31,7 @@ from orchestrator.gateways.outcome import Found, Performed
 from orchestrator.gateways.permits import DatabasePermit
 from orchestrator.gateways.tools.dispatcher import ToolGateway
 from orchestrator.runtime.contents import body_of
+from orchestrator.runtime.opening_sealed import SealedOfRun
 from orchestrator.runtime.weighing import Request
 from traces.live.deltas import RunAudience
 
@@ -103,6 +104,7 @@ class Performer:
                 lines=RunLines(tenant=hand.tenant, run=hand.run, fence=hand.fence),
                 before_wait=connection.close,
                 audience=RunAudience(hand.run, effect.id),
+                vault=hand.vault,
             )
         arguments = body_of(hand, effect.arguments)
         spec = hand.manifest.pins.by_name[effect.tool]
@@ -118,6 +120,7 @@ class Performer:
             tenant=hand.tenant,
             files=RunFiles(hand.tenant, hand.run),
             before_wait=connection.close,
+            sealed=SealedOfRun(hand),
         )
 
     def _mutate(self, hand: Hand, effect: CallTool, at: datetime, fault: Fault, *, again: bool) -> Outcomes:
@@ -214,6 +217,7 @@ class Performer:
             remotes=TenantRemotes(hand.tenant),
             tenant=hand.tenant,
             before_wait=connection.close,
+            sealed=SealedOfRun(hand),
         )
 
 

@@ -17,7 +17,7 @@ from tenancy.context import tenant
 from traces.core.chain import Head
 from traces.core.errors import TraceMissing
 from traces.core.patch import apply
-from traces.queries import RECALL, SALT, recalled, salted
+from traces.queries import RECALL, SALT, recalled, salted, sealing_key
 
 if TYPE_CHECKING:
     from orchestrator.runtime.leases import Claimed
@@ -53,6 +53,7 @@ def take_in_hand(tenant_id: UUID, run_id: UUID, worker: str, claimed: "Claimed")
         graph=graph_of(tenant_id, claimed.workflow_version),
         manifest=manifest,
         salt=salted(salts),
+        sealing_key=sealing_key(salts),
         state=state,
         head=head,
         snapshot_number=found.snapshot_number,

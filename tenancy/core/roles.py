@@ -23,14 +23,18 @@ class Scope(StrEnum):
     READ = "read"
     INSPECT = "inspect"
     DECIDE = "decide"
+    REVEAL = "reveal"
     OPERATE = "operate"
     ADMIN = "admin"
 
 
 SCOPES: dict[Role, tuple[Scope, ...]] = {
     Role.OPERATOR: (Scope.SUBMIT, Scope.READ, Scope.INSPECT, Scope.OPERATE),
-    Role.REVIEWER: (Scope.READ, Scope.INSPECT, Scope.DECIDE),
-    Role.ADMIN: (Scope.SUBMIT, Scope.READ, Scope.INSPECT, Scope.DECIDE, Scope.OPERATE, Scope.ADMIN),
+    Role.REVIEWER: (Scope.READ, Scope.INSPECT, Scope.DECIDE, Scope.REVEAL),
+    Role.ADMIN: (
+        *(Scope.SUBMIT, Scope.READ, Scope.INSPECT, Scope.DECIDE),
+        *(Scope.REVEAL, Scope.OPERATE, Scope.ADMIN),
+    ),
     Role.AUDITOR: (Scope.READ, Scope.INSPECT),
     Role.CLIENT: (Scope.SUBMIT, Scope.READ),
 }

@@ -27,6 +27,12 @@ class Erased(TraceError):
     code = "content-erased"
 
 
+class Unopenable(TraceError):
+    """A sealed value cannot be opened: {detail}"""
+
+    code = "sealed-value-gone"
+
+
 class NotAnExport(TraceError):
     """This is no export of a trace: {detail}"""
 

@@ -32,8 +32,9 @@ _KEYS = (
     rf"A[KS]IA[0-9A-Z]{{16,}}{_WORD}*",
     rf"eyJ{_WORD}{{8,}}\.eyJ{_WORD}{{8,}}\.[A-Za-z0-9_.-]{{8,}}",
 )
-_MARK = r"\[redacted:[a-z_]+\]"
-_STANDS_FOR_A_VALUE = re.compile(_MARK)
+_STANDS_FOR_A_VALUE = re.compile(r"\[redacted:[a-z_]+\]")
+# A mark, or the reference of a sealed value: neither is a secret itself.
+_MARK = r"\[(?:redacted:[a-z_]+|sealed:[a-z_]+:[0-9a-f]{64})\]"
 _NAMES = (
     r"password|passwd|passphrase|secret|client[_-]?secret|(?:x[_-])?api[_-]?key|private[_-]?key"
     r"|(?:access|refresh|id|auth)[_-]?token|(?:aws[_-]?)?secret[_-]?access[_-]?key"
@@ -133,6 +134,25 @@ def marked(kind: str) -> str:
     return f"[redacted:{kind}]"
 
 
+def replace_secrets(text: str, name: str, put: Callable[[str, str], str]) -> str:
+    """The text, which stands as the value of the member `name`, with what `put` gives in place of each secret
+    that `redact` would take out of it. `put` is given the kind and the secret."""
+    cleaner = _Cleaner(Counter(), personal=False, put=put)
+    if text and _SECRET_NAME.fullmatch(name) is not None:
+        return text if re.fullmatch(_MARK, text) is not None else put("secret_field", text)
+    return cleaner.value(text, 1)
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a text under this name is a secret, whatever it says."""
+    return _SECRET_NAME.fullmatch(name) is not None
+
+
+def may_hold_secret(data: bytes) -> bool:
+    """Whether any secret could stand in the data; False settles it, at a tenth of the price of looking."""
+    return _HINT.search(data.lower()) is not None
+
+
 def marked_places(value: Any) -> tuple[str, ...]:
     """The places of a JSON value, as pointers, where a mark stands for what was taken out: in a text or in a
     member's name. What such a value says is not there any more, so nobody can act on it.
@@ -150,9 +170,12 @@ def luhn(number: str) -> bool:
 class _Cleaner:
     """One redaction under way; `found` counts by kind."""
 
-    def __init__(self, found: "Counter[str]", *, personal: bool) -> None:
+    def __init__(
+        self, found: "Counter[str]", *, personal: bool, put: Callable[[str, str], str] | None = None
+    ) -> None:
         self._found = found
         self._personal = personal
+        self._put = put
 
     def value(self, text: str, depth: int) -> str:
         """JSON by its strings, for an escape before a secret would hide it; anything else as text."""
@@ -176,7 +199,7 @@ class _Cleaner:
     def _literal(self, literal: str, said: str, depth: int, *, secret: bool) -> str:
         """The literal afterwards: the same one where nothing was taken out."""
         if secret and said and re.fullmatch(_MARK, said) is None:
-            return f'"{self._mark("secret_field")}"'
+            return f'"{self._mark("secret_field", said)}"'
         clean = self.value(said, depth + 1)
         # Lone surrogates were escapes in the literal and must become escapes again.
         return literal if clean == said else json.dumps(clean, ensure_ascii=not _encodable(clean))
@@ -192,25 +215,30 @@ class _Cleaner:
 
     def _secrets(self, text: str) -> str:
         text = self._blocks(text)
-        text = _API_KEY.sub(lambda _: self._mark("api_key"), text)
-        text = _BEARER.sub(lambda match: f"{match[1]}{match[2]}{self._mark('bearer')}", text)
-        text = _ASSIGNED.sub(lambda match: f"{match[1]}={self._mark('secret_field')}", text)
-        return _IN_ADDRESS.sub(lambda match: f"{match[1]}{self._mark('password')}@", text)
+        text = _API_KEY.sub(lambda match: self._mark("api_key", match[0]), text)
+        text = _BEARER.sub(lambda match: self._behind(match, "bearer", f"{match[1]}{match[2]}"), text)
+        text = _ASSIGNED.sub(lambda match: self._behind(match, "secret_field", f"{match[1]}="), text)
+        return _IN_ADDRESS.sub(lambda match: self._behind(match, "password", match[1], "@"), text)
 
     def _personal_data(self, text: str) -> str:
-        text = _EMAIL.sub(lambda _: self._mark("e_mail"), text)
+        text = _EMAIL.sub(lambda match: self._mark("e_mail", match[0]), text)
         return _CARD.sub(self._if_card(""), self._ibans(text))
 
-    def _mark(self, kind: str) -> str:
+    def _mark(self, kind: str, secret: str) -> str:
         self._found[kind] += 1
-        return marked(kind)
+        return marked(kind) if self._put is None else self._put(kind, secret)
+
+    def _behind(self, match: "re.Match[str]", kind: str, before: str, after: str = "") -> str:
+        """What was found, with the secret between `before` and `after` taken out."""
+        secret = match[0][len(before) : len(match[0]) - len(after)]
+        return f"{before}{self._mark(kind, secret)}{after}"
 
     def _blocks(self, text: str) -> str:
         """Private keys, whole or cut off; each end is looked for once, whatever begins."""
         parts: list[str] = []
         at = 0
         for begin, stop, _ in _key_blocks(text):
-            parts += [text[at : begin.start()], self._mark("private_key")]
+            parts += [text[at : begin.start()], self._mark("private_key", text[begin.start() : stop])]
             at = stop
         return "".join([*parts, text[at:]])
 
@@ -222,7 +250,7 @@ class _Cleaner:
             end = _iban_end(text, match.start(), IBAN_LENGTHS.get(match[1], 0))
             at = end or match.end()
             if end:
-                parts += [text[since : match.start()], self._mark("iban")]
+                parts += [text[since : match.start()], self._mark("iban", text[match.start() : end])]
                 since = end
         return "".join([*parts, text[since:]])
 
@@ -231,7 +259,7 @@ class _Cleaner:
         return _NUMBER.sub(self._if_card('"'), between) if self._personal else between
 
     def _if_card(self, quote: str) -> Callable[["re.Match[str]"], str]:
-        return lambda match: f"{quote}{self._mark('card')}{quote}" if luhn(match[0]) else match[0]
+        return lambda match: f"{quote}{self._mark('card', match[0])}{quote}" if luhn(match[0]) else match[0]
 
 
 class _Begun(_Cleaner):

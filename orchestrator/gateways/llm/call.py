@@ -5,14 +5,17 @@ from dataclasses import dataclass
 from orchestrator.core.effects import CallModel
 from orchestrator.core.profile import ModelProfile
 from orchestrator.gateways.llm.utterance import Audience
+from traces.sealing import Vault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCall:
-    """The effect, the neutral request's bytes, the pinned profile, the run's salt, and who watches."""
+    """The effect, the neutral request's bytes, the pinned profile, the run's salt and sealed values, and who
+    watches."""
 
     effect: CallModel
     request: bytes
     profile: ModelProfile
     salt: bytes
     audience: Audience | None = None
+    vault: Vault | None = None

@@ -31,6 +31,7 @@ from orchestrator.gateways.llm.utterance import PACE_SECONDS, Audience, Utteranc
 from orchestrator.gateways.outcome import BeforeWait, Performed, done, nothing
 from orchestrator.gateways.tally import TALLY
 from orchestrator.gateways.wall import Permit, ask
+from traces.sealing import Vault
 
 log = structlog.get_logger(__name__)
 # Nothing was sent, so nothing was learnt of the other side.
@@ -79,6 +80,7 @@ class ModelGateway:
         lines: Lines | None = None,
         before_wait: BeforeWait = nothing,
         audience: Audience | None = None,
+        vault: Vault | None = None,
     ) -> "Future[Performed]":
         """Start one call; a future of its outcome (ModelReplied or ModelFailed).
 
@@ -87,7 +89,7 @@ class ModelGateway:
         `lines` is the run's place in front of models: without it nothing bounds how many calls there are at
         once. `before_wait` is called once it is sure that the caller will wait for the network: there it
         gives its database connection back. A scripted reply is there at once, unless somebody of the
-        `audience` is to see it being written.
+        `audience` is to see it being written. `vault` seals what is sensitive in the arguments of its calls.
         """
         refused = ask(permit)
         if refused is not None:
@@ -96,7 +98,7 @@ class ModelGateway:
                 profile, failed(effect, salt, "refused_by_wall", transient=refused.transient, detail=detail)
             )
         if profile.provider == "scripted":
-            performed = play(effect, request, profile, salt)
+            performed = play(effect, request, profile, salt, vault=vault)
             words = spoken(performed) if profile.streams and audience is not None and audience.there() else ()
             if not words:
                 return self._ended(profile, performed)
@@ -122,7 +124,9 @@ class ModelGateway:
             wait = {**turned_away.fields, "retry_after_ms": _wait(own, ticket)}
             return self._ended(profile, replace(turned_away, fields=wait))
         before_wait()
-        call = ModelCall(effect=effect, request=request, profile=profile, salt=salt, audience=audience)
+        call = ModelCall(
+            effect=effect, request=request, profile=profile, salt=salt, audience=audience, vault=vault
+        )
         use, admitted = Admitted(circuits=board, ticket=own), Admitted(circuits=board, ticket=ticket)
         return loop.submit(
             self._in_turn(self._call(loop, call, use, admitted, tenant), admitted, lines, bounded)

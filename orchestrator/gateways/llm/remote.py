@@ -80,7 +80,7 @@ async def _perform(loop: EffectLoop, access: Access, call: ModelCall, utterance:
         return _failed(call, access, capture, error)
     if capture.fault is not None:
         return _failed(call, access, capture, None)
-    return replied(effect, call.request, reply, salt)
+    return replied(effect, call.request, reply, salt, call.vault)
 
 
 async def _judge(access: Access, profile: ModelProfile) -> None:

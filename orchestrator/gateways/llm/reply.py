@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 from budgets.core.pricing import sane_usage
 from orchestrator.core.effects import CallModel
 from orchestrator.core.events import ModelFailed, ModelReplied, ToolRequest
+from orchestrator.gateways.llm.sealing import sealed_arguments
 from orchestrator.gateways.outcome import Keeper, Performed
 from orchestrator.gateways.tools.discretion import without_secret
+from traces.sealing import Vault
 
 MAX_CALLS = 64
 MAX_NAME = 200
@@ -53,14 +55,19 @@ def estimated(effect: CallModel, request: bytes, reply_bytes: int) -> dict[str, 
     return {name: min(amount, effect.reserve.get(name, amount)) for name, amount in counted.items()}
 
 
-def replied(effect: CallModel, request: bytes, reply: Reply, salt: bytes) -> Performed:
-    """The outcome of a call that brought a reply."""
+def replied(
+    effect: CallModel, request: bytes, reply: Reply, salt: bytes, vault: Vault | None = None
+) -> Performed:
+    """The outcome of a call that brought a reply. What is sensitive in the arguments of its calls is sealed
+    in the `vault` and stands as a reference wherever they are kept; without one it is redacted."""
     keeper = Keeper(salt)
     bounded = _bounded(reply)
     written = len(bounded.text.encode()) + sum(
         len(call.name) + len(call.arguments.encode()) for call in bounded.calls
     )
     usage, counted = sane_usage(reply.usage, estimated(effect, request, written + reply.unkept))
+    if vault is not None:
+        bounded = _sealed(bounded, vault, keeper)
     answer = bounded.text if bounded.text.strip() and not bounded.calls and bounded.refusal is None else None
     fields: dict[str, Any] = {
         "effect": effect.id,
@@ -180,6 +187,16 @@ def _bounded(reply: Reply) -> Reply:
         model=cut(reply.model, MAX_NAME), dropped=reply.dropped + len(reply.calls) - len(kept),
         capped=tuple(capped),
     )  # fmt: skip
+
+
+def _sealed(reply: Reply, vault: Vault, keeper: Keeper) -> Reply:
+    calls = []
+    for call in reply.calls:
+        arguments, kinds = sealed_arguments(call.arguments, call.name, vault)
+        keeper.redacted.update(kinds)
+        calls.append(call._replace(arguments=arguments))
+    keeper.bodies.update(vault.bodies)
+    return replace(reply, calls=tuple(calls))
 
 
 def _document(reply: Reply) -> dict[str, Any]:

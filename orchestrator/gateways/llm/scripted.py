@@ -21,6 +21,7 @@ from orchestrator.core.value import Slug, Value
 from orchestrator.gateways.llm.reply import Reply, WrittenCall, failed, replied
 from orchestrator.gateways.llm.request import AssistantTurn, Conversation, read_conversation
 from orchestrator.gateways.outcome import Performed
+from traces.sealing import Vault
 
 FOLDER = Path(__file__).resolve().parents[2] / "scenarios"
 ERRORS = Literal[
@@ -168,7 +169,12 @@ def load(name: str, folder: Path = FOLDER) -> Scenario:
 
 
 def play(
-    effect: CallModel, request: bytes, profile: ModelProfile, salt: bytes, folder: Path = FOLDER
+    effect: CallModel,
+    request: bytes,
+    profile: ModelProfile,
+    salt: bytes,
+    folder: Path = FOLDER,
+    vault: Vault | None = None,
 ) -> Performed:
     """The outcome of the first line that holds and was not used up. Raises nothing."""
     try:
@@ -184,7 +190,8 @@ def play(
     if line.fail is not None:
         wish, word = line.fail.retry_after_ms, line.fail.error
         return failed(effect, salt, word, transient=word in PASSING, retry_after_ms=wish, detail="scripted")
-    return replied(effect, request, _reply(line.reply or Says(), taken, effect, request, profile), salt)
+    said = _reply(line.reply or Says(), taken, effect, request, profile)
+    return replied(effect, request, said, salt, vault)
 
 
 def spoken(performed: Performed) -> tuple[str, ...]:

@@ -9,16 +9,17 @@ from urllib.parse import quote, quote_plus
 HIDDEN = b"[secret]"
 
 
-def without_secret(text: bytes, secret: str, *, cut: bool = False) -> bytes:
+def without_secret(text: bytes, secret: str, *, cut: bool = False, by: bytes = HIDDEN) -> bytes:
     """The text without the secret, as it is or in any of the spellings that an echo brings it back in.
 
-    `cut`: the text may end in the middle of the secret; what stands there of its beginning goes too.
+    `cut`: the text may end in the middle of the secret; what stands there of its beginning goes too. `by`
+    stands in its place.
     """
     if not secret:
         return text
     spelt = _spellings(secret)
     for form in spelt:
-        text = text.replace(form, HIDDEN)
+        text = text.replace(form, by)
     return _without_beginning(text, spelt) if cut else text
 
 

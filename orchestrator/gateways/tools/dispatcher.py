@@ -9,13 +9,12 @@ from uuid import UUID
 
 import structlog
 from django.conf import settings
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from orchestrator.core.circuits import Blocked, tool_silence_tells
 from orchestrator.core.drift import NO_JSON, fault_of
 from orchestrator.core.effects import CallTool
 from orchestrator.core.events import ToolAnswered, ToolFailed
-from orchestrator.core.parsing import Arguments, parse, unsendable
 from orchestrator.core.tool import ToolSpec
 from orchestrator.gateways.breaker import Admitted, Circuits, LocalCircuits
 from orchestrator.gateways.clock import steady
@@ -23,6 +22,13 @@ from orchestrator.gateways.effects_loop import EffectLoop
 from orchestrator.gateways.outcome import BeforeWait, Found, Keeper, Performed, done, nothing
 from orchestrator.gateways.pace import Pace
 from orchestrator.gateways.tally import TALLY
+from orchestrator.gateways.tools.arguments import (
+    Sealed,
+    check_sendable,
+    keywords_of,
+    open_arguments,
+    read_arguments,
+)
 from orchestrator.gateways.tools.files import CopiedFiles, Files
 from orchestrator.gateways.tools.http import KEPT, Answer, CallFailed, Environment, ToolContext, origin_of
 from orchestrator.gateways.tools.registry import LookUp, Tool, shipped_tools
@@ -78,20 +84,24 @@ class ToolGateway:
         tenant: UUID | None = None,
         files: Files | None = None,
         before_wait: BeforeWait = nothing,
+        sealed: Sealed | None = None,
     ) -> "Future[Performed]":
         """Start one call; a future of its outcome (ToolAnswered or ToolFailed).
 
-        `arguments` are the very bytes that were hashed and approved. A local tool's result is there at once;
+        `arguments` are the very bytes that were hashed and approved; `sealed` opens what stands in them as
+        a reference. A local tool's result is there at once;
         `before_wait` is called before anything that waits. `circuits` are the house's; without them the
         gateway keeps its own. `remotes` knows the tools that are no code of ours; `tenant` is whose rows a
         tool may ask for, `files` changes the files of the run.
         """
+        keeper = Keeper(salt)
         refused = ask(permit)
         if refused is not None:
             detail = f"the second wall refused: {refused.reason}".encode()
             failure = CallFailed("refused_by_wall", sent=False, transient=refused.transient, detail=detail)
-            return self._ended(effect, salt, failure)
+            return self._ended(effect, keeper, failure)
         try:
+            arguments = open_arguments(arguments, spec, sealed, keeper)
             declared, values = self._prepared(effect, arguments, spec, permit.run, remotes)
             context = None
             if declared.waits:
@@ -100,13 +110,13 @@ class ToolGateway:
                 )
             admitted = _admitted(circuits or self.circuits, effect)
         except CallFailed as failure:
-            return self._ended(effect, salt, failure)
+            return self._ended(effect, keeper, failure)
         if context is None:
-            performed = self._local(effect, declared, values, salt, spec)
+            performed = self._local(effect, declared, values, keeper, spec)
             admitted.tell(healthy=_healthy(performed, effect, spec), reason=_error(performed))
             return done(performed)
         before_wait()
-        call = self._waiting(effect, declared, values, context, salt, spec)
+        call = self._waiting(effect, declared, values, context, keeper, spec)
         return loop.submit(self._reported(call, spec, admitted, effect))
 
     def look_up(
@@ -122,6 +132,7 @@ class ToolGateway:
         remotes: Remotes | None = None,
         tenant: UUID | None = None,
         before_wait: BeforeWait = nothing,
+        sealed: Sealed | None = None,
     ) -> Found:
         """Whether a call that was sent did happen, asked of the tool's own look-up by its key; three tries.
         Waits.
@@ -131,7 +142,7 @@ class ToolGateway:
         """
         found = self._looked(
             loop, effect, arguments, spec, salt, permit, circuits=circuits or self.circuits, remotes=remotes,
-            tenant=tenant, before_wait=before_wait,
+            tenant=tenant, before_wait=before_wait, sealed=sealed,
         )  # fmt: skip
         TALLY.add(
             "look_up", spec.name, "found" if found.observation else "absent" if found.answered else found.why
@@ -151,7 +162,9 @@ class ToolGateway:
         remotes: Remotes | None,
         tenant: UUID | None,
         before_wait: BeforeWait,
+        sealed: Sealed | None,
     ) -> Found:
+        keeper = Keeper(salt)
         refused = ask(permit)
         if refused is not None:
             return Found(answered=False, why=f"refused by the wall: {refused.reason}")
@@ -159,7 +172,8 @@ class ToolGateway:
             declared = self._declared(spec, remotes)
             if declared.look_up is None:
                 return Found(answered=False, why="no look-up")
-            values = _read_arguments(declared, arguments)
+            arguments = open_arguments(arguments, spec, sealed, keeper)
+            values = read_arguments(declared, arguments)
             context = self._context(
                 loop, effect, arguments, declared, spec, tenant, permit.run, None, mutating=False
             )
@@ -168,7 +182,7 @@ class ToolGateway:
         except CallFailed as failure:
             return Found(answered=False, why=failure.error)
         before_wait()
-        found = loop.submit(_looked_up(declared.look_up, context, values, salt)).result()
+        found = loop.submit(_looked_up(declared.look_up, context, values, keeper)).result()
         admitted.tell(healthy=found.answered, reason=found.why)
         return found
 
@@ -200,9 +214,9 @@ class ToolGateway:
     ) -> tuple[AnyTool, BaseModel]:
         if effect.tool != spec.name:
             raise CallFailed("refused", sent=False, detail=f"there is no tool {effect.tool} here".encode())
-        _check_sendable(arguments)
+        check_sendable(arguments)
         declared = self._declared(spec, remotes)
-        values = _read_arguments(declared, arguments)
+        values = read_arguments(declared, arguments)
         self._paced((run, spec.name), spec)
         return declared, values
 
@@ -231,18 +245,18 @@ class ToolGateway:
         )  # fmt: skip
 
     def _local(
-        self, effect: CallTool, declared: AnyTool, values: BaseModel, salt: bytes, spec: ToolSpec
+        self, effect: CallTool, declared: AnyTool, values: BaseModel, keeper: Keeper, spec: ToolSpec
     ) -> Performed:
         began = steady()
         try:
-            result = declared.function(**_keywords(values))
+            result = declared.function(**keywords_of(values))
             if (steady() - began) * 1000 > effect.timeout_ms:
                 raise CallFailed("timeout", sent=True)
-            return self._answered(effect, spec, told(result), salt)
+            return self._answered(effect, spec, told(result), keeper)
         except CallFailed as failure:
-            return _failure(effect, salt, failure)
+            return _failure(effect, keeper, failure)
         except Exception as error:  # noqa: BLE001 - a tool's fault is an outcome
-            return _failure(effect, salt, _crash(declared, error, sent=True))
+            return _failure(effect, keeper, _crash(declared, error, sent=True))
 
     async def _waiting(
         self,
@@ -250,22 +264,22 @@ class ToolGateway:
         declared: AnyTool,
         values: BaseModel,
         context: ToolContext,
-        salt: bytes,
+        keeper: Keeper,
         spec: ToolSpec,
     ) -> Performed:
         try:
             async with asyncio.timeout(context.seconds):
                 result = await _invoke(declared, context, values)
-            return self._answered(effect, spec, told(result, apart=apart(context)), salt)
+            return self._answered(effect, spec, told(result, apart=apart(context)), keeper)
         except TimeoutError:
             sent = context.watch.sent
             return _failure(
-                effect, salt, CallFailed("timeout" if sent else "unreachable", sent=sent, transient=True)
+                effect, keeper, CallFailed("timeout" if sent else "unreachable", sent=sent, transient=True)
             )
         except CallFailed as failure:
-            return _failure(effect, salt, failure)
+            return _failure(effect, keeper, failure)
         except Exception as error:  # noqa: BLE001 - a tool's fault is an outcome
-            return _failure(effect, salt, _crash(declared, error, sent=context.watch.sent))
+            return _failure(effect, keeper, _crash(declared, error, sent=context.watch.sent))
 
     async def _reported(
         self, call: Coroutine[Any, Any, Performed], spec: ToolSpec, admitted: Admitted, effect: CallTool
@@ -279,15 +293,14 @@ class ToolGateway:
     # -- outcomes
     # ------------------------------------------------------------------------------------------------
 
-    def _answered(self, effect: CallTool, spec: ToolSpec, answer: Answer[Any], salt: bytes) -> Performed:
+    def _answered(self, effect: CallTool, spec: ToolSpec, answer: Answer[Any], keeper: Keeper) -> Performed:
         """The observation as it came; what is no JSON is kept too, and malformed. So is whatever of a change
         cannot be read: it says nothing of what was done."""
         fault = fault_of(spec, answer.body, cut=answer.truncated)
         if fault == NO_JSON or (fault and effect.mutating):
             failed = CallFailed("malformed", sent=True, detail=answer.body, unread=answer)
-            return _failure(effect, salt, failed, fault)
+            return _failure(effect, keeper, failed, fault)
         TALLY.add("tool", effect.tool, "answered")
-        keeper = Keeper(salt)
         # Of a result that was cut, the digest of the whole travels with its id (G7).
         mark = f" sha256={answer.whole}" if answer.truncated else ""
         fields = {
@@ -297,8 +310,8 @@ class ToolGateway:
         }  # fmt: skip
         return Performed(kind=ToolAnswered, fields=fields, bodies=keeper.bodies)
 
-    def _ended(self, effect: CallTool, salt: bytes, failure: CallFailed) -> "Future[Performed]":
-        return done(_failure(effect, salt, failure))
+    def _ended(self, effect: CallTool, keeper: Keeper, failure: CallFailed) -> "Future[Performed]":
+        return done(_failure(effect, keeper, failure))
 
 
 def _admitted(circuits: Circuits, effect: CallTool) -> Admitted:
@@ -324,9 +337,8 @@ def _healthy(performed: Performed, effect: CallTool, spec: ToolSpec) -> bool | N
     return error not in UNHEALTHY
 
 
-def _failure(effect: CallTool, salt: bytes, failure: CallFailed, fault: str = "") -> Performed:
+def _failure(effect: CallTool, keeper: Keeper, failure: CallFailed, fault: str = "") -> Performed:
     TALLY.add("tool", effect.tool, failure.error)
-    keeper = Keeper(salt)
     fields = {
         "effect": effect.id, "error": failure.error, "sent": failure.sent, "transient": failure.transient,
         "detail": keeper.keep(failure.detail[:KEPT]) if failure.detail else None,
@@ -336,55 +348,27 @@ def _failure(effect: CallTool, salt: bytes, failure: CallFailed, fault: str = ""
     return Performed(kind=ToolFailed, fields=fields, bodies=keeper.bodies, unread=unread)
 
 
-def _check_sendable(arguments: bytes) -> None:
-    """Raises CallFailed where the mark of a redaction stands in place of a value: whatever led here, it is
-    never sent as one."""
-    parsed = parse(arguments)
-    fault = unsendable(parsed.value) if isinstance(parsed, Arguments) else None
-    if fault is not None:
-        raise CallFailed("refused", sent=False, detail=fault.detail.encode("utf-8", "backslashreplace"))
-
-
-def _read_arguments(declared: AnyTool, arguments: bytes) -> BaseModel:
-    """The arguments, by the function's own types; nothing is coerced. Raises CallFailed."""
-    try:
-        return declared.arguments.model_validate_json(arguments, strict=True)
-    except ValidationError as error:
-        found = [
-            f"{'/'.join(map(str, item['loc']))}: {item['msg']}"
-            for item in error.errors(include_url=False)[:8]
-        ]
-        raise CallFailed(
-            "refused", sent=False, detail="; ".join(found).encode("utf-8", "backslashreplace")
-        ) from error
-
-
-def _keywords(values: BaseModel) -> dict[str, Any]:
-    return {name: getattr(values, name) for name in type(values).model_fields}
-
-
 async def _invoke(declared: AnyTool, context: ToolContext, values: BaseModel) -> Any:
     if declared.takes_context:
-        return await declared.function(context, **_keywords(values))
-    return await declared.function(**_keywords(values))
+        return await declared.function(context, **keywords_of(values))
+    return await declared.function(**keywords_of(values))
 
 
-async def _looked_up(look_up: LookUp, context: ToolContext, values: BaseModel, salt: bytes) -> Found:
+async def _looked_up(look_up: LookUp, context: ToolContext, values: BaseModel, keeper: Keeper) -> Found:
     for pause in LOOK_UP_PAUSES:
         try:
             async with asyncio.timeout(context.seconds):
                 answer = await look_up(context, values)
-            return _as_found(answer, salt)
+            return _as_found(answer, keeper)
         except Exception as error:  # noqa: BLE001 - not knowing is an answer, and a person gets it
             log.warning("tool.look_up_failed", origin=context.origin, error=type(error).__name__)
             await asyncio.sleep(pause)
     return Found(answered=False, why="unreachable")
 
 
-def _as_found(answer: Answer[Any] | None, salt: bytes) -> Found:
+def _as_found(answer: Answer[Any] | None, keeper: Keeper) -> Found:
     if answer is None:
         return Found(answered=True)
-    keeper = Keeper(salt)
     digest = keeper.keep(answer.body)
     return Found(
         answered=True, observation=digest, size=answer.size or len(answer.body), bodies=keeper.bodies

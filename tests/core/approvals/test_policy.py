@@ -195,3 +195,15 @@ def test_a_person_related_to_a_retrier_does_not_decide(sets: dict[str, frozenset
     found = refusal(request, bob(Authority()).model_copy(update=sets))
     assert found is not None
     assert found.rule is rule
+
+
+@proves("R-SEC-4", part="who decides on a sealed value")
+def test_a_request_with_a_sealed_value_is_decided_by_whoever_may_see_it() -> None:
+    sealed, plain = asked(sealed=True), asked()
+    may_see = Decider(principal="bob", owner="bob", scopes=("decide", "reveal"), authorities=(Authority(),))
+    found = refusal(sealed, bob(Authority()))
+    assert found is not None
+    assert found.rule is Rule.REVEAL
+    assert refusal(sealed, may_see) is None
+    assert refusal(plain, bob(Authority())) is None
+    assert refusal(plain.moving(None, sealed=True), bob(Authority())) is not None

@@ -7,10 +7,10 @@ from tenancy.core.roles import SCOPES, Role, Scope, scopes_of
 from tests.proves import proves
 
 TABLE = {
-    "operator": "submit read operate",
-    "reviewer": "read decide",
-    "admin": "submit read decide operate admin",
-    "auditor": "read",
+    "operator": "submit read inspect operate",
+    "reviewer": "read inspect decide reveal",
+    "admin": "submit read inspect decide reveal operate admin",
+    "auditor": "read inspect",
     "client": "submit read",
 }
 
@@ -23,7 +23,8 @@ def test_a_role_has_these_scopes_and_no_others(role: Role) -> None:
 
 def test_several_roles_add_up_in_one_order() -> None:
     both = (Role.REVIEWER, Role.CLIENT)
-    assert scopes_of(both) == scopes_of(both[::-1]) == (Scope.SUBMIT, Scope.READ, Scope.DECIDE)
+    added_up = (Scope.SUBMIT, Scope.READ, Scope.INSPECT, Scope.DECIDE, Scope.REVEAL)
+    assert scopes_of(both) == scopes_of(both[::-1]) == added_up
 
 
 def test_no_role_has_no_scope() -> None:

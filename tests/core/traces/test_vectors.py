@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from base64 import b64encode
 from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -9,9 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 
 from tests.proves import proves
 from traces.core import canonical, chain, patch
+from traces.core.sealed import Place, written
+from traces.sealing import sealed_payload
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "trace-format.md"
 Vector = dict[str, Any]
@@ -64,6 +68,16 @@ def readers_patch(vector: Vector) -> str:
     return readers_json(state).decode()
 
 
+def readers_reference(vector: Vector) -> str:
+    """A sealed value's reference: its ciphertext, the payload that holds it, and that one's digest."""
+    kept = {"kind": vector["kind"], "place": vector["place"], "v": 1}
+    plain = json.dumps(vector["value"], ensure_ascii=False).encode()
+    plain += b" " * (-len(plain) % 64)
+    box = AESSIV(bytes.fromhex(vector["key"])).encrypt(plain, [readers_json(kept)])
+    body = readers_json({**kept, "box": b64encode(box).decode()})
+    return f"[sealed:{vector['kind']}:{readers_sha(bytes.fromhex(vector['salt']), body)}]"
+
+
 READERS: dict[str, Callable[[Vector], Any]] = {
     "canonical": lambda v: readers_json(v["value"]).decode(),
     "decimals": lambda v: [readers_decimal(value) for value in v["values"]],
@@ -73,6 +87,7 @@ READERS: dict[str, Callable[[Vector], Any]] = {
     "event hash": readers_event,
     "record hash": readers_record,
     "patch": readers_patch,
+    "sealed value": readers_reference,
 }
 
 
@@ -85,6 +100,13 @@ def our_event(vector: Vector) -> str:
     return chain.event_hash(bytes.fromhex(vector["previous"]), content).hex()
 
 
+def our_reference(vector: Vector) -> str:
+    """A sealed value's reference by our code."""
+    cipher, place = AESSIV(bytes.fromhex(vector["key"])), Place.model_validate(vector["place"])
+    body = sealed_payload(cipher, vector["kind"], vector["value"], place)
+    return written(vector["kind"], canonical.payload_digest(bytes.fromhex(vector["salt"]), body))
+
+
 OURS: dict[str, Callable[[Vector], Any]] = {
     "canonical": lambda v: canonical.canonical(v["value"]).decode(),
     "decimals": lambda v: [canonical.plain(Decimal(value)) for value in v["values"]],
@@ -94,6 +116,7 @@ OURS: dict[str, Callable[[Vector], Any]] = {
     "event hash": our_event,
     "record hash": lambda v: chain.record_hash(bytes.fromhex(v["previous"]), v["body"].encode()).hex(),
     "patch": lambda v: canonical.canonical(patch.apply(v["state"], v["patch"])).decode(),
+    "sealed value": our_reference,
 }  # fmt: skip
 ANSWER = {
     "canonical": "bytes",
@@ -104,6 +127,7 @@ ANSWER = {
     "event hash": "hash",
     "record hash": "hash",
     "patch": "bytes",
+    "sealed value": "reference",
 }
 
 

@@ -142,6 +142,7 @@ DOORS: dict[tuple[str, str], Scope | None] = {
     ("get", "api/v1/approvals/undo-window"): Scope.READ,
     ("put", "api/v1/approvals/undo-window"): Scope.ADMIN,
     ("post", "api/v1/approvals/{request_id}/undo"): Scope.READ,
+    ("post", "api/v1/approvals/{request_id}/reveal"): Scope.REVEAL,
     ("get", "api/v1/approvals/{request_id}/handling"): Scope.READ,
     ("post", "api/v1/approvals/{request_id}/handling"): Scope.READ,
 }
@@ -150,6 +151,7 @@ BODIES: dict[str, Any] = {
     "api/v1/tasks": {"workflow": "tool-loop", "goal": {"objective": "How much is 1 + 1?"}},
     "api/v1/approvals/{request_id}/decisions": {"decision": "reject"},
     "api/v1/approvals/decisions": {"decision": "reject", "reason": "no", "requests": []},
+    "api/v1/approvals/{request_id}/reveal": {"pointer": "/password"},
     "api/v1/approvals/{request_id}/handling": {"do": "comment", "text": "Seen."},
     "api/v1/approvals/undo-window": {"seconds": 5, "reason": "Fingers slip"},
     "api/v1/runs/{run_id}/retry": {"reason": "It is back"},

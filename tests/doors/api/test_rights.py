@@ -20,8 +20,19 @@ NAMES |= {"tool_proposal_id": "x", "memory_id": "x", "file": "x", "review_id": "
 # What asks another server, or cannot be done twice; each is tried by a test of its own.
 # A proposal is settled once.
 ELSEWHERE = (
-    *("decisions", "undo", "handling", "retire", "tool-servers", "look", "remove", "http-tools", "webhooks"),
-    *("agree", "drop", "keep", "refuse", "quarantine", "take", "release", "answer", "retry"),
+    *(
+        "decisions",
+        "undo",
+        "handling",
+        "reveal",
+        "retire",
+        "tool-servers",
+        "look",
+        "remove",
+        "http-tools",
+        "webhooks",
+    ),
+    *("reveal", "agree", "drop", "keep", "refuse", "quarantine", "take", "release", "answer", "retry"),
 )
 LOCKED = {door: scope for door, scope in DOORS.items() if scope is not None}
 

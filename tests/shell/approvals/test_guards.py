@@ -28,6 +28,7 @@ OTHER = {
     "quorum": "9",
     "amount": "9",
     "has_amount": "NOT has_amount",
+    "sealed": "NOT sealed",
     "answer_schema": "'{}'",
     "submitter": "gen_random_uuid()",
     "submitter_owner": "gen_random_uuid()",

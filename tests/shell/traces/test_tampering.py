@@ -220,7 +220,9 @@ def _shaped(table: str, statement: str) -> str:
 
 
 @proves("X2", part="salt")
-@pytest.mark.parametrize("change", ["salt = sha256(salt)", "salt = NULL, erased_at = now()"])
+@pytest.mark.parametrize(
+    "change", ["salt = sha256(salt)", "salt = NULL, sealing_key = NULL, erased_at = now()"]
+)
 def test_an_altered_or_silently_erased_salt_is_named(
     house: House, superuser: psycopg.Connection, change: str
 ) -> None:

@@ -1,0 +1,26 @@
+"""What is sensitive in the arguments that a model writes is sealed before anything of them is kept."""
+
+from orchestrator.core.parsing import Arguments, parse
+from traces.core.canonical import canonical_outside
+from traces.core.redaction import may_hold_secret
+from traces.core.sealed import Place, with_sealed
+from traces.sealing import Vault
+
+
+def sealed_arguments(raw: str, tool: str, vault: Vault) -> tuple[str, frozenset[str]]:
+    """The arguments of one call with references in place of what is sensitive, and the kinds of what was
+    sealed. What holds nothing of that, or is no argument object and so is never sent, comes back as it is."""
+    body = raw.encode("utf-8", "surrogatepass")
+    if not may_hold_secret(body):
+        return raw, frozenset()
+    parsed = parse(body)
+    if not isinstance(parsed, Arguments):
+        return raw, frozenset()
+    kinds: set[str] = set()
+
+    def seal(kind: str, secret: str, member: str) -> str:
+        kinds.add(kind)
+        return vault.seal(kind, secret, Place(source="call", tool=tool, member=member))
+
+    value = with_sealed(parsed.value, seal)
+    return (canonical_outside(value).decode() if kinds else raw), frozenset(kinds)

@@ -1,0 +1,68 @@
+"""A call's arguments on their way out: opened, and read by the tool's own types."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol
+
+from pydantic import BaseModel, ValidationError
+
+from orchestrator.core.parsing import Arguments, misfitting, parse, unsendable
+from orchestrator.core.tool import ToolSpec
+from orchestrator.gateways.outcome import Keeper
+from orchestrator.gateways.tools.http import CallFailed
+from orchestrator.gateways.tools.registry import Tool
+
+
+class Opened(NamedTuple):
+    """The arguments as they are sent, and the values that were opened for them with their references."""
+
+    arguments: bytes
+    values: Mapping[str, str]
+
+
+class Sealed(Protocol):
+    """Opens what is sealed in the arguments of a call, at the moment of sending."""
+
+    def open(self, arguments: bytes) -> Opened:
+        """The arguments as they are sent. Raises CallFailed; nothing was sent then."""
+        ...
+
+
+def open_arguments(arguments: bytes, spec: ToolSpec, sealed: Sealed | None, keeper: Keeper) -> bytes:
+    """The arguments as they are sent, their sealed values opened; the keeper keeps none of these. A value
+    that nobody could look at before is held against the tool's schema now. Raises CallFailed."""
+    if sealed is None:
+        return arguments
+    opened = sealed.open(arguments)
+    keeper.opened = opened.values
+    if opened.values and (places := misfitting(spec.input_schema, opened.arguments)):
+        named = ", ".join(place[:80] for place in places[:8])
+        detail = f"a sealed value does not fit what the tool takes at {named}"
+        raise CallFailed("refused", sent=False, detail=detail.encode("utf-8", "backslashreplace"))
+    return opened.arguments
+
+
+def check_sendable(arguments: bytes) -> None:
+    """Raises CallFailed where the mark of a redaction stands in place of a value: whatever led here, it is
+    never sent as one."""
+    parsed = parse(arguments)
+    fault = unsendable(parsed.value) if isinstance(parsed, Arguments) else None
+    if fault is not None:
+        raise CallFailed("refused", sent=False, detail=fault.detail.encode("utf-8", "backslashreplace"))
+
+
+def read_arguments(declared: Tool[Any, Any], arguments: bytes) -> BaseModel:
+    """The arguments, by the function's own types; nothing is coerced. Raises CallFailed."""
+    try:
+        return declared.arguments.model_validate_json(arguments, strict=True)
+    except ValidationError as error:
+        found = [
+            f"{'/'.join(map(str, item['loc']))}: {item['msg']}"
+            for item in error.errors(include_url=False)[:8]
+        ]
+        raise CallFailed(
+            "refused", sent=False, detail="; ".join(found).encode("utf-8", "backslashreplace")
+        ) from error
+
+
+def keywords_of(values: BaseModel) -> dict[str, Any]:
+    return {name: getattr(values, name) for name in type(values).model_fields}

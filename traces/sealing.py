@@ -1,0 +1,89 @@
+"""Sealing and opening the sensitive values of one run, under a key of the run's own (R-SEC-4, R-TRACE-5).
+
+The key is kept wrapped under the application's secret, and erased with the run's salt: then nothing that was
+sealed can be opened any more, while digests stay and the chain verifies. Encryption is deterministic
+(AES-SIV), so that the same value in the same place is the same reference; nobody without the key can try
+values against it.
+"""
+
+import secrets
+from base64 import b64decode, b64encode
+from dataclasses import dataclass, field
+from functools import lru_cache
+from uuid import UUID
+
+import orjson
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESSIV
+
+from tenancy.core.errors import SecretUnusable
+from tenancy.secrets import sealed, unsealed
+from traces.core.canonical import canonical_model, payload_digest
+from traces.core.errors import Unopenable
+from traces.core.sealed import Place, Sealed, padded, read_sealed, written
+
+SALT_BYTES = 32
+KEY_BYTES = 64
+_PLACE = "sealed values"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunKeys:
+    """What a run's digests are salted with, and the wrapped key of its sealed values (None: it has none)."""
+
+    salt: bytes
+    sealing: bytes | None
+
+
+@dataclass(slots=True, kw_only=True)
+class Vault:
+    """The sealed values of one run. `wrapped` is its key as it is kept; `bodies` what was sealed here, by
+    digest: whoever keeps a reference keeps these payloads too."""
+
+    tenant: UUID
+    salt: bytes
+    wrapped: bytes
+    bodies: dict[str, bytes] = field(default_factory=dict)
+
+    @property
+    def keys(self) -> RunKeys:
+        """What the run's row keeps."""
+        return RunKeys(salt=self.salt, sealing=self.wrapped)
+
+    def seal(self, kind: str, secret: str, place: Place) -> str:
+        """The reference of a value."""
+        body = sealed_payload(_cipher(self.tenant, self.wrapped), kind, secret, place)
+        digest = payload_digest(self.salt, body)
+        self.bodies[digest] = body
+        return written(kind, digest)
+
+    def open(self, body: bytes) -> str:
+        """The value that a payload holds. Raises Unopenable."""
+        found = read_sealed(body)
+        if found is None:
+            raise Unopenable(detail="it is no sealed value")
+        _, bound = padded("", found.kind, found.place)
+        try:
+            plain = _cipher(self.tenant, self.wrapped).decrypt(b64decode(found.box), [bound])
+        except (InvalidTag, ValueError, SecretUnusable):
+            raise Unopenable(detail="its key is another") from None
+        return str(orjson.loads(plain))
+
+
+def fresh_vault(tenant_id: UUID) -> Vault:
+    """That of a new run; its salt is kept as it is, its key wrapped under the application's secret."""
+    key = b64encode(secrets.token_bytes(KEY_BYTES)).decode()
+    wrapped = sealed(tenant_id, _PLACE, key)
+    return Vault(tenant=tenant_id, salt=secrets.token_bytes(SALT_BYTES), wrapped=wrapped)
+
+
+def sealed_payload(cipher: AESSIV, kind: str, secret: str, place: Place) -> bytes:
+    """The payload of a sealed value, byte for byte as docs/trace-format.md says."""
+    plain, bound = padded(secret, kind, place)
+    box = b64encode(cipher.encrypt(plain, [bound])).decode()
+    return canonical_model(Sealed(kind=kind, place=place, box=box))
+
+
+@lru_cache(maxsize=256)
+def _cipher(tenant_id: UUID, wrapped: bytes) -> AESSIV:
+    return AESSIV(b64decode(unsealed(tenant_id, _PLACE, wrapped, name="sealed values")))

@@ -63,7 +63,7 @@ def _tell_prometheus(**_kwargs: Any) -> None:
     """A worker has no web server: where a port is given, its numbers are there."""
     if settings.INTERLOCK_METRICS_PORT is not None:
         serve = import_module("config.metrics").serve
-        serve(settings.INTERLOCK_HOST, settings.INTERLOCK_METRICS_PORT)
+        serve(settings.INTERLOCK_METRICS_HOST, settings.INTERLOCK_METRICS_PORT)
 
 
 @worker_ready.connect

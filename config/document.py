@@ -8,16 +8,22 @@ from drf_spectacular.views import SpectacularJSONAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from orchestrator.api.stream import SessionAuthentication
+from tenancy.authentication import KeyAuthentication
+from tenancy.core.roles import Scope
+from tenancy.permissions import requires
+
 _ONE_AT_A_TIME = Lock()
 
 
 class Document(SpectacularJSONAPIView):
-    """The OpenAPI document.
+    """The OpenAPI document, for whoever reads: a key, or a person who is signed in (R-SEC-11).
 
     The generator loads its extensions at first use; two first users at once would find them half loaded.
     """
 
-    permission_classes = []
+    authentication_classes = [KeyAuthentication, SessionAuthentication]
+    permission_classes = [requires(Scope.READ)]
 
     def _get_schema_response(self, request: Request) -> Response:
         with _ONE_AT_A_TIME:

@@ -65,7 +65,12 @@ class Environment(BaseSettings):
 
     port: int = Field(8000, ge=1, le=65535, validation_alias="INTERLOCK_PORT")
     host: str = Field("127.0.0.1", validation_alias="INTERLOCK_HOST")
+    # Prometheus: the port of a worker, that of the web process, where both listen, and the token without
+    # which the web port itself answers nothing.
     metrics_port: int | None = Field(None, ge=1, le=65535, validation_alias="INTERLOCK_METRICS_PORT")
+    web_metrics_port: int | None = Field(None, ge=1, le=65535, validation_alias="INTERLOCK_WEB_METRICS_PORT")
+    metrics_host: str = Field("127.0.0.1", validation_alias="INTERLOCK_METRICS_HOST")
+    metrics_token: SecretStr | None = Field(None, min_length=16, validation_alias="INTERLOCK_METRICS_TOKEN")
     allowed_hosts: str = Field("localhost,127.0.0.1,[::1]", validation_alias="INTERLOCK_ALLOWED_HOSTS")
     secret_key: SecretStr | None = Field(None, validation_alias="INTERLOCK_SECRET_KEY")
     # Where the console is reached from outside (https://console.example), and how many proxies stand before.

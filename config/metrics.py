@@ -1,17 +1,19 @@
 """What this process did, for Prometheus (R-API-1, R-BUDGET-12): requests by route, calls by gateway, breakers
 that tripped, and the process.
 
-Each process tells its own numbers: the web server under /metrics, a worker on a port of its own.
-Nothing in them names a tenant, a run or a person.
+Each process tells its own numbers on a port of its own; the web server tells them under /metrics as well, to
+whoever shows the operator's token (R-SEC-11). Nothing in them names a tenant, a run or a person.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from hmac import compare_digest
 from time import perf_counter
 
 import structlog
-from django.http import HttpRequest, HttpResponse
+from django.conf import settings
+from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
@@ -89,15 +91,30 @@ class Measured:
 @never_cache
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
-    """The text format of Prometheus."""
+    """The text format of Prometheus, for the operator's token. Without one configured nothing is here."""
+    token: str | None = settings.INTERLOCK_METRICS_TOKEN
+    if token is None:
+        raise Http404
+    word, _, given = request.headers.get("Authorization", "").partition(" ")
+    if word.lower() != "bearer" or not compare_digest(given.strip().encode(), token.encode()):
+        return HttpResponse(
+            "The token of the metrics is missing or wrong.\n", status=401, content_type="text/plain",
+            headers={"WWW-Authenticate": 'Bearer realm="metrics"'},
+        )  # fmt: skip
     return HttpResponse(generate_latest(), content_type=CONTENT_TYPE_LATEST)
 
 
 def serve(host: str, port: int) -> bool:
-    """Answer Prometheus on a port of this process's own; whether it could. A worker works without it too."""
+    """Answer Prometheus on a port of this process's own; whether it could. It works without it, too."""
     try:
         start_http_server(port, addr=host)
     except OSError as error:
         log.error("metrics.not_served", host=host, port=port, error=str(error))
         return False
     return True
+
+
+def serve_web() -> None:
+    """Answer Prometheus on the web process's own port, where one is given."""
+    if settings.INTERLOCK_WEB_METRICS_PORT is not None:
+        serve(settings.INTERLOCK_METRICS_HOST, settings.INTERLOCK_WEB_METRICS_PORT)

@@ -57,6 +57,9 @@ def configured(
         ws_ping_timeout=20,
         ws_per_message_deflate=False,
         server_header=False,
+        # Who asks is read from the forwarded header by the number of trusted proxies (INTERLOCK_PROXIES)
+        # alone: uvicorn would believe whatever a program on this machine writes there.
+        proxy_headers=False,
     )
 
 
@@ -82,7 +85,9 @@ def main() -> None:
     refuse_power()
     hold_process_lock()
     from config.asgi import HUB, application  # noqa: PLC0415 - Django's apps come first
+    from config.metrics import serve_web  # noqa: PLC0415 - as before
 
+    serve_web()
     environment = Environment()
     open_files()
     settle()

@@ -39,8 +39,12 @@ INTERLOCK_SLICE_SECONDS = ENVIRONMENT.slice_seconds
 INTERLOCK_VERSION = "0.1.0"
 INTERLOCK_HOST = ENVIRONMENT.host
 INTERLOCK_PORT = ENVIRONMENT.port
-# Where a worker answers Prometheus; None: nowhere.
+# Where a worker and the web process answer Prometheus on ports of their own (None: nowhere), and what the web
+# port asks for (None: it never answers).
 INTERLOCK_METRICS_PORT = ENVIRONMENT.metrics_port
+INTERLOCK_WEB_METRICS_PORT = ENVIRONMENT.web_metrics_port
+INTERLOCK_METRICS_HOST = ENVIRONMENT.metrics_host
+INTERLOCK_METRICS_TOKEN = clear(ENVIRONMENT.metrics_token)
 INTERLOCK_DRAIN_SECONDS = ENVIRONMENT.drain_seconds
 INTERLOCK_MODEL = ENVIRONMENT.model
 INTERLOCK_CHEAPER_MODEL = ENVIRONMENT.cheaper_model
@@ -104,6 +108,7 @@ MIDDLEWARE = [
     "allauth.account.middleware.AccountMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "django_structlog.middlewares.RequestMiddleware",
+    "tenancy.middleware.LeaveReach",
     "tenancy.middleware.RefuseNul",
     "tenancy.middleware.ShowRate",
 ]

@@ -64,10 +64,10 @@ PLACES = (
     ("system", "System", "g s", Scope.READ),
 )
 TENANT_PLACES = (
-    ("people", "People", "g p", Scope.READ),
-    ("keys", "API keys", "g k", Scope.READ),
+    ("people", "People", "g p", Scope.INSPECT),
+    ("keys", "API keys", "g k", Scope.INSPECT),
     ("webhooks", "Webhooks", "g h", Scope.ADMIN),
-    ("audit", "Audit log", "g l", Scope.READ),
+    ("audit", "Audit log", "g l", Scope.INSPECT),
 )
 Places = tuple[tuple[str, str, str, Scope], ...]
 

@@ -9,22 +9,27 @@ from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
 from tenancy.actions import touch_key
+from tenancy.client_address import client_address
 from tenancy.clock import database_now
-from tenancy.context import tenant
-from tenancy.core.errors import KeyExpired, KeyInvalid, KeyRevoked, TenancyError
+from tenancy.context import enter_reach, tenant
+from tenancy.core.errors import KeyElsewhere, KeyExpired, KeyInvalid, KeyRevoked, TenancyError
 from tenancy.core.keys import parsed, proves
+from tenancy.core.reach import Address, Reach, is_within, reach_of
 from tenancy.models import ApiKey
 from tenancy.queries import standing_of_key, tenant_of_key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Who calls: what `request.user` is for a program."""
+    """Who calls: what `request.user` is for a program. `key` is the one it showed; `reach` None: every run of
+    the tenant."""
 
     principal: UUID
     owner: UUID
     tenant: UUID
     scopes: tuple[str, ...]
+    key: UUID | None = None
+    reach: Reach | None = None
     is_authenticated: bool = True
 
     @property
@@ -37,25 +42,34 @@ class KeyAuthentication(BaseAuthentication):
     """Looks the key up by its id and compares the secret's hash in constant time."""
 
     def authenticate(self, request: Request) -> tuple[Caller, None] | None:
-        """The caller, or None without a bearer token. Raises AuthenticationFailed (401)."""
+        """The caller, or None without a bearer token; what follows is within the reach of its key. Raises
+        AuthenticationFailed (401)."""
         words = get_authorization_header(request).split()
         if not words or words[0].lower() != b"bearer":
             return None
         if len(words) != 2:
             raise AuthenticationFailed(str(KeyInvalid()), KeyInvalid.code)
         try:
-            return caller_of(words[1].decode("ascii", "replace")), None
+            who = caller_of(words[1].decode("ascii", "replace"), _address(request))
         except TenancyError as error:
             raise AuthenticationFailed(str(error), error.code) from None
+        enter_reach(who.reach)
+        return who, None
 
     def authenticate_header(self, request: Request) -> str:
         """What a 401 asks for."""
         return 'Bearer realm="interlock"'
 
 
-def caller_of(text: str) -> Caller:
-    """The caller a key stands for, with the scopes it has today. Raises KeyInvalid, KeyExpired,
-    KeyRevoked."""
+def _address(request: Request) -> Address | None:
+    return client_address(request.META.get("REMOTE_ADDR", ""), request.META.get("HTTP_X_FORWARDED_FOR", ""))
+
+
+def caller_of(text: str, address: Address | None = None) -> Caller:
+    """The caller a key stands for, with the scopes it has today, shown from an address.
+
+    Raises KeyInvalid, KeyExpired, KeyRevoked, KeyElsewhere.
+    """
     key = parsed(text)
     tenant_id = tenant_of_key(key.id) if key is not None else None
     if key is None or tenant_id is None:
@@ -69,7 +83,12 @@ def caller_of(text: str) -> Caller:
             raise KeyRevoked
         if row.expires_at is not None and row.expires_at <= now:
             raise KeyExpired
+        if not is_within(address, tuple(row.addresses)):
+            raise KeyElsewhere
         touch_key(row.id, now, row.last_used_at)
         standing = standing_of_key(row, row.principal)
         scopes = tuple(scope.value for scope in standing.scopes)
-        return Caller(principal=standing.principal, owner=standing.owner, tenant=tenant_id, scopes=scopes)
+        return Caller(
+            principal=standing.principal, owner=standing.owner, tenant=tenant_id, scopes=scopes, key=row.id,
+            reach=reach_of(row.runs, tuple(row.workflows), standing.principal),
+        )  # fmt: skip

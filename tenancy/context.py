@@ -21,15 +21,25 @@ from django.db.backends.signals import connection_created
 from psycopg.pq import TransactionStatus
 
 from tenancy.core.errors import OtherTenant, OutsideTenant
+from tenancy.core.reach import Reach
 from tenancy.models import TenantOwned
 from tenancy.trip import BEGIN, COMMIT, GONE, Rows, Saying, trip
 
 _CURRENT: ContextVar[UUID | None] = ContextVar("interlock_tenant", default=None)
+_REACH: ContextVar[Reach | None] = ContextVar("interlock_reach", default=None)
 _PLACE = re.compile(r"%\((\w+)\)s")
 _NAME = "SELECT set_config('interlock.tenant', %s, true)"
 _HOLD = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 _ATOMIC = transaction.Atomic(DEFAULT_DB_ALIAS, savepoint=True, durable=True)
 _NAMED = _NAME.replace("%s", "$1").encode()
+_NARROW = (
+    "SELECT set_config('interlock.reach_principal', %s, true), "
+    "set_config('interlock.reach_workflows', %s, true)"
+)
+_NAMED_NARROW = (
+    b"SELECT set_config('interlock.tenant', $1, true), set_config('interlock.reach_principal', $2, true), "
+    b"set_config('interlock.reach_workflows', $3, true)"
+)
 
 
 @contextmanager
@@ -46,7 +56,55 @@ def tenant(tenant_id: UUID) -> Iterator[None]:
         return
     with _outermost(tenant_id):
         raw_cursor().execute(_NAME, (str(tenant_id),), prepare=True)
+        if (reach := _REACH.get()) is not None:
+            _narrow(reach)
         yield
+
+
+@contextmanager
+def within(reach: Reach | None) -> Iterator[None]:
+    """Every tenant's transaction that is begun inside sees and writes the runs of this reach alone, and what
+    hangs on them (R-SEC-11): PostgreSQL's row-level security holds it. None: the whole tenant."""
+    token = _REACH.set(reach)
+    try:
+        yield
+    finally:
+        _REACH.reset(token)
+
+
+def enter_reach(reach: Reach | None) -> None:
+    """As `within`, for the rest of the request: `tenancy.middleware.LeaveReach` ends it."""
+    _REACH.set(reach)
+
+
+def current_reach() -> Reach | None:
+    """The reach in force, or None for the whole tenant."""
+    return _REACH.get()
+
+
+@contextmanager
+def whole_tenant() -> Iterator[None]:
+    """Within the open transaction: every run of the tenant, whatever the reach. For what is counted over all
+    of them, such as a tenant's rates; nothing that is read here may be answered."""
+    reach = _REACH.get()
+    if reach is None:
+        yield
+        return
+    _narrow(Reach())
+    try:
+        yield
+    finally:
+        # A statement that failed has ended the transaction: it takes no other, and nobody reads on.
+        if not _failed():
+            _narrow(reach)
+
+
+def _narrow(reach: Reach) -> None:
+    raw_cursor().execute(_NARROW, (reach.whose, reach.likes), prepare=True)
+
+
+def _failed() -> bool:
+    return _underlying().info.transaction_status == TransactionStatus.INERROR
 
 
 @contextmanager
@@ -89,6 +147,8 @@ def _begun(at: "psycopg.Connection[Any]", tenant_id: UUID, *sayings: Saying) -> 
 
 
 def _opening(tenant_id: UUID) -> tuple[Saying, Saying]:
+    if (reach := _REACH.get()) is not None:
+        return BEGIN, Saying(_NAMED_NARROW, (str(tenant_id), reach.whose, reach.likes), prepared=True)
     return BEGIN, Saying(_NAMED, (str(tenant_id),), prepared=True)
 
 

@@ -6,6 +6,7 @@ from django.core.exceptions import BadRequest
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
+from tenancy.context import enter_reach
 from tenancy.throttling import Standing
 
 FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
@@ -26,6 +27,21 @@ class RefuseNul:
         if form and any("\x00" in text for _, texts in request.POST.lists() for text in texts):
             raise BadRequest
         return self.get_response(request)
+
+
+class LeaveReach:
+    """The reach of a key (R-SEC-11) holds for the request that showed the key, and for nothing after it."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        """The response."""
+        enter_reach(None)
+        try:
+            return self.get_response(request)
+        finally:
+            enter_reach(None)
 
 
 class ShowRate:

@@ -6,49 +6,13 @@ from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
+from tenancy.core.reach import RunReach
 from tenancy.core.relations import TieKind
 from tenancy.core.roles import Role
 from tenancy.ids import fresh_id
-
-
-class Tenant(models.Model):
-    """A house. `tier` names its price class; `highest_autonomy_tier` what its workflows may be
-    (R-GRAPH-9)."""
-
-    id = models.UUIDField(primary_key=True, default=fresh_id)
-    slug = models.SlugField(unique=True)
-    name = models.CharField(max_length=200)
-    time_zone = models.CharField(max_length=64, default="UTC")
-    tier = models.CharField(max_length=32, default="standard")
-    highest_autonomy_tier = models.PositiveSmallIntegerField(default=6)
-    created_at = models.DateTimeField(auto_now_add=True)
-
-
-class TenantOwned(models.Model):
-    """A row of one tenant. Subclasses get row-level security, and references to them are by (tenant, id)."""
-
-    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+", db_index=False)
-    id = models.UUIDField(primary_key=True, default=fresh_id)
-
-    class Meta:
-        abstract = True
-        constraints: ClassVar[list[models.BaseConstraint]] = [
-            models.UniqueConstraint(fields=["tenant", "id"], name="%(app_label)s_%(class)s_of_tenant")
-        ]
-
-
-class OutgoingLetter(TenantOwned):
-    """A letter to one person: written with what it tells of, sent afterwards, tried again later and later
-    (tenancy/outbox.py)."""
-
-    person_id = models.UUIDField()
-    tries = models.PositiveSmallIntegerField(default=0)
-    next_at = models.DateTimeField()
-    sent_at = models.DateTimeField(null=True)
-    error = models.CharField(max_length=200, blank=True, default="")
-
-    class Meta(TenantOwned.Meta):
-        abstract = True
+from tenancy.owned import OutgoingLetter as OutgoingLetter
+from tenancy.owned import Tenant as Tenant
+from tenancy.owned import TenantOwned as TenantOwned
 
 
 class People(BaseUserManager["Person"]):
@@ -108,8 +72,12 @@ class Principal(TenantOwned):
 
 
 class ApiKey(TenantOwned):
-    """A key: a service principal of its own. The secret is shown once and stored hashed; rows are never
-    deleted."""
+    """A key of a service principal. The secret is shown once and stored hashed; rows are never deleted. A
+    principal has several where its key was rotated.
+
+    `runs` says whose runs it reaches, `workflows` of which workflows (patterns; none: all), `addresses` from
+    where it may be used (ranges; none: from anywhere). They never change (R-SEC-11).
+    """
 
     principal = models.ForeignKey(
         Principal, on_delete=models.PROTECT, related_name="keys", db_constraint=False
@@ -118,10 +86,25 @@ class ApiKey(TenantOwned):
     role = models.CharField(max_length=16)
     scopes = ArrayField(models.CharField(max_length=16))
     secret_hash = models.BinaryField(max_length=32)
+    runs = models.CharField(max_length=8, choices=[(one.value, one.value) for one in RunReach])
+    workflows = ArrayField(models.CharField(max_length=64), default=list, blank=True)
+    addresses = ArrayField(models.CharField(max_length=64), default=list, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField(null=True)
     revoked_at = models.DateTimeField(null=True)
     last_used_at = models.DateTimeField(null=True)
+
+    class Meta(TenantOwned.Meta):
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            *TenantOwned.Meta.constraints,
+            models.CheckConstraint(
+                condition=models.Q(runs__in=[one.value for one in RunReach]), name="key_runs_known"
+            ),
+            models.CheckConstraint(
+                condition=~models.Q(scopes__contains=["admin"]) | models.Q(runs="tenant", workflows=[]),
+                name="key_admin_of_all",
+            ),
+        ]
 
 
 class PersonTie(TenantOwned):

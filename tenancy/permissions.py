@@ -22,3 +22,14 @@ def requires(scope: Scope) -> type[BasePermission]:
 
     Requires.__name__ = f"Requires{scope.value.title()}"
     return Requires
+
+
+class ReachesTenant(BasePermission):
+    """Asks for a key that reaches every run of its tenant: the answer is told of all of them."""
+
+    message = "This key reaches some runs alone, and this is told of all of the tenant's."
+    code = "reach-missing"
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        """Whether the caller's key reaches all."""
+        return isinstance(request.user, Caller) and request.user.reach is None

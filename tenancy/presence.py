@@ -1,7 +1,7 @@
 """Who stands behind a connection that stays open: a person's session or a key, looked at now and again."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http.cookies import CookieError
 from importlib import import_module
 from types import SimpleNamespace
@@ -14,8 +14,10 @@ from django.contrib.auth import get_user
 from django.http import parse_cookie
 from django.http.request import split_domain_port, validate_host
 
-from tenancy.authentication import caller_of
+from tenancy.authentication import Caller, caller_of
+from tenancy.client_address import client_address
 from tenancy.core.errors import Forbidden, KeyInvalid, TenancyError
+from tenancy.core.reach import Reach
 from tenancy.core.roles import Scope
 from tenancy.models import Person
 from tenancy.queries import standing_of, standing_of_person, tenants_by_id, tenants_of_person
@@ -33,12 +35,15 @@ class SignedOut(TenancyError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Presence:
-    """A principal in a tenant with the scopes it had when last looked at. `session` is a person's."""
+    """A principal in a tenant with the scopes it had when last looked at. `session` is a person's, `key` a
+    program's; `reach` None: every run of the tenant."""
 
     tenant: UUID
     principal: UUID
     scopes: tuple[str, ...]
     session: str | None = None
+    key: UUID | None = None
+    reach: Reach | None = None
 
     @property
     def is_person(self) -> bool:
@@ -71,17 +76,17 @@ def same_origin(headers: Headers) -> bool:
     return bool(host) and asked == host and validate_host(domain, settings.ALLOWED_HOSTS)
 
 
-def arrive(headers: Headers) -> Presence:
-    """Who asks, by `Authorization: Bearer` or by the session's cookie.
+def arrive(headers: Headers, peer: str = "") -> Presence:
+    """Who asks, by `Authorization: Bearer` or by the session's cookie; `peer` is the connection's other end.
 
-    Raises SignedOut, KeyInvalid, KeyExpired, KeyRevoked, and Forbidden for a person of no tenant.
+    Raises SignedOut, KeyInvalid, KeyExpired, KeyRevoked, KeyElsewhere, and Forbidden for a person of no
+    tenant.
     """
     if given := header(headers, b"authorization"):
         word, _, key = given.partition(" ")
         if word.lower() != "bearer":
             raise KeyInvalid
-        who = caller_of(key.strip())
-        return Presence(tenant=who.tenant, principal=who.principal, scopes=who.scopes)
+        return of_caller(caller_of(key.strip(), client_address(peer, header(headers, b"x-forwarded-for"))))
     try:
         cookies = parse_cookie(header(headers, b"cookie"))
     except CookieError:
@@ -90,6 +95,13 @@ def arrive(headers: Headers) -> Presence:
     if not session:
         raise SignedOut
     return of_session(session)
+
+
+def of_caller(who: Caller) -> Presence:
+    """The program that showed a key."""
+    return Presence(
+        tenant=who.tenant, principal=who.principal, scopes=who.scopes, key=who.key, reach=who.reach
+    )
 
 
 def of_session(key: str, tenant_id: UUID | None = None) -> Presence:
@@ -114,8 +126,7 @@ def look_again(presence: Presence) -> Presence:
     """The same principal as it stands now. Raises as `arrive` does."""
     if presence.session is not None:
         return of_session(presence.session, presence.tenant)
-    standing = standing_of(presence.tenant, presence.principal)
+    standing = standing_of(presence.tenant, presence.principal, key=presence.key)
     if standing is None:
         raise KeyInvalid
-    scopes = tuple(scope.value for scope in standing.scopes)
-    return Presence(tenant=presence.tenant, principal=presence.principal, scopes=scopes)
+    return replace(presence, scopes=tuple(scope.value for scope in standing.scopes))

@@ -58,15 +58,15 @@ def all_tenants() -> list[UUID]:
     return list(Tenant.objects.order_by("id").values_list("id", flat=True))
 
 
-def standing_of(tenant_id: UUID, principal_id: UUID) -> Standing | None:
-    """The standing of a principal. A revoked or expired key, a person without a role, and whoever was
-    switched off have none."""
+def standing_of(tenant_id: UUID, principal_id: UUID, *, key: UUID | None = None) -> Standing | None:
+    """The standing of a principal, by this key of it or by any. A revoked or expired key, a person without a
+    role, and whoever was switched off have none."""
     with tenant(tenant_id):
         principal = Principal.objects.filter(id=principal_id).first()
         if principal is None:
             return None
         if principal.kind == "key":
-            return _key_standing(principal)
+            return _key_standing(principal, key)
         return _person_standing(principal)
 
 
@@ -89,9 +89,10 @@ def who_grants(tenant_id: UUID) -> list[str]:
         return list(admins.order_by("person__name").values_list("person__name", flat=True)[:5])
 
 
-def _key_standing(principal: Principal) -> Standing | None:
+def _key_standing(principal: Principal, wanted: UUID | None) -> Standing | None:
     valid = Q(revoked_at=None) & (Q(expires_at=None) | Q(expires_at__gt=ClockTimestamp()))
-    key = ApiKey.objects.filter(valid, principal=principal, principal__owner__is_active=True).first()
+    held = ApiKey.objects.filter(valid, principal=principal, principal__owner__is_active=True)
+    key = (held if wanted is None else held.filter(id=wanted)).order_by("-created_at", "-id").first()
     return None if key is None else standing_of_key(key, principal)
 
 

@@ -22,7 +22,7 @@ from tenancy.context import tenant
 from tenancy.core.roles import Scope
 from tenancy.doors import caller
 from tenancy.models import Tenant
-from tenancy.permissions import requires
+from tenancy.permissions import ReachesTenant, requires
 from tenancy.shapes import asked
 from traces.core.canonical import plain
 
@@ -122,7 +122,7 @@ class FiguresField(serializers.Serializer[Any]):
 class Budgets(APIView):
     """What the caller's tenant spends."""
 
-    permission_classes = [requires(Scope.READ)]
+    permission_classes = [requires(Scope.READ), ReachesTenant]
 
     @extend_schema(operation_id="get_budgets", responses=BudgetsField)
     def get(self, request: Request) -> Response:
@@ -141,7 +141,7 @@ class FiguresQuery(serializers.Serializer[Any]):
 class Figures(APIView):
     """How a workflow's runs are spread."""
 
-    permission_classes = [requires(Scope.READ)]
+    permission_classes = [requires(Scope.READ), ReachesTenant]
 
     @extend_schema(
         operation_id="get_figures",

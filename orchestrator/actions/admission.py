@@ -13,7 +13,7 @@ from psycopg import sql
 
 from budgets.actions import newest_rates
 from budgets.core.rates import MINUTE, Count, Rates, judge
-from tenancy.context import hold, raw_cursor
+from tenancy.context import hold, raw_cursor, whole_tenant
 
 _MINE: Final = " AND submitted_by = %(who)s"
 # The run that stands at the limit, counted from the newest: while it is younger than a minute, one more is
@@ -47,8 +47,10 @@ def _judged(tenant_id: UUID, principal: UUID, run: UUID | None, at: datetime) ->
     if not asked:
         return
     values = {"tenant": tenant_id, "who": principal, "run": run or UUID(int=0), "since": at - MINUTE}
-    cursor.execute(_counting(rates, asked), values)
-    row = cast("tuple[Any, ...]", cursor.fetchone())
+    # A key that reaches its own runs alone is counted against all of the tenant's.
+    with whole_tenant():
+        cursor.execute(_counting(rates, asked), values)
+        row = cast("tuple[Any, ...]", cursor.fetchone())
     judge(rates, {name: _count(name, rates, found) for name, found in zip(asked, row, strict=True)}, at)
 
 

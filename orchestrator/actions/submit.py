@@ -31,7 +31,8 @@ from orchestrator.core.workspace import tree_of
 from orchestrator.gateways.queue import offer
 from orchestrator.models import Run, Task, WorkflowVersion
 from tenancy.clock import NOW
-from tenancy.context import hold, tenant_reading
+from tenancy.context import current_reach, hold, tenant_reading
+from tenancy.core.errors import WorkflowOutOfReach
 from tenancy.idempotency import KeyReused
 from tenancy.ids import fresh_id
 from traces.core.canonical import canonical_model, canonical_outside, digest, plain
@@ -74,8 +75,8 @@ class Submitted:
 def submit_task(tenant_id: UUID, submitter: Submitter, asked: Submission) -> Submitted:
     """Admit a task: durable when this returns, whatever becomes of the broker.
 
-    Raises WorkflowUnknown, GoalInvalid, TierTooHigh, Stopped, NoModel, CeilingReached, RateReached,
-    CeilingTooNear, KeyReused, PathRefused, WorkspaceRefused.
+    Raises WorkflowOutOfReach, WorkflowUnknown, GoalInvalid, TierTooHigh, Stopped, NoModel, CeilingReached,
+    RateReached, CeilingTooNear, KeyReused, PathRefused, WorkspaceRefused.
     """
     try:
         return _submitted(tenant_id, submitter, asked)
@@ -180,6 +181,8 @@ def _asked_digest(asked: Submission) -> str:
 
 
 def _workflow(slug: str) -> WorkflowVersion:
+    if (reach := current_reach()) is not None and not reach.has_workflow(slug):
+        raise WorkflowOutOfReach(slug=slug)
     found = WorkflowVersion.objects.filter(slug=slug, retired_at=None).order_by("-version").first()
     if found is None:
         raise WorkflowUnknown(slug=slug, pointer="/workflow")

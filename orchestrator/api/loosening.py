@@ -26,8 +26,10 @@ from orchestrator.queries.servers import PlacesNow
 from orchestrator.queries.tools import ToolNow
 from tenancy.authentication import Caller
 from tenancy.context import tenant
+from tenancy.core.roles import Scope
 from tenancy.doors import caller, post_once, uuid_or_none
 from tenancy.idempotency import Answer
+from tenancy.permissions import requires
 from tenancy.shapes import asked, page_of
 
 AGREED = PolymorphicProxySerializer(
@@ -39,6 +41,8 @@ AGREED = PolymorphicProxySerializer(
 
 class ToolProposals(ByScope):
     """What waits for a second administrator."""
+
+    reading = requires(Scope.INSPECT)
 
     @extend_schema(
         operation_id="list_tool_proposals", responses=page_of(ToolProposalField, "ToolProposalPage")

@@ -199,6 +199,8 @@ class HttpTools(ByScope):
 class PrivatePlacesDoor(ByScope):
     """The private places that tools may reach."""
 
+    reading = requires(Scope.INSPECT)
+
     @extend_schema(operation_id="get_private_places", responses=PlacesField)
     def get(self, request: Request) -> Response:
         """The list in force, with its version as the ETag."""

@@ -22,7 +22,7 @@ from tenancy.authentication import Caller, KeyAuthentication
 from tenancy.context import tenant
 from tenancy.core.errors import TenancyError
 from tenancy.doors import caller, uuid_or_none
-from tenancy.presence import Presence, of_session
+from tenancy.presence import Presence, of_caller, of_session
 from tenancy.renderers import EventStreamRenderer
 from tenancy.shapes import asked
 from traces.consumers.streams import ADMISSION, Admission, event
@@ -105,7 +105,7 @@ class Stream(Reading):
 
 def _presence(request: Request, who: Caller) -> Presence:
     found: Presence | None = getattr(request._request, "presence", None)  # noqa: SLF001
-    return found or Presence(tenant=who.tenant, principal=who.principal, scopes=who.scopes)
+    return found or of_caller(who)
 
 
 def _so_far(tenant_id: UUID, run_id: UUID, after: int) -> bytes:

@@ -44,7 +44,7 @@ class Word(NamedTuple):
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@page(Scope.READ)
+@page(Scope.INSPECT)
 def proposals(request: PageRequest) -> HttpResponse:
     """What waits, and what became of the rest. A POST says yes or no, or takes one's own back."""
     if request.method != "POST":

@@ -85,10 +85,12 @@ def overview_fragments(tenant_id: UUID, after: str, scopes: tuple[str, ...], vie
 
 def _numbers(decider: Decider) -> dict[str, Any]:
     at = database_now()
+    # What was changed and waits to be is told to whoever reads the audit log.
+    may_inspect = Scope.INSPECT.value in decider.scopes
     return {
         "seen": read(at, decider), "alerts": standing_alerts(at), "told": told_lately(at),
         "drifts": [_drifting(flag) for flag in standing_drifts()],
-        "waiting_changes": len(tool_proposals()), **_alone(at),
+        **({"waiting_changes": len(tool_proposals()), **_alone(at)} if may_inspect else {}),
     }  # fmt: skip
 
 

@@ -353,6 +353,7 @@ def _list(
             form.auto_id = f"{name}_%s"
         context = shown | {
             "servers": servers_now(), "places": now, "before": before, "may_admin": may_admin,
+            "may_inspect": request.member.may(Scope.INSPECT),
             "secrets": _secrets(house) if may_admin else [],
             "names": names_of([one.by for one in before]),
         }  # fmt: skip

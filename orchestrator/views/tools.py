@@ -116,7 +116,7 @@ def tools(request: PageRequest) -> HttpResponse:
             }
             for tool in shown
         ]
-        waiting_changes = len(tool_proposals())
+        waiting_changes = len(tool_proposals()) if request.member.may(Scope.INSPECT) else 0
     context = {"rows": rows, "unseen": unseen, "proposed": waiting_changes}
     return render(request, "tools/list.html", context)
 

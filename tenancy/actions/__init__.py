@@ -15,14 +15,17 @@ from tenancy.actions.relations import record_key_maker, record_tie
 from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.addresses import folded
-from tenancy.core.errors import NotFound
+from tenancy.core.errors import NotFound, RoleLacking
 from tenancy.core.keys import SECRET_BYTES, hashed, parsed, written
+from tenancy.core.reach import KeyLimits, checked_limits
 from tenancy.core.relations import TieKind
 from tenancy.core.roles import Role, scopes_of
 from tenancy.ids import fresh_id
 from tenancy.models import ApiKey, AuditEntry, Membership, Person, Principal, Tenant
+from tenancy.queries import standing_of_person
 
 TOUCHED_EVERY = timedelta(minutes=1)
+KEY_LIFE = timedelta(days=90)
 
 
 class NewKey(NamedTuple):
@@ -116,43 +119,74 @@ def create_key(
     *,
     owner: Person | None = None,
     label: str = "",
-    expires_in: timedelta | None = None,
+    expires_in: timedelta = KEY_LIFE,
+    limits: KeyLimits = KeyLimits(),  # noqa: B008 - a tuple that never changes
     by: UUID | None = None,
 ) -> NewKey:
-    """A key with the scopes of a role, a service principal of its own (R-SEC-2).
+    """A key with the scopes of a role, a service principal of its own (R-SEC-2), within its limits.
 
     Without `owner` a fresh one answers for it. What it does counts as the deed of `by` too, who sees its
-    secret; of a key made by a command, whose `by` is None, of nobody else.
+    secret; of a key made by a command, whose `by` is None, of nobody else. Raises InvalidInput for limits
+    that are none (R-SEC-11), and RoleLacking where the owner has no such role.
     """
+    limits = checked_limits(role, limits)
     with tenant(tenant_id):
+        if owner is not None:
+            check_role(tenant_id, owner, role)
         key_id = fresh_id()
         answering = owner or add_person(f"key-{key_id.hex}@keys.invalid", label or f"{role.value} key")
         principal = Principal.objects.create(
             tenant_id=tenant_id, kind="key", owner=answering, label=label or f"{role.value} key"
         )
-        clear = written(key_id, secrets.token_bytes(SECRET_BYTES))
-        known = parsed(clear)
-        assert known is not None
-        expires = database_now() + expires_in if expires_in is not None else None
-        key = ApiKey.objects.create(
-            id=key_id,
-            tenant_id=tenant_id,
-            principal=principal,
-            label=principal.label,
-            role=role.value,
-            scopes=[scope.value for scope in scopes_of((role,))],
-            secret_hash=hashed(known.secret),
-            expires_at=expires,
-        )
-        after = {
-            "role": role.value,
-            "owner": str(answering.id),
-            "expires_at": expires.isoformat() if expires is not None else None,
-        }
-        audit(tenant_id, by, verb="key.create", object=f"key:{key.id}", before={}, after=after)
-        if by is not None:
-            record_key_maker(tenant_id, principal.id, by=by)
-        return NewKey(key, clear)
+        return add_key(principal, key_id, role, limits, expires_in, by=by, verb="key.create")
+
+
+def add_key(
+    principal: Principal,
+    key_id: UUID,
+    role: Role,
+    limits: KeyLimits,
+    expires_in: timedelta,
+    *,
+    by: UUID | None,
+    verb: str,
+) -> NewKey:
+    """A new secret for a principal, audited: `by` sees it. `limits` are checked ones. Joins the tenant's
+    transaction."""
+    clear = written(key_id, secrets.token_bytes(SECRET_BYTES))
+    known = parsed(clear)
+    assert known is not None
+    expires = database_now() + expires_in
+    key = ApiKey.objects.create(
+        id=key_id,
+        tenant_id=principal.tenant_id,
+        principal=principal,
+        label=principal.label,
+        role=role.value,
+        scopes=[scope.value for scope in scopes_of((role,))],
+        secret_hash=hashed(known.secret),
+        runs=limits.runs_for(role).value,
+        workflows=list(limits.workflows),
+        addresses=list(limits.addresses),
+        expires_at=expires,
+    )
+    after = {
+        "role": role.value, "owner": str(principal.owner_id), "expires_at": expires.isoformat(),
+        "runs": key.runs, "workflows": key.workflows, "addresses": key.addresses,
+    }  # fmt: skip
+    audit(principal.tenant_id, by, verb=verb, object=f"key:{key.id}", before={}, after=after)
+    if by is not None:
+        record_key_maker(principal.tenant_id, principal.id, by=by)
+    return NewKey(key, clear)
+
+
+def check_role(tenant_id: UUID, person: Person, role: Role) -> None:
+    """Raises RoleLacking where the person may not do here all that the role may. Joins the tenant's
+    transaction."""
+    standing = standing_of_person(tenant_id, person.id)
+    held = standing.scopes if standing is not None else ()
+    if not set(scopes_of((role,))) <= set(held):
+        raise RoleLacking(person=person.email, role=role.value)
 
 
 def revoke_key(tenant_id: UUID, key_id: UUID, *, by: UUID | None = None) -> datetime:

@@ -70,6 +70,24 @@ class KeyRevoked(TenancyError):
     code = "key-revoked"
 
 
+class KeyElsewhere(TenancyError):
+    """The key may not be used from this address."""
+
+    code = "key-elsewhere"
+
+
+class RoleLacking(TenancyError):
+    """{person} lacks rights here that a key with the role {role} would have; give them the role first."""
+
+    code = "role-lacking"
+
+
+class WorkflowOutOfReach(TenancyError):
+    """The key is limited to other workflows than {slug}."""
+
+    code = "workflow-out-of-reach"
+
+
 class InvalidInput(TenancyError):
     """The input is not acceptable.
 

@@ -16,20 +16,22 @@ class Role(StrEnum):
 
 
 class Scope(StrEnum):
-    """What a key or a session may do."""
+    """What a key or a session may do. `inspect` is to read who belongs to the tenant, its keys, its private
+    places and its audit log."""
 
     SUBMIT = "submit"
     READ = "read"
+    INSPECT = "inspect"
     DECIDE = "decide"
     OPERATE = "operate"
     ADMIN = "admin"
 
 
 SCOPES: dict[Role, tuple[Scope, ...]] = {
-    Role.OPERATOR: (Scope.SUBMIT, Scope.READ, Scope.OPERATE),
-    Role.REVIEWER: (Scope.READ, Scope.DECIDE),
-    Role.ADMIN: (Scope.SUBMIT, Scope.READ, Scope.DECIDE, Scope.OPERATE, Scope.ADMIN),
-    Role.AUDITOR: (Scope.READ,),
+    Role.OPERATOR: (Scope.SUBMIT, Scope.READ, Scope.INSPECT, Scope.OPERATE),
+    Role.REVIEWER: (Scope.READ, Scope.INSPECT, Scope.DECIDE),
+    Role.ADMIN: (Scope.SUBMIT, Scope.READ, Scope.INSPECT, Scope.DECIDE, Scope.OPERATE, Scope.ADMIN),
+    Role.AUDITOR: (Scope.READ, Scope.INSPECT),
     Role.CLIENT: (Scope.SUBMIT, Scope.READ),
 }
 

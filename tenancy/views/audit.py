@@ -16,7 +16,7 @@ LONGEST = 200
 
 
 @require_safe
-@page(Scope.READ)
+@page(Scope.INSPECT)
 def audit(request: PageRequest) -> HttpResponse:
     """A page of the audit log; filters stand in the address."""
     given = {

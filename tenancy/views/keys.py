@@ -1,4 +1,4 @@
-"""GET and POST /tenant/keys: keys for programs, shown once (R-SEC-2, R-UI-9)."""
+"""GET and POST /tenant/keys: keys for programs, shown once (R-SEC-2, R-SEC-11, R-UI-9)."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -12,8 +12,11 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from tenancy.actions import create_key, revoke_key
+from tenancy.actions.keys import rotate_key
 from tenancy.clock import database_now
 from tenancy.context import tenant
+from tenancy.core.errors import InvalidInput
+from tenancy.core.reach import KeyLimits, RunReach
 from tenancy.core.roles import SCOPES, Role, Scope
 from tenancy.directory import FRESH_KEY_DOMAIN
 from tenancy.directory import keys as found_keys
@@ -25,8 +28,11 @@ ALONE = {Scope.DECIDE, Scope.ADMIN}
 LIVES = (("1", "a day"), ("7", "a week"), ("30", "30 days"), ("90", "90 days"), ("365", "a year"))
 
 
+OVERLAPS = (("0", "at once"), ("1", "in an hour"), ("24", "in a day"), ("168", "in a week"))
+
+
 class KeyForm(forms.Form):
-    """A key's name, rights, life, and who answers for it."""
+    """A key's name, rights, life, limits, and who answers for it."""
 
     label = forms.CharField(label="Name", max_length=200, help_text="What uses it.")
     role = forms.ChoiceField(
@@ -42,6 +48,27 @@ class KeyForm(forms.Form):
         choices=[("fresh", "nobody else: any reviewer may decide about its runs"), ("me", "I do")],
         help_text="A key of yours never reaches further than you do, and you cannot decide about its runs.",
     )
+    runs = forms.ChoiceField(
+        label="Which runs it reaches",
+        required=False,
+        choices=[("", "as its role: a client its own, others all"), ("own", "its own"), ("tenant", "all")],
+    )
+    workflows = forms.CharField(
+        label="Workflows", required=False, max_length=1_500,
+        help_text="Names or patterns such as support-*, with commas; none: every workflow.",
+    )  # fmt: skip
+    addresses = forms.CharField(
+        label="Addresses", required=False, max_length=1_500,
+        help_text="Ranges such as 10.1.0.0/16, with commas; none: from anywhere.",
+    )  # fmt: skip
+
+    def limits(self) -> KeyLimits:
+        """As the verb takes them."""
+        runs = self.cleaned_data["runs"]
+        return KeyLimits(
+            RunReach(runs) if runs else None,
+            _parts(self.cleaned_data["workflows"]), _parts(self.cleaned_data["addresses"]),
+        )  # fmt: skip
 
     def clean(self) -> dict[str, Any]:
         """What decides or administers has somebody who answers for it: else whoever makes the key would be a
@@ -53,7 +80,7 @@ class KeyForm(forms.Form):
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@page(Scope.READ)
+@page(Scope.INSPECT)
 def keys(request: PageRequest) -> HttpResponse:
     """The tenant's keys. A POST makes one and shows it, this once."""
     if request.method != "POST":
@@ -63,11 +90,26 @@ def keys(request: PageRequest) -> HttpResponse:
     if not form.is_valid():
         return _shown(request, form=form, status=422)
     given = form.cleaned_data
-    made = create_key(
-        request.member.tenant.id, Role(given["role"]), label=given["label"],
-        owner=request.member.person if given["owner"] == "me" else None,
-        expires_in=timedelta(days=int(given["days"])), by=request.member.principal,
-    )  # fmt: skip
+    try:
+        made = create_key(
+            request.member.tenant.id, Role(given["role"]), label=given["label"],
+            owner=request.member.person if given["owner"] == "me" else None,
+            expires_in=timedelta(days=int(given["days"])), limits=form.limits(), by=request.member.principal,
+        )  # fmt: skip
+    except InvalidInput as error:
+        for fault in error.data["errors"]:
+            form.add_error(fault["pointer"].removeprefix("/"), fault["detail"])
+        return _shown(request, form=form, status=422)
+    return _shown(request, made={"key": made.key, "clear": made.clear})
+
+
+@posted("keys")
+@page(Scope.ADMIN)
+def rotate(request: PageRequest, key_id: UUID) -> HttpResponse:
+    """A new secret for a key's principal, shown this once. Raises NotFound, KeyRevoked, RoleLacking."""
+    hours = request.POST.get("overlap", "0")
+    overlap = timedelta(hours=int(hours) if hours in dict(OVERLAPS) else 0)
+    made = rotate_key(request.member.tenant.id, key_id, overlap=overlap, by=request.member.principal)
     return _shown(request, made={"key": made.key, "clear": made.clear})
 
 
@@ -103,10 +145,15 @@ def _shown(
             "rows": rows,
             "form": form or KeyForm(),
             "made": made,
+            "overlaps": OVERLAPS,
             "may_admin": request.member.may(Scope.ADMIN),
             "origin": request.build_absolute_uri("/").rstrip("/"),
         }
         return render(request, "tenancy/keys.html", context, status=status)
+
+
+def _parts(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def _state(key: ApiKey, *, expired: bool) -> str:

@@ -76,7 +76,7 @@ class InviteForm(LimitsForm):
 
 
 @require_safe
-@page(Scope.READ)
+@page(Scope.INSPECT)
 def people(request: PageRequest) -> HttpResponse:
     """Who belongs to the tenant, and as what."""
     return _shown(request)

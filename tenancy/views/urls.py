@@ -11,6 +11,7 @@ urlpatterns = [
     path("tenant/members/<uuid:member_id>/limits", people.limits, name="member-limits"),
     path("tenant/members/<uuid:member_id>/remove", people.remove, name="member-remove"),
     path("tenant/keys", keys.keys, name="keys"),
+    path("tenant/keys/<uuid:key_id>/rotate", keys.rotate, name="key-rotate"),
     path("tenant/keys/<uuid:key_id>/revoke", keys.revoke, name="key-revoke"),
     path("tenant/audit", audit.audit, name="audit"),
 ]

@@ -30,6 +30,10 @@ class Form(NamedTuple):
 FORMS: dict[str, Form] = {
     "key": Form(
         "tenancy/keys.html", "/tenant/keys", {"#id_label": "nightly"}, "Make the key", "shown this once"),
+    "rotated key": Form(
+        "tenancy/keys.html", "/tenant/keys", {"details:has([action$=rotate]) > summary": "\n"},
+        "Rotate", "shown this once", mark="Rotate", before=lambda world: world.people.client_key,
+    ),
     "person": Form(
         "tenancy/people.html", "/tenant/people",
         {

@@ -12,6 +12,7 @@ from django.db import connections
 
 from tenancy.actions import NewKey, add_member, add_person, create_key, create_tenant, principal_of
 from tenancy.context import tenant
+from tenancy.core.reach import KeyLimits, RunReach
 from tenancy.core.roles import Role
 from tenancy.ids import fresh_id
 from tenancy.models import AuditEntry, Membership, Person, Principal, Tenant
@@ -55,8 +56,8 @@ class Cast:
 
     @cached_property
     def client_key(self) -> NewKey:
-        """A program's key of this tenant."""
-        return apart(lambda: create_key(self.house.id, Role.CLIENT))
+        """A program's key of this tenant, which reaches all of its runs."""
+        return apart(lambda: create_key(self.house.id, Role.CLIENT, limits=KeyLimits(runs=RunReach.TENANT)))
 
     @cached_property
     def other_tenant(self) -> Tenant:

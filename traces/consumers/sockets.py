@@ -23,7 +23,7 @@ from tenancy.core.roles import Scope
 from tenancy.doors import uuid_or_none
 from tenancy.presence import Headers, Presence, arrive, look_again, same_origin
 from tenancy.zones import known
-from traces.live.feeds import Cursor, Feed
+from traces.live.feeds import Cursor, Feed, feed_within
 from traces.live.hub import Hub
 from traces.live.viewers import (
     BAD_MESSAGE,
@@ -89,7 +89,7 @@ class Socket:
     async def _serve(
         self, scope: MutableMapping[str, Any], headers: Headers, receive: Receive, send: Send
     ) -> None:
-        presence = await self._known(arrive, headers)
+        presence = await self._known(arrive, headers, (scope.get("client") or ("",))[0] or "")
         if not self.hub.seat(presence.principal):
             raise Close(RESTART if self.hub.closing else TOO_MANY)
         slot = slot_of(scope)
@@ -135,7 +135,8 @@ class Socket:
 
     async def _found(self, presence: Presence, subject: UUID) -> bool:
         try:
-            return await self.hub.reading(self.feed.find, presence.tenant, subject)
+            feed = feed_within(self.feed, presence.reach)
+            return await self.hub.reading(feed.find, presence.tenant, subject)
         except AWAY:
             raise Close(RESTART) from None
 
@@ -168,7 +169,7 @@ class _Viewing:
 
     def __init__(self, door: Socket, presence: Presence, subject: UUID, hello: Hello) -> None:
         self.door, self.presence, self.subject, self.hello = door, presence, subject, hello
-        self.hub, self.feed = door.hub, door.feed
+        self.hub, self.feed = door.hub, feed_within(door.feed, presence.reach)
         self.viewer = self._join(hello.after)
 
     @property

@@ -16,7 +16,7 @@ from tenancy.core.roles import Scope
 from tenancy.presence import Presence, look_again
 from traces.core.errors import TooManyViewers
 from traces.live.deltas import Written
-from traces.live.feeds import Cursor, Feed
+from traces.live.feeds import Cursor, Feed, feed_within
 from traces.live.hub import Hub
 from traces.live.viewers import Frame, Viewer
 
@@ -103,7 +103,7 @@ class Streams:
         self, presence: Presence, subject: UUID, after: Cursor, receive: Receive, send: Send
     ) -> None:
         """Until the end, the client's leave or the process's."""
-        where = (self.feed, presence.tenant, subject)
+        where = (feed_within(self.feed, presence.reach), presence.tenant, subject)
         viewer = self.hub.join(*where, after, deltas=True)
         parts = (_sent(viewer, send), _gone(receive), self._beat(viewer, where), self._recheck(presence))
         tasks = [asyncio.create_task(part) for part in parts]

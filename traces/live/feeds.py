@@ -4,12 +4,14 @@ Every feed has its scripted twin in `traces.live.scripted`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 import orjson
 
-from tenancy.context import tenant
+from tenancy.context import tenant, within
+from tenancy.core.reach import Reach
 from tenancy.marks import mark_text
 from traces.live.publishing import group_of_tenant
 
@@ -104,6 +106,56 @@ class Feed(Protocol):
         """The same for a page that shows `view` and whose reader holds `scopes`. Not called without
         `pages`."""
         ...
+
+
+@dataclass(frozen=True)
+class WithinReach(Feed):
+    """A feed as it is within the reach of a key (R-SEC-11). Those who share one are served by one reading."""
+
+    feed: Feed
+    reach: Reach
+
+    @property
+    def items(self) -> str:  # type: ignore[override]  # it is the feed's
+        """The feed's."""
+        return self.feed.items
+
+    @property
+    def states(self) -> bool:  # type: ignore[override]  # it is the feed's
+        """The feed's."""
+        return self.feed.states
+
+    pages = False
+    views = ("",)
+
+    def cursor(self, given: object) -> Cursor:
+        """The feed's."""
+        return self.feed.cursor(given)
+
+    def group(self, tenant_id: UUID, subject: UUID) -> str:
+        """The feed's."""
+        return self.feed.group(tenant_id, subject)
+
+    def find(self, tenant_id: UUID, subject: UUID) -> bool:
+        """Whether it is within the reach."""
+        with within(self.reach):
+            return self.feed.find(tenant_id, subject)
+
+    def read(self, tenant_id: UUID, subject: UUID, after: Cursor) -> Batch:
+        """What of it is within the reach."""
+        with within(self.reach):
+            return self.feed.read(tenant_id, subject, after)
+
+    def render(
+        self, tenant_id: UUID, subject: UUID, after: Cursor, scopes: tuple[str, ...], view: str = ""
+    ) -> Fragments:
+        """A key follows no page."""
+        raise NotImplementedError
+
+
+def feed_within(feed: Feed, reach: Reach | None) -> Feed:
+    """The feed as somebody of this reach follows it."""
+    return feed if reach is None else WithinReach(feed, reach)
 
 
 def place(cursor: Cursor) -> int:

@@ -10,6 +10,7 @@ import orjson
 from django.test import Client
 
 from tenancy.actions import create_key
+from tenancy.core.reach import KeyLimits, RunReach
 from tenancy.core.roles import Role, Scope
 from tenancy.models import Person
 
@@ -58,9 +59,16 @@ def whole(path: str) -> str:
     return path if path.startswith(("/api/", "/livez", "/readyz", "/metrics")) else API + path
 
 
-def program(tenant_id: UUID, role: Role, *, owner: Person | None = None) -> Program:
-    """A program with a fresh key of a role."""
-    return Program(clear=create_key(tenant_id, role, owner=owner).clear)
+def program(
+    tenant_id: UUID,
+    role: Role,
+    *,
+    owner: Person | None = None,
+    runs: RunReach = RunReach.TENANT,
+    workflows: tuple[str, ...] = (),
+) -> Program:
+    """A program with a fresh key of a role; it reaches the tenant's runs where nothing else is said."""
+    return Program(clear=create_key(tenant_id, role, owner=owner, limits=KeyLimits(runs, workflows)).clear)
 
 
 def narrow_program(tenant_id: UUID, role: Role, *scopes: Scope) -> Program:

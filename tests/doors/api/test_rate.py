@@ -10,6 +10,7 @@ from tests.conftest import House
 from tests.proves import proves
 
 RUNS = "/api/v1/runs"
+TOKEN = "a token of the operator"
 
 
 @pytest.fixture
@@ -46,11 +47,14 @@ def test_without_a_broker_nobody_is_refused(
 
 
 @proves("R-API-1", part="metrics")
-def test_metrics_count_requests_by_route_and_name_nobody(client: Client, bearer: dict[str, str]) -> None:
+def test_metrics_count_requests_by_route_and_name_nobody(
+    client: Client, bearer: dict[str, str], settings: Settings
+) -> None:
+    settings.INTERLOCK_METRICS_TOKEN = TOKEN
     client.get(RUNS, headers=bearer)
     client.get(f"{RUNS}/no-such-run", headers=bearer)
     client.get("/etc/passwd")
-    told = client.get("/metrics")
+    told = client.get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
     assert told["Content-Type"].startswith("text/plain")
     text = told.content.decode()
     assert 'interlock_requests_total{method="GET",route="api/v1/runs",status="200"}' in text
@@ -58,3 +62,20 @@ def test_metrics_count_requests_by_route_and_name_nobody(client: Client, bearer:
     assert "passwd" not in text
     assert "no-such-run" not in text
     assert "process_cpu_seconds_total" in text
+
+
+@proves("R-SEC-11", part="metrics for a token alone")
+def test_metrics_on_the_web_port_need_the_operators_token(
+    client: Client, bearer: dict[str, str], settings: Settings
+) -> None:
+    settings.INTERLOCK_METRICS_TOKEN = None
+    shown = {"Authorization": f"Bearer {TOKEN}"}
+    for headers in ({}, bearer, shown, {"Authorization": "Bearer "}, {"Authorization": "Bearer None"}):
+        assert client.get("/metrics", headers=headers).status_code == 404, headers
+    settings.INTERLOCK_METRICS_TOKEN = TOKEN
+    for headers in ({}, bearer, {"Authorization": f"Basic {TOKEN}"}, {"Authorization": f"Bearer {TOKEN}x"}):
+        answer = client.get("/metrics", headers=headers)
+        assert answer.status_code == 401, headers
+        assert b"interlock_requests" not in answer.content
+        assert answer["WWW-Authenticate"].startswith("Bearer")
+    assert client.get("/metrics", headers=shown).status_code == 200

@@ -70,7 +70,8 @@ def test_a_key_with_the_scope_gets_past_the_lock(world: World) -> None:
 
 
 def test_open_doors_ask_for_no_key(world: World) -> None:
-    for door in set(DOORS) - set(LOCKED):
+    # The metrics ask for the operator's token (test_rate.py), which no key is.
+    for door in set(DOORS) - set(LOCKED) - {("get", "metrics")}:
         assert Program().send(*door[:1], path_of(door[1])).status_code == 200, door
 
 

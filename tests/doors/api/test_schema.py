@@ -7,20 +7,28 @@ from typing import Any
 
 import pytest
 from django.core.management import call_command
+from django.test import Client
 from django.urls import resolve
 
+from tenancy.core.roles import Role
+from tests.conftest import House
 from tests.doors.api.doors import DOORS
-from tests.doors.api.program import PROBLEM, Program
+from tests.doors.api.program import PROBLEM, Program, program, refusal
 from tests.proves import proves
 
+# Making it takes seconds, and it is the same for everybody.
+KEPT: dict[str, Any] = {}
 
-@pytest.fixture(scope="module")
-def document() -> dict[str, Any]:
-    """What /api/schema answers to anybody."""
-    answer = Program().get("/api/schema")
+
+@pytest.fixture
+def document(house: House) -> dict[str, Any]:
+    """What /api/schema answers to any key."""
+    if KEPT:
+        return KEPT
+    answer = program(house.tenant.id, Role.CLIENT).get("/api/schema")
     assert (answer.status_code, answer["Content-Type"]) == (200, "application/vnd.oai.openapi+json")
-    found: dict[str, Any] = answer.json()
-    return found
+    KEPT.update(answer.json())
+    return KEPT
 
 
 def operations(document: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
@@ -35,6 +43,15 @@ def operations(document: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]
 @proves("R-API-1", part="OpenAPI 3.1, no warning")
 def test_the_document_is_made_without_a_warning_and_validates(tmp_path: Path) -> None:
     call_command("spectacular", fail_on_warn=True, validate=True, file=str(tmp_path / "schema.yaml"))
+
+
+@proves("R-SEC-11", part="the API document for a key or a session")
+def test_the_document_is_for_keys_and_for_people_who_are_signed_in(house: House) -> None:
+    assert refusal(Program().get("/api/schema"))[0] == 401
+    assert refusal(Program(clear="nonsense").get("/api/schema"))[0] == 401
+    browser = Client()
+    browser.force_login(house.people.auditor.person)
+    assert browser.get("/api/schema").status_code == 200
 
 
 @proves("R-API-1", part="OpenAPI 3.1")

@@ -2,6 +2,7 @@
 
 import asyncio
 from typing import Any
+from uuid import UUID
 
 import pytest
 import redis
@@ -9,7 +10,8 @@ from django.test import Client
 from websockets.exceptions import InvalidStatus
 
 from config.embedded import EmbeddedValkey
-from tenancy.actions import revoke_key
+from tenancy.actions import create_key, revoke_key
+from tenancy.actions.keys import rotate_key
 from tenancy.context import tenant
 from tenancy.core.roles import Role, Scope
 from tenancy.ids import fresh_id
@@ -174,6 +176,42 @@ async def test_another_tenants_run_looks_like_a_missing_one(
 
 
 @proves("R-SEC-5", part="sockets ask who is there")
+@proves("R-SEC-11", part="sockets tell of what is in reach alone")
+async def test_a_narrow_key_follows_its_own_runs_and_no_others(
+    site: Serving, world: World, reader: Program
+) -> None:
+    mine = await in_thread(lambda: Program(clear=create_key(world.id, Role.CLIENT).clear))
+    theirs = await in_thread(world.submit, "tool-loop", ASKED)
+    answer = await in_thread(
+        lambda: mine.post("/tasks", {"workflow": "tool-loop", "goal": {"objective": ASKED}})
+    )
+    own = answer.json()["run"]["id"]
+    assert await close_code(site.base, f"/ws/runs/{theirs}", mine) == 4404
+    async with (
+        following(site.base, "/ws/runs", reader, name="runs", after="") as whole,
+        following(site.base, "/ws/runs", mine, name="runs", after="") as narrow,
+        following(site.base, f"/ws/runs/{own}", mine) as run,
+    ):
+        await whole.until(lambda f: len({item["id"] for item in f.items}) == 2)
+        await narrow.until(lambda f: len(f.items) > 0)
+        await run.until(lambda f: len(f.items) > 0)
+        await in_thread(world.drive, theirs)
+        await in_thread(world.drive, UUID(own))
+        await run.until(ended)
+        await narrow.until(lambda f: f.items[-1]["status"] == "completed")
+    assert {item["id"] for item in narrow.items} == {own}
+
+
+@proves("R-SEC-11", part="a rotated key's secret before loses its sockets")
+async def test_a_key_that_was_rotated_away_is_sent_away_though_its_principal_has_another(
+    site: Serving, world: World
+) -> None:
+    old = await in_thread(create_key, world.id, Role.AUDITOR)
+    async with following(site.base, "/ws/runs", old.clear, name="runs", after="") as follower:
+        await in_thread(rotate_key, world.id, old.key.id)
+        assert await closing(follower) == 4401
+
+
 async def test_nobody_in_particular_is_asked_to_sign_in(site: Serving, world: World) -> None:
     origin = {"Origin": f"http://{site.base}"}
     assert await close_code(site.base, "/ws/runs", "ilk_nonsense") == 4401

@@ -9,7 +9,7 @@ from django.test import Client
 from orchestrator.actions.tools import change_tool
 from orchestrator.core.tool_change import asked_change
 from orchestrator.models import EmergencyStop
-from tenancy.actions import add_person, audit
+from tenancy.actions import add_person, audit, create_key
 from tenancy.actions.people import LastAdmin, remove_role
 from tenancy.context import tenant
 from tenancy.core.roles import Role
@@ -187,6 +187,57 @@ def test_a_key_without_name_role_or_end_is_not_made(
     assert admin.post("/tenant/keys", given).status_code == 422
     with tenant(world.id):
         assert ApiKey.objects.count() == before
+
+
+@proves("R-SEC-11", part="limits on the page")
+def test_a_key_is_made_with_limits_and_the_list_shows_them(admin: Client, world: World) -> None:
+    given = {
+        "label": "narrow", "role": "operator", "days": "7", "owner": "fresh", "runs": "own",
+        "workflows": "support-*, tool-loop", "addresses": "10.0.0.0/8",
+    }  # fmt: skip
+    assert admin.post("/tenant/keys", given).status_code == 200
+    assert "its own runs of support-*, tool-loop, from 10.0.0.0/8" in words(admin.get("/tenant/keys"))
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        {"workflows": "Not One"},
+        {"addresses": "everywhere"},
+        {"role": "admin", "owner": "me", "runs": "own"},
+    ],
+)
+def test_limits_that_are_none_are_named_at_their_field(
+    admin: Client, world: World, typed: dict[str, str]
+) -> None:
+    given = {"label": "narrow", "role": "client", "days": "7", "owner": "fresh", **typed}
+    answer = admin.post("/tenant/keys", given)
+    assert answer.status_code == 422
+    assert 'aria-invalid="true"' in text(answer)
+    with tenant(world.id):
+        assert not ApiKey.objects.filter(label="narrow").exists()
+
+
+@proves("R-SEC-11", part="rotate on the page")
+def test_a_key_is_rotated_and_the_secret_before_ends(admin: Client, world: World) -> None:
+    old = create_key(world.id, Role.CLIENT)
+    answer = admin.post(f"/tenant/keys/{old.key.id}/rotate", {"overlap": "0"})
+    (clear,) = set(re.findall(r"ilk_[0-9a-z_]+", text(answer)))
+    assert Program(clear=clear).get("/runs").status_code == 200
+    assert Program(clear=old.clear).get("/runs").status_code == 401
+    assert verbs(world)[-2:] == ["key.rotate", "key.revoke"]
+
+
+@proves("R-SEC-11", part="a client does not inspect the tenant")
+def test_a_client_sees_neither_people_keys_audit_log_nor_private_places(world: World) -> None:
+    client, auditor = (at(make_somebody(world.house.tenant, role)) for role in (Role.CLIENT, Role.AUDITOR))
+    for path in ("/tenant/people", "/tenant/keys", "/tenant/audit", "/tool-proposals"):
+        assert client.get(path).status_code == 403, path
+        assert auditor.get(path).status_code == 200, path
+        assert path not in text(client.get("/"))
+    assert "Private places" not in text(client.get("/tool-servers"))
+    assert "Private places" in text(auditor.get("/tool-servers"))
+    assert client.get("/new/tool-loop").status_code == 200
 
 
 def test_a_key_that_a_person_answers_for_reaches_no_further_than_they_do(admin: Client, world: World) -> None:

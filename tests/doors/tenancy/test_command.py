@@ -7,6 +7,7 @@ from django.core.management import CommandError, call_command
 
 from tenancy.authentication import caller_of
 from tenancy.core.errors import KeyRevoked
+from tenancy.core.reach import Reach, read_address
 from tenancy.ids import fresh_id
 from tests.conftest import House
 from tests.proves import proves
@@ -25,6 +26,39 @@ def test_create_prints_a_working_key_and_nothing_else(house: House) -> None:
     assert said.count("\n") == 1
     caller = caller_of(said.strip())
     assert (caller.tenant, caller.scopes) == (house.tenant.id, ("submit", "read"))
+
+
+@proves("R-SEC-11", part="an end where none is chosen, without a prompt")
+def test_create_says_on_standard_error_when_the_key_ends_unless_told(house: House) -> None:
+    out, err = StringIO(), StringIO()
+    call_command("key", "create", "--role", "client", "--tenant", house.tenant.slug, stdout=out, stderr=err)
+    assert "after 90 days" in err.getvalue()
+    assert caller_of(out.getvalue().strip()).scopes == ("submit", "read")
+    err = StringIO()
+    words = ("key", "create", "--role", "client", "--expires", "1", "--tenant", house.tenant.slug)
+    call_command(*words, stdout=out, stderr=err)
+    assert err.getvalue() == ""
+
+
+@proves("R-SEC-11", part="limits by command")
+def test_create_with_limits_makes_a_narrow_key_and_lists_them(house: House) -> None:
+    said = key(
+        house, "create", "--role", "operator", "--runs", "own", "--workflow", "support-*", "--workflow",
+        "tool-loop", "--address", "10.0.0.0/8", "--label", "narrow",
+    )  # fmt: skip
+    caller = caller_of(said.strip(), read_address("10.1.2.3"))
+    assert caller.reach == Reach(caller.principal, ("support-*", "tool-loop"))
+    (line,) = [line for line in key(house, "list").splitlines() if line.endswith("narrow")]
+    assert "own runs, workflow support-*, workflow tool-loop, from 10.0.0.0/8" in line
+
+
+@proves("R-SEC-11", part="rotate by command")
+def test_rotate_prints_a_new_key_of_the_same_principal(house: House) -> None:
+    old = key(house, "create", "--role", "client").strip()
+    before = caller_of(old)
+    new = key(house, "rotate", str(before.key), "--expires", "7", "--overlap", "2")
+    assert new.count("\n") == 1
+    assert caller_of(new.strip()).principal == caller_of(old).principal == before.principal
 
 
 @proves("R-SEC-2", part="--for")
@@ -55,6 +89,14 @@ def test_a_revoked_key_is_listed_as_revoked(house: House) -> None:
     assert "revoked" in line
 
 
+@proves("R-SEC-11", part="no key with a role that its person lacks")
+@pytest.mark.parametrize("role", ["admin", "operator"])
+def test_create_with_a_role_that_its_person_lacks_is_refused(house: House, role: str) -> None:
+    with pytest.raises(CommandError, match=f"lacks rights here that a key with the role {role} would have"):
+        key(house, "create", "--role", role, "--for", house.people.approver.person.email)
+    assert key(house, "list") == ""
+
+
 @proves("R-SEC-7", part="key command")
 @pytest.mark.parametrize(
     "words",
@@ -66,6 +108,11 @@ def test_a_revoked_key_is_listed_as_revoked(house: House) -> None:
         ("create", "--role", "client", "--expires", "0"),
         ("create", "--role", "client", "--expires", "-1"),
         ("create", "--role", "client", "--expires", "soon"),
+        ("create", "--role", "client", "--runs", "some"),
+        ("create", "--role", "client", "--workflow", "Not One"),
+        ("create", "--role", "client", "--address", "everywhere"),
+        ("rotate", str(fresh_id())),
+        ("rotate", str(fresh_id()), "--overlap", "999"),
         ("revoke", str(fresh_id())),
         ("revoke", "x"),
     ],

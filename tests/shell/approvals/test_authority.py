@@ -105,7 +105,7 @@ def test_nor_does_it_live_on_in_a_key(desk: Desk) -> None:
 @proves("R-SEC-2", part="a key's reach")
 def test_a_key_reaches_no_further_than_who_answers_for_it(desk: Desk) -> None:
     who = limited(desk, max_amount=Decimal(100))
-    key = create_key(desk.id, Role.ADMIN, owner=who.person)
+    key = create_key(desk.id, Role.REVIEWER, owner=who.person)
     with pytest.raises(NotYours, match="your limit is 100"):
         desk.say(desk.ask(), key.key.principal_id)
 

@@ -12,7 +12,7 @@ from celery.signals import worker_ready
 from pytest_django.fixtures import Settings
 
 from config.celery import _tell_prometheus
-from config.metrics import serve
+from config.metrics import serve, serve_web
 from config.plan import free_port
 from orchestrator.actions.circuits import TenantCircuits
 from orchestrator.gateways.tally import BREAKER, TALLY
@@ -102,6 +102,19 @@ def test_a_worker_serves_only_where_a_port_is_given(
     _tell_prometheus()
     assert asked == [("127.0.0.1", 9_100)]
     assert any(receiver is _tell_prometheus for receiver in worker_ready._live_receivers(None))  # type: ignore[attr-defined]
+
+
+@proves("R-SEC-11", part="metrics on an internal port")
+def test_the_web_process_serves_metrics_on_a_port_of_its_own_only_where_one_is_given(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, int]] = []
+    monkeypatch.setattr("config.metrics.serve", lambda host, port: asked.append((host, port)))
+    settings.INTERLOCK_WEB_METRICS_PORT, settings.INTERLOCK_HOST = None, "0.0.0.0"  # noqa: S104 - not bound
+    serve_web()
+    settings.INTERLOCK_WEB_METRICS_PORT = 9_101
+    serve_web()
+    assert asked == [("127.0.0.1", 9_101)]
 
 
 def test_a_port_that_is_taken_stops_no_worker() -> None:

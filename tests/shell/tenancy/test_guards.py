@@ -1,5 +1,6 @@
 """What the database itself holds, read from its catalogue: no table and no function slips through."""
 
+from datetime import timedelta
 from typing import Any
 
 import psycopg
@@ -7,8 +8,9 @@ import pytest
 from django.apps import apps
 from django.db import connection, transaction
 
-from tenancy.actions import audit
+from tenancy.actions import audit, create_key
 from tenancy.context import raw_cursor, tenant
+from tenancy.core.roles import Role
 from tenancy.models import AuditEntry, TenantOwned
 from tests.conftest import House
 from tests.proves import proves
@@ -190,7 +192,7 @@ def test_the_auditor_reads_all_but_what_proves_identity(
 
 
 CHANGED = {
-    "tenancy_apikey": {"revoked_at", "last_used_at"},
+    "tenancy_apikey": {"revoked_at", "last_used_at", "expires_at"},
     "tenancy_membership": {"queues", "max_amount", "max_risk"},
     "tenancy_secret": {"revoked_at", "sealed", "renewal"},
     "tenancy_webhook": {
@@ -213,6 +215,15 @@ def test_the_application_changes_only_the_columns_that_its_verbs_change(
     assert {str(name) for (name,) in found} == CHANGED[table]
 
 
+@proves("R-SEC-2", part="no key lives longer than it was made for")
+@pytest.mark.parametrize("later", ["NULL", "expires_at + interval '1 second'"])
+def test_no_key_lives_longer_than_it_was_made_for(house: House, later: str) -> None:
+    create_key(house.tenant.id, Role.CLIENT, expires_in=timedelta(days=1))
+    refused = pytest.raises(psycopg.errors.IntegrityConstraintViolation, match="no longer")
+    with tenant(house.tenant.id), refused, transaction.atomic():
+        raw_cursor().execute(f"UPDATE tenancy_apikey SET expires_at = {later}".encode())
+
+
 @proves("R-SEC-2", part="a key's scopes, secret and principal are never changed")
 @pytest.mark.parametrize(
     "change",
@@ -220,7 +231,6 @@ def test_the_application_changes_only_the_columns_that_its_verbs_change(
         "tenancy_apikey SET scopes = '{admin}'",
         "tenancy_apikey SET secret_hash = ''",
         "tenancy_apikey SET principal_id = id",
-        "tenancy_apikey SET expires_at = NULL",
         "tenancy_membership SET role = 'admin'",
         "tenancy_membership SET person_id = id",
         "tenancy_secret SET origin = 'https://elsewhere.example'",

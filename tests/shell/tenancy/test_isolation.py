@@ -128,7 +128,7 @@ def test_a_key_cannot_act_as_another_tenants_principal(house: House) -> None:
     with tenant(house.tenant.id), pytest.raises(IntegrityError, match="same_tenant"), transaction.atomic():
         ApiKey.objects.create(
             tenant=house.tenant, principal_id=house.people.stranger.id, label="x", role="client", scopes=[],
-            secret_hash=b"\0" * 32,
+            secret_hash=b"\0" * 32, runs="own",
         )  # fmt: skip
 
 

@@ -8,11 +8,21 @@ from django.db import DatabaseError
 
 from tenancy import actions
 from tenancy.actions import NewKey, add_member, create_key, remove_member, revoke_key
+from tenancy.actions.keys import rotate_key
 from tenancy.authentication import caller_of
 from tenancy.clock import database_now
 from tenancy.context import tenant
-from tenancy.core.errors import KeyExpired, KeyInvalid, KeyRevoked, NotFound
+from tenancy.core.errors import (
+    InvalidInput,
+    KeyElsewhere,
+    KeyExpired,
+    KeyInvalid,
+    KeyRevoked,
+    NotFound,
+    RoleLacking,
+)
 from tenancy.core.keys import SECRET_BYTES, written
+from tenancy.core.reach import KeyLimits, Reach, RunReach, read_address
 from tenancy.core.roles import Authority, Role, Scope
 from tenancy.ids import fresh_id
 from tenancy.models import ApiKey, AuditEntry, Person
@@ -113,11 +123,133 @@ def test_an_unknown_key_is_refused_in_the_same_words(house: House) -> None:
 
 @proves("Z8", part="a key and its person")
 def test_a_key_reaches_no_further_than_the_person_who_answers_for_it(house: House) -> None:
-    key = made(house, Role.ADMIN, owner=house.people.approver.person)
-    assert caller_of(key.clear).scopes == ("read", "decide")
+    person = house.people.approver.person
+    add_member(house.tenant.id, person, Role.ADMIN)
+    key = made(house, Role.ADMIN, owner=person)
+    assert remove_member(house.tenant.id, person, Role.ADMIN)
+    assert caller_of(key.clear).scopes == ("read", "inspect", "decide")
     standing = standing_of(house.tenant.id, key.key.principal_id)
     assert standing is not None
-    assert standing.scopes == (Scope.READ, Scope.DECIDE)
+    assert standing.scopes == (Scope.READ, Scope.INSPECT, Scope.DECIDE)
+
+
+@proves("R-SEC-11", part="no key with a role that its person lacks")
+@pytest.mark.parametrize("role", [Role.ADMIN, Role.OPERATOR, Role.CLIENT])
+def test_a_key_with_a_role_that_its_person_lacks_is_refused(house: House, role: Role) -> None:
+    with pytest.raises(RoleLacking):
+        made(house, role, owner=house.people.approver.person)
+    with pytest.raises(RoleLacking):
+        made(house, role, owner=house.people.stranger.person)
+    with tenant(house.tenant.id):
+        assert not ApiKey.objects.exists()
+
+
+@proves("R-SEC-11", part="an end where none is chosen")
+def test_a_key_without_an_end_ends_after_ninety_days(house: House) -> None:
+    before = database_now()
+    ends = made(house).key.expires_at
+    assert ends is not None
+    assert before + timedelta(days=90) <= ends <= database_now() + timedelta(days=90)
+
+
+@proves("R-SEC-11", part="a rotated key keeps its principal and its limits")
+def test_a_rotated_key_is_the_same_principals_and_the_one_before_ends(house: House) -> None:
+    limits = KeyLimits(RunReach.OWN, ("support-*",), ("10.0.0.0/8",))
+    old = create_key(house.tenant.id, Role.CLIENT, label="till", limits=limits)
+    here = read_address("10.1.2.3")
+    new = rotate_key(house.tenant.id, old.key.id)
+    with pytest.raises(KeyRevoked):
+        caller_of(old.clear, here)
+    assert caller_of(new.clear, here).principal == old.key.principal_id
+    assert caller_of(new.clear, here).reach == Reach(old.key.principal_id, ("support-*",))
+    assert (new.key.role, new.key.label, new.key.addresses) == ("client", "till", ["10.0.0.0/8"])
+    with tenant(house.tenant.id):
+        verbs = list(AuditEntry.objects.filter(verb__startswith="key.").order_by("at").values_list("verb"))
+    assert verbs == [("key.create",), ("key.rotate",), ("key.revoke",)]
+
+
+@proves("R-SEC-11", part="a stated overlap")
+def test_a_rotated_keys_secret_before_holds_for_the_overlap_alone(house: House) -> None:
+    old = made(house)
+    rotate_key(house.tenant.id, old.key.id, overlap=timedelta(hours=1))
+    assert caller_of(old.clear).principal == old.key.principal_id
+    ends = kept(house, old).expires_at
+    assert ends is not None
+    assert ends <= database_now() + timedelta(hours=1)
+    rotate_key(house.tenant.id, old.key.id, overlap=timedelta(days=30))
+    assert kept(house, old).expires_at == ends
+
+
+def test_a_revoked_or_foreign_key_is_not_rotated(house: House) -> None:
+    old = made(house)
+    revoke_key(house.tenant.id, old.key.id)
+    with pytest.raises(KeyRevoked):
+        rotate_key(house.tenant.id, old.key.id)
+    with pytest.raises(NotFound):
+        rotate_key(house.people.other_tenant.id, old.key.id)
+
+
+def test_a_key_is_not_rotated_where_its_person_lost_the_role(house: House) -> None:
+    person = house.people.approver.person
+    old = made(house, Role.REVIEWER, owner=person)
+    assert remove_member(house.tenant.id, person, Role.REVIEWER)
+    with pytest.raises(RoleLacking):
+        rotate_key(house.tenant.id, old.key.id)
+
+
+@proves("R-SEC-11", part="by address range")
+@pytest.mark.parametrize(
+    ("address", "fits"),
+    [
+        ("10.1.2.3", True), ("::ffff:10.1.2.3", True), ("2001:db8::5", True), ("[2001:db8::5]:443", True),
+        ("10.1.2.3:5555", True), ("11.1.2.3", False), ("2001:db9::5", False), ("", False), ("proxy", False),
+    ],
+)  # fmt: skip
+def test_a_key_for_some_addresses_is_refused_from_others(house: House, address: str, fits: bool) -> None:
+    limits = KeyLimits(addresses=("10.0.0.0/8", "2001:db8::/32"))
+    key = create_key(house.tenant.id, Role.CLIENT, limits=limits)
+    if fits:
+        assert caller_of(key.clear, read_address(address)).principal == key.key.principal_id
+        return
+    with pytest.raises(KeyElsewhere):
+        caller_of(key.clear, read_address(address))
+
+
+@proves("R-SEC-7", part="limits of a key")
+@pytest.mark.parametrize(
+    ("role", "limits", "pointer"),
+    [
+        (Role.CLIENT, KeyLimits(workflows=("Support",)), "/workflows"),
+        (Role.CLIENT, KeyLimits(workflows=("a,b",)), "/workflows"),
+        (Role.CLIENT, KeyLimits(workflows=("%",)), "/workflows"),
+        (Role.CLIENT, KeyLimits(workflows=tuple(f"w{n}" for n in range(21))), "/workflows"),
+        (Role.CLIENT, KeyLimits(addresses=("10.0.0.1/8",)), "/addresses"),
+        (Role.CLIENT, KeyLimits(addresses=("everywhere",)), "/addresses"),
+        (Role.ADMIN, KeyLimits(runs=RunReach.OWN), "/runs"),
+        (Role.ADMIN, KeyLimits(workflows=("support",)), "/workflows"),
+    ],
+)
+def test_limits_that_are_none_are_refused(house: House, role: Role, limits: KeyLimits, pointer: str) -> None:
+    owner = house.people.admin.person if role is Role.ADMIN else None
+    with pytest.raises(InvalidInput) as refused:
+        create_key(house.tenant.id, role, owner=owner, limits=limits)
+    assert [error["pointer"] for error in refused.value.data["errors"]] == [pointer]
+
+
+@proves("R-SEC-11", part="limits hold in the database")
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"workflows": ["a,b"]}, {"workflows": ["%"]}, {"addresses": ["10.0.0.1/8"]}, {"runs": "all"},
+        {"runs": "own", "scopes": ["read", "admin"]}, {"workflows": ["a"], "scopes": ["admin"]},
+    ],
+)  # fmt: skip
+def test_a_row_with_limits_that_are_none_is_refused_by_the_database(
+    house: House, change: dict[str, object]
+) -> None:
+    key = made(house)
+    with pytest.raises(DatabaseError), tenant(house.tenant.id):
+        ApiKey.objects.filter(id=key.key.id).update(**change)
 
 
 @proves("Z5", part="a key's person")

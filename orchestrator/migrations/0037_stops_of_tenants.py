@@ -27,6 +27,6 @@ ALTER TABLE {TABLE} DISABLE ROW LEVEL SECURITY;
 
 
 class Migration(migrations.Migration):
-    dependencies = [("orchestrator", "0035_ceilings_and_places"), ("tenancy", "0012_column_grants")]
+    dependencies = [("orchestrator", "0036_within_reach"), ("tenancy", "0013_column_grants")]
 
     operations = [migrations.RunSQL(GUARD, UNGUARD)]

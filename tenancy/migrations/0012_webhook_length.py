@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("tenancy", "0010_process_lock")]
+    dependencies = [("tenancy", "0011_narrow_keys")]
 
     operations = [
         migrations.RemoveField(model_name="webhookattempt", name="said"),

@@ -5,7 +5,7 @@ from django.db import migrations
 
 # By table, what is changed once the row is there.
 CHANGED = {
-    "tenancy_apikey": "expires_at, revoked_at, last_used_at",
+    "tenancy_apikey": "revoked_at, last_used_at, expires_at",
     "tenancy_membership": "queues, max_amount, max_risk",
     "tenancy_secret": "revoked_at, sealed, renewal",
     "tenancy_webhook": (
@@ -22,7 +22,24 @@ def grant_columns(table: str, columns: str) -> migrations.RunSQL:
     )
 
 
+# A rotation ends the key before it sooner; nothing lets a key live longer than it was made for.
+SOONER = """
+CREATE FUNCTION tenancy_key_ends_sooner() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+BEGIN
+  RAISE EXCEPTION 'a key lives no longer than it was made for'
+    USING ERRCODE = 'integrity_constraint_violation';
+END $$;
+CREATE TRIGGER key_ends_sooner BEFORE UPDATE ON tenancy_apikey FOR EACH ROW
+  WHEN (OLD.expires_at IS NOT NULL AND (NEW.expires_at IS NULL OR NEW.expires_at > OLD.expires_at))
+  EXECUTE FUNCTION tenancy_key_ends_sooner();
+"""
+UNDO = "DROP TRIGGER key_ends_sooner ON tenancy_apikey; DROP FUNCTION tenancy_key_ends_sooner();"
+
+
 class Migration(migrations.Migration):
     dependencies = [("tenancy", "0014_webhook_length")]
 
-    operations = [grant_columns(table, columns) for table, columns in CHANGED.items()]
+    operations = [
+        *(grant_columns(table, columns) for table, columns in CHANGED.items()),
+        migrations.RunSQL(SOONER, UNDO),
+    ]

@@ -39,8 +39,9 @@ def is_here(address: str) -> bool:
 def _named() -> Iterator[tuple[str, str, int]]:
     """What listens, at which host, at which port; an empty host is this machine."""
     yield "web server", "", settings.INTERLOCK_PORT
-    if settings.INTERLOCK_METRICS_PORT is not None:
-        yield "metrics", "", settings.INTERLOCK_METRICS_PORT
+    for port in (settings.INTERLOCK_METRICS_PORT, settings.INTERLOCK_WEB_METRICS_PORT):
+        if port is not None:
+            yield "metrics", "", port
     for entry in settings.DATABASES.values():
         yield from _of_database(str(entry.get("HOST") or ""), str(entry.get("PORT") or ""))
     broker = urlsplit(settings.REDIS_URL)

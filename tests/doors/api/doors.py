@@ -218,7 +218,7 @@ BODIES: dict[str, Any] = {
         "preview": True,
         "reason": "Look",
     },
-    "api/v1/ceilings": {"per_run_usd": "5", "daily_usd": "100", "monthly_usd": None},
+    "api/v1/ceilings": {"per_run_usd": "5", "daily_usd": "100", "monthly_usd": None, "reason": "Ours"},
     "api/v1/rates": {
         "submissions_per_minute": 1_000,
         "concurrent_runs": 1_000,

@@ -9,6 +9,7 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
+from django.conf import settings as django_settings
 from pytest_django import Settings
 
 import orchestrator
@@ -44,7 +45,7 @@ def deployment(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.REDIS_URL = f"redis://:word@localhost:{BROKER}/0"
     settings.INTERLOCK_DEMO_URL = f"http://127.0.0.1:{DEMO}"
     entry = {**settings.DATABASES["default"], "HOST": "127.0.0.1", "PORT": str(DATABASE)}
-    monkeypatch.setattr(listeners.settings, "DATABASES", {"default": entry})
+    monkeypatch.setattr(django_settings, "DATABASES", {"default": entry})
     listeners._addresses.cache_clear()
 
 
@@ -119,7 +120,7 @@ def test_our_own_database_on_another_machine_is_refused_by_its_address(
     world: World, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entry = {**settings.DATABASES["default"], "HOST": "a.internal,10.255.0.9", "PORT": "5432,5433"}
-    monkeypatch.setattr(listeners.settings, "DATABASES", {"default": entry})
+    monkeypatch.setattr(django_settings, "DATABASES", {"default": entry})
     list_places(world, "db.internal:5433", "db.internal:5432")
     assert "own database" in refusal(world, "db.internal:5433", "10.255.0.9")
     assert refusal(world, "db.internal:5432", "10.255.0.9") == ""
@@ -129,7 +130,7 @@ def test_an_embedded_database_listens_nowhere_but_at_its_socket(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entry = {**settings.DATABASES["default"], "HOST": "/tmp/somewhere", "PORT": ""}  # noqa: S108 - a name
-    monkeypatch.setattr(listeners.settings, "DATABASES", {"default": entry})
+    monkeypatch.setattr(django_settings, "DATABASES", {"default": entry})
     for embedded, ports in ((True, set()), (False, {5432})):
         settings.INTERLOCK_EMBEDDED = embedded
         assert {one.port for one in own_listeners() if one.name == "database"} == ports

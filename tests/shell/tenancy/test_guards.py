@@ -1,5 +1,6 @@
 """What the database itself holds, read from its catalogue: no table and no function slips through."""
 
+from datetime import timedelta
 from typing import Any
 
 import psycopg
@@ -7,8 +8,9 @@ import pytest
 from django.apps import apps
 from django.db import connection, transaction
 
-from tenancy.actions import audit
+from tenancy.actions import audit, create_key
 from tenancy.context import raw_cursor, tenant
+from tenancy.core.roles import Role
 from tenancy.models import AuditEntry, TenantOwned
 from tests.conftest import House
 from tests.proves import proves
@@ -216,6 +218,15 @@ def test_the_application_changes_only_the_columns_that_its_verbs_change(
     assert {str(name) for (name,) in found} == CHANGED[table]
 
 
+@proves("R-SEC-2", part="no key lives longer than it was made for")
+@pytest.mark.parametrize("later", ["NULL", "expires_at + interval '1 second'"])
+def test_no_key_lives_longer_than_it_was_made_for(house: House, later: str) -> None:
+    create_key(house.tenant.id, Role.CLIENT, expires_in=timedelta(days=1))
+    refused = pytest.raises(psycopg.errors.IntegrityConstraintViolation, match="no longer")
+    with tenant(house.tenant.id), refused, transaction.atomic():
+        raw_cursor().execute(f"UPDATE tenancy_apikey SET expires_at = {later}".encode())
+
+
 @proves("R-SEC-2", part="a key's scopes, secret and principal are never changed")
 @pytest.mark.parametrize(
     "change",
@@ -223,7 +234,6 @@ def test_the_application_changes_only_the_columns_that_its_verbs_change(
         "tenancy_apikey SET scopes = '{admin}'",
         "tenancy_apikey SET secret_hash = ''",
         "tenancy_apikey SET principal_id = id",
-        "tenancy_apikey SET expires_at = NULL",
         "tenancy_membership SET role = 'admin'",
         "tenancy_membership SET person_id = id",
         "tenancy_secret SET origin = 'https://elsewhere.example'",

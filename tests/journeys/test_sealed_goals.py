@@ -11,6 +11,7 @@ from pytest_django import Settings
 from orchestrator.models import Run, Task
 from tenancy.context import tenant
 from tenancy.idempotency import KeyReused
+from tests.doubles.crm import Crm
 from tests.doubles.http_server import Reply, Seen
 from tests.doubles.openai_server import calls, said
 from tests.factories.foreign import called, foreign, onwards
@@ -18,7 +19,7 @@ from tests.factories.servers import READS
 from tests.factories.world import World
 from tests.journeys.test_sealed_values import Scripted, change, rows_with, sent
 from tests.proves import proves
-from tests.shell.orchestrator.test_http_tools import TEXT, Crm, declare
+from tests.shell.orchestrator.test_http_tools import TEXT, declare
 from tests.shell.orchestrator.test_http_tools import crm as crm
 from tests.shell.orchestrator.test_http_tools import world as world
 from traces.core.sealed import REFERENCE

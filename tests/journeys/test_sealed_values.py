@@ -21,14 +21,15 @@ from tenancy.models import ApiKey, AuditEntry
 from tests.doors.api.program import program, refusal
 from tests.doors.pages.browsers import browser, words
 from tests.doors.pages.forms import form_with
+from tests.doubles.crm import Crm
 from tests.doubles.http_server import Reply, Seen
 from tests.doubles.openai_server import OpenAIServer, calls, said
 from tests.factories.foreign import called, foreign, onwards
 from tests.factories.servers import CHANGES
 from tests.factories.world import World
 from tests.proves import proves
-from tests.shell.orchestrator.test_http_tools import Crm, declare
 from tests.shell.orchestrator.test_http_tools import crm as crm
+from tests.shell.orchestrator.test_http_tools import declare
 from tests.shell.orchestrator.test_http_tools import world as world
 from traces.actions import erase
 from traces.core.sealed import REFERENCE

@@ -15,6 +15,7 @@ from orchestrator.gateways.llm import reply
 from orchestrator.gateways.tools import dispatcher
 from orchestrator.gateways.tools.arguments import Opened
 from orchestrator.runtime.opening_sealed import SealedOfRun
+from tests.doubles.crm import Crm
 from tests.doubles.openai_server import calls
 from tests.factories.foreign import onwards
 from tests.factories.world import World
@@ -22,8 +23,8 @@ from tests.journeys.test_sealed_goals import with_reference
 from tests.journeys.test_sealed_values import CALL, PASSWORD, Scripted, asking, change, rows_with, sent
 from tests.proves import proves
 from tests.sabotage.scenes import Unsafe, safe
-from tests.shell.orchestrator.test_http_tools import Crm, declare
 from tests.shell.orchestrator.test_http_tools import crm as crm
+from tests.shell.orchestrator.test_http_tools import declare
 from tests.shell.orchestrator.test_http_tools import world as world
 
 Sabotage = AbstractContextManager[Any]

@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 from tenancy.actions.people import Limits, invite, may_get_link, note_printed_link
 from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput
-from tenancy.core.roles import Role
+from tenancy.core.roles import SCOPES, Role, Scope
 from tenancy.first_password import first_password_path
 from tenancy.models import Person, Tenant
 from tenancy.queries import tenant_by_slug
@@ -30,12 +30,17 @@ class Command(BaseCommand):
         one = verbs.add_parser("invite")
         one.add_argument("--name", required=True)
         one.add_argument("--role", required=True, choices=[role.value for role in Role])
-        one.add_argument("--queue", action="append", default=[], help="a reviewer's queue; may be repeated")
+        one.add_argument(
+            "--queue",
+            action="append",
+            default=[],
+            help="a queue they decide in, '*' for every one; may be repeated",
+        )
         for verb in (one, verbs.add_parser("link")):
             verb.add_argument("email", metavar="EMAIL")
             verb.add_argument("--tenant", required=True)
             verb.add_argument(
-                "--origin", default=settings.INTERLOCK_CONSOLE_URL, help="such as https://interlock.example"
+                "--origin", default=settings.INTERLOCK_ADDRESS, help="such as https://interlock.example"
             )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -49,6 +54,8 @@ class Command(BaseCommand):
         getattr(self, f"_{options['verb']}")(found, options)
 
     def _invite(self, found: Tenant, options: dict[str, Any]) -> None:
+        if Scope.DECIDE in SCOPES[Role(options["role"])] and not options["queue"]:
+            raise CommandError("say in which queues they decide: --queue NAME, or --queue '*' for every one")
         limits = Limits(queues=tuple(options["queue"]))
         try:
             invited = invite(

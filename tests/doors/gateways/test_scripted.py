@@ -173,7 +173,8 @@ def _compiled(objective: str, facts: dict[str, Fact]) -> str:
     """The situation as core/context.py writes it for a state with these facts."""
     state = State(position="act", limits={"model_turns": Decimal(10)}, facts=facts)
     manifest = SimpleNamespace(goal=Goal(objective=objective), core_version=CORE_VERSION)
-    view = SimpleNamespace(manifest=manifest, state=state, desk=Desk(b"", {}))
+    graph = SimpleNamespace(spec=SimpleNamespace(input_schema={}))
+    view = SimpleNamespace(manifest=manifest, state=state, desk=Desk(b"", {}), graph=graph)
     return _situation(cast("Any", view))
 
 

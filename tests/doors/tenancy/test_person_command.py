@@ -48,7 +48,7 @@ def test_invite_prints_a_link_that_sets_the_password_and_relates_nobody(house: H
 
 
 def test_a_lost_link_is_made_again_until_the_password_is_set(house: House, address: str) -> None:
-    first = person(house, "invite", address, "--name", "Ann", "--role", "admin")
+    first = person(house, "invite", address, "--name", "Ann", "--role", "admin", "--queue", "*")
     assert person(house, "link", address.upper()).startswith(first[: first.rindex("/")])
     made = Person.objects.get(email=address)
     made.set_password(SECRET)
@@ -59,10 +59,12 @@ def test_a_lost_link_is_made_again_until_the_password_is_set(house: House, addre
 
 @proves("R-SEC-7", part="person command")
 def test_a_wrong_word_is_an_error_and_adds_nobody(house: House, address: str) -> None:
-    given = ("--name", "Ann", "--role", "admin")
+    given = ("--name", "Ann", "--role", "admin", "--queue", "*")
     for wrong in ("", "interlock.example", "ftp://interlock.example"):
         with pytest.raises(CommandError, match="say where the console is"):
             person(house, "invite", address, *given, origin=wrong)
+    with pytest.raises(CommandError, match="in which queues they decide"):
+        person(house, "invite", address, *given[:4])
     with pytest.raises(CommandError, match="has no person"):
         person(house, "link", address)
     assert not Person.objects.filter(email=address).exists()

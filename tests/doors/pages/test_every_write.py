@@ -53,6 +53,7 @@ WRITES: dict[str, Scope | None] = {
     "system/stop": Scope.OPERATE,
     "tenant/keys": Scope.ADMIN,
     "tenant/keys/<uuid:key_id>/revoke": Scope.ADMIN,
+    "tenant/keys/<uuid:key_id>/rotate": Scope.ADMIN,
     "tenant/members/<uuid:member_id>/limits": Scope.ADMIN,
     "tenant/members/<uuid:member_id>/remove": Scope.ADMIN,
     "tenant/people/<uuid:person_id>/link": Scope.ADMIN,

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from drf_spectacular.extensions import OpenApiAuthenticationExtension, OpenApiSerializerExtension
+from drf_spectacular.extensions import (
+    OpenApiAuthenticationExtension,
+    OpenApiSerializerExtension,
+    OpenApiSerializerFieldExtension,
+)
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiParameter
 
 from config.problems import CONTENT_TYPE
+from tenancy.shapes import Text
+
+# Python counts the separators of ASCII among the blanks.
+VISIBLE = r"[^\s\x1c-\x1f\x85]"
 
 POST_ONCE = OpenApiParameter(
     "Idempotency-Key",
@@ -80,7 +88,7 @@ WRITING = {
 }
 MISSING = {"404": "There is no such thing here."}
 # Things named in the body may be missing, as those of a path may.
-NAMING = frozenset({"decide_approvals"})
+NAMING = frozenset({"decide_approvals", "correct_price"})
 
 
 TAGGED: dict[str, tuple[OpenApiParameter, ...]] = {
@@ -112,10 +120,38 @@ class ExactShape(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
     def map_serializer(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
         """The shape as it is mapped by itself, closed."""
         mapped: dict[str, Any] = auto_schema._map_serializer(self.target, direction, bypass_extensions=True)  # noqa: SLF001 - the way of drf-spectacular's own extensions
+        if self.target.one_of:
+            mapped["oneOf"] = [{"required": list(names)} for names in self.target.one_of]
         for name, field in self.target.fields.items():
+            refuse_blank(mapped["properties"][name], field)
             if (most := getattr(field, "max_length", None)) is not None and hasattr(field, "child"):
                 mapped["properties"][name]["maxItems"] = most
         return mapped | {"additionalProperties": False}
+
+
+class ExactAmount(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
+    """An amount is decimal text or a whole number, within the bound of its field."""
+
+    target_class = "tenancy.shapes.Amount"
+
+    def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
+        """Both ways of writing it."""
+        most = min(10**15 - 1, int(self.target.max_value or 10**15 - 1))
+        return {
+            "oneOf": [
+                {"type": "string", "pattern": r"^[0-9]{1,15}(\.[0-9]{1,9})?$"},
+                {"type": "integer", "minimum": 0, "maximum": most},
+            ]
+        }
+
+
+def refuse_blank(mapped: dict[str, Any], field: Any) -> None:
+    """Say of a text that is trimmed, and may not be empty then, that it has more than blanks."""
+    blank = isinstance(field, Text) and field.trim_whitespace and not field.allow_blank
+    if blank and not {"pattern", "format", "enum"} & set(mapped):
+        mapped["pattern"] = VISIBLE
+    elif (child := getattr(field, "child", None)) is not None and "items" in mapped:
+        refuse_blank(mapped["items"], child)
 
 
 class Schema(AutoSchema):

@@ -309,6 +309,8 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "COMPONENT_SPLIT_REQUEST": True,
+    # What a change requires, such as its reason, is said of it too.
+    "COMPONENT_SPLIT_PATCH": False,
     "ENUM_NAME_OVERRIDES": {
         "RunStatus": "orchestrator.api.serializers.STATUSES",
         "TerminalCode": "orchestrator.api.serializers.CODES",

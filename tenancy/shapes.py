@@ -2,10 +2,9 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from django.http import QueryDict
-from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.exceptions import ErrorDetail
 
@@ -49,16 +48,9 @@ class Whole(serializers.IntegerField):
         return number
 
 
-@extend_schema_field(
-    {
-        "oneOf": [
-            {"type": "string", "pattern": r"^[0-9]{1,15}(\.[0-9]{1,9})?$"},
-            {"type": "integer", "minimum": 0, "maximum": 10**15 - 1},
-        ]
-    }
-)
 class Amount(serializers.DecimalField):
-    """An amount that is not negative, as decimal text or a whole number: never a float (R-BUDGET-1)."""
+    """An amount that is not negative, as decimal text or a whole number: never a fraction as a float
+    (R-BUDGET-1). A number without a fraction is a whole one however JSON writes it."""
 
     def __init__(self, **more: Any) -> None:
         super().__init__(max_digits=24, decimal_places=9, min_value=0, **more)
@@ -71,6 +63,8 @@ class Amount(serializers.DecimalField):
 
     def to_internal_value(self, data: Any) -> Any:
         """The Decimal. Raises ValidationError."""
+        if isinstance(data, float) and data.is_integer():
+            data = int(data)
         plain = isinstance(data, str) and AMOUNT.fullmatch(data) is not None
         if not plain and (isinstance(data, bool) or not isinstance(data, int)):
             self.fail("invalid")
@@ -78,7 +72,12 @@ class Amount(serializers.DecimalField):
 
 
 class Exact(serializers.Serializer[Any]):
-    """An input that knows all its fields: a misspelt limit must not be a silent one (R-SEC-7)."""
+    """An input that knows all its fields: a misspelt limit must not be a silent one (R-SEC-7).
+
+    `one_of` says in the document which sets of members there are, of which exactly one is given.
+    """
+
+    one_of: ClassVar[tuple[tuple[str, ...], ...]] = ()
 
     def to_internal_value(self, data: Any) -> Any:
         """The typed values. Raises ValidationError naming each wrong or unknown field."""

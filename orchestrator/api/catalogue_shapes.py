@@ -39,6 +39,8 @@ class WorkflowField(WorkflowRow):
 class WorkflowBody(Exact):
     """A workflow: its document, or the document's source text in YAML, whose faults then name lines."""
 
+    one_of = (("document",), ("yaml",))
+
     document = serializers.DictField(child=serializers.JSONField(allow_null=True), required=False)
     yaml = Text(max_length=LONGEST, required=False, trim_whitespace=False)
     reason = Text(max_length=500, required=False, allow_blank=True, default="")

@@ -117,7 +117,7 @@ class DocumentField(DocumentRow):
 class DocumentBody(Exact):
     """A document to keep: plain text or Markdown."""
 
-    corpus = Text(max_length=64)
+    corpus = serializers.RegexField(r"^[a-z][a-z0-9_-]{0,63}$")
     name = Text(max_length=120)
     title = Text(max_length=200)
     text = Text(max_length=LARGEST, trim_whitespace=False)

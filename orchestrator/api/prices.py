@@ -98,6 +98,8 @@ class CorrectionBody(Exact):
     """Which price was wrong: of a model by provider, name and version, or of a tool by its name and its
     price's version. `preview` changes nothing; `after` goes on after a run."""
 
+    one_of = (("tool",), ("provider", "model"))
+
     provider = serializers.RegexField(PROVIDER, required=False)
     model = Text(max_length=200, required=False)
     tool = Text(max_length=64, required=False)

@@ -48,8 +48,8 @@ class ServerField(ServerRow):
 class ServerBody(Exact):
     """A server to add: `http` with its URL, or `stdio` with the name of one of the operator's commands."""
 
-    slug = Text(max_length=31)
-    kind = Text(max_length=8)
+    slug = serializers.RegexField(r"^[a-z][a-z0-9_]{0,30}$")
+    kind = serializers.ChoiceField(choices=["http", "stdio"])
     address = Text(max_length=2_000)
     secret = Text(max_length=64, required=False, allow_blank=True, default="")
     secret_header = Text(max_length=64, required=False, default="Authorization")

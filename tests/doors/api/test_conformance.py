@@ -24,6 +24,7 @@ from tests.proves import proves
 pytestmark = pytest.mark.slow
 
 EXAMPLES = 20
+NARROW_EXAMPLES = 3
 # What is malformed may be refused for its length, before anybody reads it.
 REFUSED = [400, 404, 409, 413, 415, 422, 428]
 HELD = (
@@ -86,6 +87,30 @@ def test_every_answer_is_one_the_document_knows(
         case.call_and_validate(headers=key, checks=checks)
 
     held()
+
+
+@proves("R-API-1", part="the document is exact for narrow keys")
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("role", [Role.CLIENT, Role.REVIEWER])
+def test_every_answer_to_a_narrow_key_is_one_the_document_knows(
+    world: World, settings: Settings, role: Role
+) -> None:
+    settings.ALLOWED_HOSTS = ["*"]
+    things = things_of(world)
+    key = {"Authorization": f"Bearer {program(world.id, role).clear}"}
+    checks = CHECKS.get_by_names(list(HELD))
+    for operation in OPERATIONS.values():
+
+        @hypothesis_settings(
+            max_examples=NARROW_EXAMPLES, deadline=None, database=None, derandomize=True,
+            phases=(Phase.generate,), suppress_health_check=list(HealthCheck),
+        )  # fmt: skip
+        @given(case=operation.as_strategy(generation_mode=GenerationMode.POSITIVE))
+        def held(case: Any) -> None:
+            case.path_parameters |= {part: things[part] for part in case.path_parameters if part in things}
+            case.call_and_validate(headers=key, checks=checks)
+
+        held()
 
 
 @proves("R-API-1", part="an ended run as the document has it")

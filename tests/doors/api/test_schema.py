@@ -10,9 +10,10 @@ from django.core.management import call_command
 from django.test import Client
 from django.urls import resolve
 
+from config.openapi import VISIBLE
 from tenancy.core.roles import Role
 from tests.conftest import House
-from tests.doors.api.doors import DOORS
+from tests.doors.api.doors import BODIES, DOORS
 from tests.doors.api.program import PROBLEM, Program, program, refusal
 from tests.proves import proves
 
@@ -126,3 +127,38 @@ def test_nothing_in_the_document_refuses_null_by_allowing_it_twice(
     document: dict[str, Any], key: str
 ) -> None:
     assert f'"{key}": [{{}}, {{"type": "null"}}]' not in json.dumps(document)
+
+
+@proves("R-API-1", part="what the server refuses the document refuses")
+def test_the_document_bounds_what_the_server_bounds(document: dict[str, Any]) -> None:
+    shapes = document["components"]["schemas"]
+
+    def member(shape: str, name: str) -> dict[str, Any]:
+        found: dict[str, Any] = shapes[shape]["properties"][name]
+        return found
+
+    assert member("ServerBodyRequest", "slug")["pattern"].startswith("^[a-z]")
+    assert member("DocumentBodyRequest", "corpus")["pattern"].startswith("^[a-z]")
+    kind = json.dumps(member("ServerBodyRequest", "kind"))
+    named = [shapes[name].get("enum") for name in shapes if f'/{name}"' in kind]
+    assert ["http", "stdio"] in [*named, member("ServerBodyRequest", "kind").get("enum")]
+    assert "reason" in shapes["ModelChangeRequest"]["required"]
+    assert {"required": ["yaml"]} in shapes["WorkflowBodyRequest"]["oneOf"]
+    assert {"required": ["provider", "model"]} in shapes["CorrectionBodyRequest"]["oneOf"]
+    assert member("ReviewAnswerBodyRequest", "note")["pattern"] == VISIBLE
+    assert member("UndoWindowBodyRequest", "reason")["pattern"] == VISIBLE
+    price = member("PriceBodyRequest", "request_usd")
+    assert price["oneOf"][1]["maximum"] == 10_000
+    assert "404" in operations(document)["post", "api/v1/prices/corrections"]["responses"]
+
+
+@proves("R-API-1", part="whole numbers")
+@pytest.mark.parametrize(
+    ("given", "status"),
+    [(5, 201), (5.0, 201), ("5", 201), (5.5, 400), ("5.0e0", 400), (True, 400), ("", 400)],
+)
+def test_number_without_a_fraction_is_whole_however_it_is_written(
+    admin: Program, given: float | str, status: int
+) -> None:
+    body = {**BODIES["api/v1/prices"], "input_usd_per_mtok": given}
+    assert admin.post("/prices", body).status_code == status

@@ -7,10 +7,10 @@ from rest_framework import serializers
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request as HttpRequest
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from approvals.actions.revealing import reveal
 from approvals.core.errors import RequestNotFound
+from tenancy.api_view import APIView
 from tenancy.core.roles import Scope
 from tenancy.doors import caller, post_once, uuid_or_none
 from tenancy.idempotency import Answer

@@ -35,7 +35,6 @@ from traces.core.phases import Phase
 Verdict = Literal[
     "eligible", "malformed", "missing_info", "unregistered", "needs_approval", "denied", "over_budget"
 ]
-
 # Runs of an earlier core asked people for calls with a mark in place of a value; the gateway sends none.
 MARKS_SINCE = 11
 

@@ -50,8 +50,9 @@ def find_ties_in_force(ties: Iterable[Tie], at: datetime) -> list[Tie]:
     so to everybody who had seen the link.
     """
     in_force: list[Tie] = []
-    # Of a link and a confirmation of one moment the link is the later one.
-    for tie in sorted(ties, key=lambda one: (one.at, one.kind is not TieKind.CONFIRMED)):
+    # Of one moment a confirmation comes last: it is judged by all that relates people then, and ends no link
+    # of that very moment.
+    for tie in sorted(ties, key=lambda one: (one.at, one.kind is TieKind.CONFIRMED)):
         if tie.at > at:
             break
         if tie.kind is not TieKind.CONFIRMED:
@@ -59,7 +60,7 @@ def find_ties_in_force(ties: Iterable[Tie], at: datetime) -> list[Tie]:
             continue
         in_force = _unexpired(in_force, tie.at)
         if tie.by not in find_connected(tie.person, in_force):
-            in_force = [one for one in in_force if not _is_open_link(one, tie.person)]
+            in_force = [one for one in in_force if not (_is_open_link(one, tie.person) and one.at < tie.at)]
     return _unexpired(in_force, at)
 
 

@@ -344,10 +344,8 @@ class ToolServer:
     def start(self) -> None:
         """Start it and wait for its port; after it ended, on the same one again."""
         self.stop()
-        argv = (
-            sys.executable, "-m", "tests.doubles.mcp_server",
-            "--folder", str(self.folder), "--port", str(self.port),
-        )  # fmt: skip
+        argv = (sys.executable, "-m", "tests.doubles.mcp_server", "--folder", str(self.folder))
+        argv = (*argv, "--port", str(self.port))
         self._process = subprocess.Popen(argv, stdout=subprocess.PIPE, cwd=ROOT)
         assert self._process.stdout is not None
         self.port = int(self._process.stdout.readline())
@@ -374,9 +372,8 @@ class ToolServer:
 
     def calls(self, tool: str | None = None) -> list[dict[str, Any]]:
         """The calls that arrived."""
-        return [
-            line for line in self.shop.lines() if line["kind"] == "called" and tool in (None, line["tool"])
-        ]
+        arrived = (line for line in self.shop.lines() if line["kind"] == "called")
+        return [line for line in arrived if tool in (None, line["tool"])]
 
     def effects(self) -> list[dict[str, Any]]:
         """What was changed."""

@@ -109,6 +109,7 @@ NAMES: Final = """
     orchestrator.WorkspaceRevision: key cause digest tree
     budgets.Price: price
     orchestrator.PrivatePlaces: places
+    orchestrator.ModelTurn: stage
 """
 CLOSED: Final = frozenset(
     f"{model}.{column}"
@@ -125,7 +126,7 @@ UNSEEN: Final = frozenset(
         "approvals.Deferral.reason",
         "orchestrator.CorpusDocument.text", "orchestrator.CorpusPassage.heading",
         "orchestrator.MailDraft.body", "orchestrator.RunSignal.payload", "orchestrator.Task.metadata",
-        "tenancy.NoticeMail.error",
+        "tenancy.NoticeMail.error", "tenancy.Tenant.suspended_reason",
     }
 )  # fmt: skip
 LISTS: Final = ("orchestrator.ToolProposal.weaker",)

@@ -88,9 +88,9 @@ def the_same_call(world: World, company: Company, settings: Settings) -> UUID:
 
 
 def a_storm(world: World, company: Company, settings: Settings) -> UUID:
-    """A retry storm of the model."""
+    """A retry storm of the model, which nobody who waits for the answer waits out."""
     with foreign(settings, Same(lambda: failing(500))):
-        run = world.submit("tool-loop", SUM)
+        run = world.submit("tool-loop", SUM, mode="interactive")
         until_over(world, run)
     return run
 

@@ -16,9 +16,9 @@ from approvals.actions.revealing import reveal
 from approvals.core.errors import AlreadyDecided, DecisionInvalid, NotYours
 from approvals.models import Handling
 from tenancy.context import tenant
-from tenancy.core.roles import Role
-from tenancy.models import ApiKey, AuditEntry
-from tests.doors.api.program import program, refusal
+from tenancy.core.roles import Role, Scope
+from tenancy.models import AuditEntry
+from tests.doors.api.program import narrow_program, program, refusal
 from tests.doors.pages.browsers import browser, words
 from tests.doors.pages.forms import form_with
 from tests.doubles.crm import Crm
@@ -263,9 +263,8 @@ def test_a_program_that_holds_the_scope_reveals_and_decides_and_one_without_does
     with asking(world, settings, Scripted(calls(CALL))) as run:
         (request,) = world.open_requests(run)
         where = f"/approvals/{request.id}"
-        narrow, reviewer = program(world.id, Role.REVIEWER), program(world.id, Role.REVIEWER)
-        with tenant(world.id):
-            ApiKey.objects.filter(id=UUID(narrow.clear.split("_")[1])).update(scopes=["read", "decide"])
+        narrow = narrow_program(world.id, Role.REVIEWER, Scope.READ, Scope.DECIDE)
+        reviewer = program(world.id, Role.REVIEWER)
         assert refusal(narrow.post(f"{where}/reveal", {"pointer": "/password"})) == (403, "scope-missing")
         refused = narrow.post(f"{where}/decisions", {"decision": "approve"})
         assert refusal(refused) == (403, "not-yours")

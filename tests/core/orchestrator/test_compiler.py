@@ -394,22 +394,3 @@ def test_26_a_tier_declared_too_low() -> None:
 @proves("R-GRAPH-8", part="justification")
 def test_27_a_high_tier_without_a_reason() -> None:
     assert numbers(document("act") | {"justification": "  "}) == [27]
-
-
-@proves("R-SEC-11", part="schemas of a workflow")
-@pytest.mark.parametrize("name", ["input_schema", "output_schema"])
-@pytest.mark.parametrize(
-    "schema", [{"type": "nonsense"}, {"pattern": "("}, {"$ref": "https://schemas.example/a"}]
-)
-def test_30_schema_that_cannot_be_used_is_a_fault(name: str, schema: dict[str, str]) -> None:
-    assert numbers(document("tool") | {name: schema}) == [30]
-
-
-def test_30_schema_that_refers_into_itself_is_none() -> None:
-    schema = {
-        "type": "object",
-        "properties": {"a": {"$ref": "#/$defs/a"}},
-        "$defs": {"a": {"type": "string"}},
-    }
-    plain = document("tool") | {"input_schema": schema, "output_schema": schema}
-    compile_graph(plain, tools=TOOLS, boundary=BOUNDARY, prompts=(PROMPT,))

@@ -348,14 +348,17 @@ def test_a_stop_names_its_target_says_how_many_runs_it_ends_and_asks_once_more(w
     ):
         asked = operator.post("/system/stop", {"what": what, "reason": "Enough"})
         assert (asked.status_code, words_of_it in words(asked)) == (200, True), what
-    assert not EmergencyStop.objects.filter(tenant_id=world.id).exists()
+    with tenant(world.id):
+        assert not EmergencyStop.objects.filter(tenant_id=world.id).exists()
     # What was asked about is what is stopped: another target is asked about anew.
     other = operator.post("/system/stop", {"what": "tenant:", "sure": "tool:clock.now", "reason": "Enough"})
     assert other.status_code == 200
-    assert not EmergencyStop.objects.filter(tenant_id=world.id).exists()
+    with tenant(world.id):
+        assert not EmergencyStop.objects.filter(tenant_id=world.id).exists()
     asked = operator.post("/system/stop", {"what": "workflow:tool-loop", "reason": "Enough"})
     assert form_with(asked, "sure").send(operator, "sure").status_code == 302
-    stop = EmergencyStop.objects.get(tenant_id=world.id)
+    with tenant(world.id):
+        stop = EmergencyStop.objects.get(tenant_id=world.id)
     assert (stop.scope, stop.target, stop.reason) == ("workflow", "tool-loop", "Enough")
 
 

@@ -207,6 +207,7 @@ def say_model(house: UUID, place: str) -> None:
         "model": "m",
         "base_url": f"http://127.0.0.1:{place}/v1",
         "roles": ["executor"],
+        "price": {"input_usd_per_mtok": "0", "output_usd_per_mtok": "0"},
     }
     set_models(house, (one,), expected=None, by=None, reason="x")
 

@@ -128,10 +128,10 @@ def test_a_key_reaches_no_further_than_the_person_who_answers_for_it(house: Hous
     add_member(house.tenant.id, person, Role.ADMIN)
     key = made(house, Role.ADMIN, owner=person)
     assert remove_member(house.tenant.id, person, Role.ADMIN)
-    assert caller_of(key.clear).scopes == ("read", "inspect", "decide")
+    assert caller_of(key.clear).scopes == ("read", "inspect", "decide", "reveal")
     standing = standing_of(house.tenant.id, key.key.principal_id)
     assert standing is not None
-    assert standing.scopes == (Scope.READ, Scope.INSPECT, Scope.DECIDE)
+    assert standing.scopes == (Scope.READ, Scope.INSPECT, Scope.DECIDE, Scope.REVEAL)
 
 
 @proves("R-SEC-11", part="no key with a role that its person lacks")

@@ -47,7 +47,7 @@ def test_roles_of_a_person_add_up(house: House) -> None:
     standing = standing_of(house.tenant.id, house.people.auditor.id)
     assert standing is not None
     assert standing.roles == (Role.AUDITOR, Role.REVIEWER)
-    assert standing.scopes == (Scope.READ, Scope.INSPECT, Scope.DECIDE)
+    assert standing.scopes == (Scope.READ, Scope.INSPECT, Scope.DECIDE, Scope.REVEAL)
 
 
 @proves("Z1", part="standing")

@@ -36,8 +36,8 @@ def subject_of(graph: CompiledGraph, pins: Pins) -> str:
     roles = sorted({node.config.role for node in graph.nodes.values() if isinstance(node.config, Asking)})
     usual = [pins.profile_for(role) for role in roles]
     playing = {profile.name for profile in usual} | {profile.cheaper for profile in usual}
-    # Whether people see it write, who would take over from it, whose key it has and how many calls it takes at
-    # once changes nothing of what a model needs, and older subjects did not know it.
+    # Whether people see it write, who would take over from it, whose key it has and how many calls it takes
+    # at once changes nothing of what a model needs, and older subjects did not know it.
     models = [
         profile.model_dump(mode="json", exclude={"streams", "failover", "own", "secret", "at_once"})
         for profile in pins.profiles

@@ -344,8 +344,8 @@ class ToolServer:
     def start(self) -> None:
         """Start it and wait for its port; after it ended, on the same one again."""
         self.stop()
-        argv = (sys.executable, "-m", "tests.doubles.mcp_server", "--folder", str(self.folder))
-        argv = (*argv, "--port", str(self.port))
+        argv = [sys.executable, "-m", "tests.doubles.mcp_server", "--folder", str(self.folder)]
+        argv += ["--port", str(self.port)]
         self._process = subprocess.Popen(argv, stdout=subprocess.PIPE, cwd=ROOT)
         assert self._process.stdout is not None
         self.port = int(self._process.stdout.readline())

@@ -130,9 +130,10 @@ def _a_worker_listens(data: Path) -> bool:
 @proves("R-TOOL-23", part="no key")
 def test_up_serves_and_heals_and_ends_and_keeps_its_data(data: Path) -> None:
     with up(data, free_port()) as house:
+        house.wait_for("Models: none is configured")
         house.wait_for("Interlock is up at")
+        house.wait_for("operator@demo.example")
         assert house.get("/readyz") == {"status": "ready", "checks": {"database": True, "broker": True}}
-        house.wait_for("no model key is configured")
         assert oct((data / "servers.json").stat().st_mode)[-3:] == "600"
         with _owner(data) as owner:
             owner.execute("CREATE TABLE remembered AS SELECT 42 AS answer")

@@ -41,11 +41,6 @@ class Argument(NamedTuple):
         """Where it came from, in words."""
         return ORIGINS[self.origin] if self.origin is not None else "unknown"
 
-    @property
-    def doubtful(self) -> bool:
-        """Whether nobody trusted stands for it."""
-        return self.origin in (None, "untrusted_observation", "model")
-
 
 class Typed(NamedTuple):
     """What a reviewer types before a yes: `what` it is called, the text, and the amount where it is one."""

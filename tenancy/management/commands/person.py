@@ -50,7 +50,7 @@ class Command(BaseCommand):
             raise CommandError(f"there is no tenant {options['tenant']!r}")
         origin = urlsplit(options["origin"])
         if origin.scheme not in ("http", "https") or not origin.hostname:
-            raise CommandError("say where the console is: --origin or INTERLOCK_CONSOLE_URL")
+            raise CommandError("say where the console is: --origin or INTERLOCK_URL")
         getattr(self, f"_{options['verb']}")(found, options)
 
     def _invite(self, found: Tenant, options: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@ door asks for, because both are this schema (R-API-1).
 from collections.abc import Iterator
 from functools import cache
 from itertools import islice
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, cast
 
 import jsonschema_rs
 from pydantic import BaseModel, TypeAdapter
@@ -40,9 +40,10 @@ def shapes_of(model: type[BaseModel]) -> dict[str, dict[str, Any]]:
 def member_schema(model: type[BaseModel], name: str) -> dict[str, Any]:
     """The schema of one member of a model; null, which a member may be left out as, is not part of it."""
     member = model.model_fields[name]
-    adapter: TypeAdapter[Any] = TypeAdapter(Annotated[member.annotation, member])
-    schema = _bare(adapter.json_schema(schema_generator=BodySchema))
-    ways = [way for way in schema.get("anyOf", ()) if way != {"type": "null"}]
+    form: Any = Annotated[member.annotation, member]
+    adapter: TypeAdapter[Any] = TypeAdapter(form)
+    schema: dict[str, Any] = _bare(adapter.json_schema(schema_generator=BodySchema))
+    ways: list[dict[str, Any]] = [way for way in schema.get("anyOf", ()) if way != {"type": "null"}]
     return ways[0] if len(ways) == 1 else schema
 
 
@@ -69,11 +70,12 @@ def _faults(judge: jsonschema_rs.Validator, given: Any) -> Iterator[Fault]:
 
 
 def _told(error: jsonschema_rs.ValidationError) -> Iterator[Fault]:
-    path, keyword = tuple(error.instance_path), error.kind.name
-    if keyword == "required":
-        yield Fault((*path, error.kind.property), "required", "This field is required.")
-    elif keyword == "additionalProperties":
-        for name in error.kind.unexpected:
+    # Its kinds have members that its stubs leave out.
+    path, kind = tuple(error.instance_path), cast("Any", error.kind)
+    if kind.name == "required":
+        yield Fault((*path, kind.property), "required", "This field is required.")
+    elif kind.name == "additionalProperties":
+        for name in kind.unexpected:
             yield Fault((*path, name[:100]), "unknown", "This field is not known.")
     else:
         yield Fault(path, "invalid", error.message[:300])

@@ -10,7 +10,6 @@ from typing import Annotated, Any, NamedTuple, cast
 import jsonschema_rs
 from pydantic import BaseModel, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
-from pydantic_core import core_schema
 
 from tenancy.core.amounts import MOST, amount_schema
 from tenancy.core.schemas import validator_of
@@ -23,7 +22,7 @@ MOST_FAULTS = 50
 class BodySchema(GenerateJsonSchema):
     """A decimal is an amount as every door of the API takes one."""
 
-    def decimal_schema(self, schema: core_schema.DecimalSchema) -> JsonSchemaValue:
+    def decimal_schema(self, schema: Any) -> JsonSchemaValue:
         """Decimal text or a whole number, up to the bound of the field."""
         return amount_schema(int(schema.get("le", MOST)))
 

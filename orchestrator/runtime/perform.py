@@ -101,7 +101,9 @@ class Performer:
                 permit,
                 circuits=circuits,
                 tenant=hand.tenant,
-                lines=RunLines(tenant=hand.tenant, run=hand.run, fence=hand.fence),
+                lines=RunLines(
+                    tenant=hand.tenant, run=hand.run, fence=hand.fence, waits=hand.state.away is not None
+                ),
                 before_wait=connection.close,
                 audience=RunAudience(hand.run, effect.id),
                 vault=hand.vault,

@@ -4,22 +4,22 @@ What a database holds was published from here or by a tenant; nothing at run tim
 """
 
 from collections.abc import Mapping
-from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 import yaml
 from pydantic import Field, TypeAdapter
 
-from budgets.core.profiles import PROFILES
 from orchestrator.core.boundary import Boundary
+from orchestrator.core.boundary_change import read_boundary
 from orchestrator.core.goal import Goal
 from orchestrator.core.graph import GraphSpec
 from orchestrator.core.value import Slug, Text, Value
 
 HERE = Path(__file__).parent
+PROFILE_BOUNDARIES: Final = ("coding", "procurement", "research", "sre", "support")
 
 
 class Once(Value):
@@ -67,8 +67,15 @@ def boundaries() -> Mapping[str, Boundary]:
     """Every shipped boundary by its slug, each with the budget of the profile that its file names (spec
     3).
     """
-    found = (_boundary(document) for document in _documents("boundaries"))
+    found = (read_boundary(document) for document in _documents("boundaries"))
     return MappingProxyType({boundary.slug: boundary for boundary in found})
+
+
+@cache
+def plain_boundaries() -> Mapping[str, Boundary]:
+    """The boundaries of a tenant without the demonstration: its own starter, and the five profiles."""
+    own = {one.slug: one for one in map(read_boundary, _documents("boundaries/plain"))}
+    return MappingProxyType({slug: boundaries()[slug] for slug in PROFILE_BOUNDARIES} | own)
 
 
 @cache
@@ -128,11 +135,3 @@ def _documents(folder: str) -> list[dict[str, Any]]:
 def _read(path: Path) -> Any:
     # What ships is read at every start: the parser in C takes a tenth of the time.
     return yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
-
-
-def _boundary(document: dict[str, Any]) -> Boundary:
-    """`profile` names the vector that `budget` then amends; the boundary itself carries plain amounts."""
-    limits: dict[str, Decimal | None] = dict(PROFILES[document["profile"]])
-    limits.update(document.get("budget", {}))
-    plain = {name: value for name, value in document.items() if name not in ("profile", "budget")}
-    return Boundary.model_validate({**plain, "budget": limits})

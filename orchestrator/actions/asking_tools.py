@@ -8,6 +8,7 @@ from uuid import UUID
 from budgets.actions import change_ceilings
 from budgets.core.ceilings import Ceilings
 from orchestrator.actions.address_checks import check_database_addresses, check_mail_address
+from orchestrator.actions.boundaries import BoundaryPublication, publish_read_boundary
 from orchestrator.actions.http_tools import declare_http_tool, declare_looked_at, look_at_declared
 from orchestrator.actions.loosening import Asked, or_propose, settle_proposal
 from orchestrator.actions.outside import (
@@ -30,6 +31,7 @@ from orchestrator.actions.places import look_at_places, set_looked_at_places
 from orchestrator.actions.second_person import Who
 from orchestrator.actions.servers import admit_tool
 from orchestrator.actions.tools import change_tool
+from orchestrator.core.boundary_change import read_boundary
 from orchestrator.core.tool_admission import Admission, HttpDeclaration, asked_admission, asked_declaration
 from orchestrator.core.tool_change import ToolChange, asked_change
 from orchestrator.models import ToolProposal
@@ -226,7 +228,7 @@ def _of_one(error: dict[str, Any], at: int) -> dict[str, Any]:
     return {**error, "pointer": f"/{pointer.removeprefix(head)}"} if pointer.startswith(head) else error
 
 
-Agreed = ToolNow | OutsideNow | PlacesNow | Ceilings
+Agreed = ToolNow | OutsideNow | PlacesNow | Ceilings | BoundaryPublication
 
 
 def agree_to_tool(tenant_id: UUID, proposal: UUID | None, *, who: Who, reason: str) -> Agreed:
@@ -300,6 +302,13 @@ def _raise_ceilings(tenant_id: UUID, row: ToolProposal, agreed: UUID) -> Ceiling
     return change_ceilings(tenant_id, wanted, by=row.by, reason=row.reason, agreed=agreed)
 
 
+def _publish_boundary(tenant_id: UUID, row: ToolProposal, agreed: UUID) -> BoundaryPublication:
+    boundary = read_boundary(row.body["document"])
+    return publish_read_boundary(
+        tenant_id, boundary, expected=None, by=row.by, reason=row.reason, agreed=agreed
+    )
+
+
 LOOKED_AT: Final[Mapping[str, Callable[[UUID, Mapping[str, Any]], object]]] = {
     "declare": lambda house, body: look_at_declared(house, asked_declaration(body["declaration"])),
     "models": lambda house, body: look_at_models(
@@ -314,6 +323,7 @@ LOOKED_AT: Final[Mapping[str, Callable[[UUID, Mapping[str, Any]], object]]] = {
 """How the addresses of what waits are judged once more, before a second person's yes counts."""
 DONE: Final[Mapping[str, Callable[[UUID, ToolProposal, UUID], Agreed]]] = {
     "change": _change, "admit": _admit, "declare": _declare, "web": _list, "databases": _name_databases,
-    "mail": _name_mail, "models": _name_models, "places": _open_places, "ceilings": _raise_ceilings,
+    "mail": _name_mail, "models": _name_models,
+    "places": _open_places, "ceilings": _raise_ceilings, "boundary": _publish_boundary,
 }  # fmt: skip
 """What is done once a second person agrees, by what waits."""

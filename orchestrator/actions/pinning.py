@@ -16,7 +16,7 @@ from orchestrator.core.errors import GoalInvalid, NoModel
 from orchestrator.core.graph import CompiledGraph
 from orchestrator.core.isolation import as_granted
 from orchestrator.core.manifest import Pins
-from orchestrator.core.naming import named_by
+from orchestrator.core.naming import is_listed
 from orchestrator.core.profile import ModelProfile
 from orchestrator.core.tool import ToolSpec
 from orchestrator.gateways.tools.available import Readiness, readiness
@@ -83,7 +83,7 @@ def _ready(graph: CompiledGraph, boundary: Boundary, tools: Sequence[ToolSpec], 
     asked = [
         tool
         for tool in tools
-        if named_by(graph.spec.tools, tool.name) and boundary.grant_for(tool.name) is not None
+        if is_listed(graph.spec.tools, tool.name) and boundary.grant_for(tool.name) is not None
     ]
     stated = boundary.budget.get("wall_clock_seconds")
     return readiness(asked, at, at + (UNSTATED if stated is None else timedelta(seconds=int(stated))))

@@ -14,8 +14,9 @@ from orchestrator.actions.publish import (
     publish_tools,
     publish_workflow,
 )
+from orchestrator.core.boundary import Boundary
 from orchestrator.core.graph import GraphSpec
-from orchestrator.core.naming import names
+from orchestrator.core.naming import EVERY, names
 from orchestrator.core.tool import ToolSpec
 from orchestrator.core.tool_change import kept
 from orchestrator.gateways.tools.registry import Tool, shipped_tools
@@ -32,16 +33,16 @@ def furnish(tenant_id: UUID, *, by: UUID | None = None, demonstration: bool = Tr
 
     What an admin has set of a tool stays as it is, a tool that was disabled stays out, and tools that do not
     ship stay in (R-TOOL-4). Without `demonstration` the tools of the demo company are left out, and the
-    workflows that are made of them.
+    workflows and boundaries that are made of them.
     """
     shipped = {tool.spec.name: tool.spec for tool in _shipped(demonstration=demonstration)}
     with tenant(tenant_id):
         publish_tools(tenant_id, _tools(demonstration=demonstration), by=by)
-        for boundary in library.boundaries().values():
+        for boundary in _boundaries(shipped, demonstration=demonstration):
             publish_boundary(tenant_id, boundary, by=by)
         for slug, text in library.prompts().items():
             publish_prompt(tenant_id, slug, text, by=by)
-        for spec in _workflows(shipped):
+        for spec in _workflows(shipped, demonstration=demonstration):
             # Against what ships: a tool that an admin has disabled is missing to runs, not to their workflow.
             publish_workflow(tenant_id, spec, by=by, tools=shipped)
 
@@ -50,14 +51,25 @@ def _shipped(*, demonstration: bool) -> list[Tool[Any, Any]]:
     return [tool for tool in shipped_tools().values() if demonstration or tool.service != DEMO_COMPANY]
 
 
-def _workflows(shipped: Mapping[str, ToolSpec]) -> Iterator[GraphSpec]:
-    """The workflows whose tools are there; the general one with those of its families that are."""
+def _boundaries(shipped: Mapping[str, ToolSpec], *, demonstration: bool) -> Iterator[Boundary]:
+    """The shipped boundaries. Without the demonstration those that need nothing of it, with the tools that
+    are there."""
+    if demonstration:
+        yield from library.boundaries().values()
+        return
+    for boundary in library.plain_boundaries().values():
+        there = tuple(grant for grant in boundary.tools if any(map(grant.covers, shipped)))
+        yield boundary.evolve(tools=there)
+
+
+def _workflows(shipped: Mapping[str, ToolSpec], *, demonstration: bool) -> Iterator[GraphSpec]:
+    """The workflows whose tools are there. Without the demonstration the general one takes whatever tools its
+    boundary allows, those that the tenant adds later too."""
     for spec in library.workflows().values():
-        there = tuple(pattern for pattern in spec.tools if any(names(pattern, name) for name in shipped))
-        if there == spec.tools:
+        if not demonstration and spec.slug == GENERAL:
+            yield spec.evolve(tools=(EVERY,))
+        elif all(any(names(pattern, name) for name in shipped) for pattern in spec.tools):
             yield spec
-        elif spec.slug == GENERAL:
-            yield spec.evolve(tools=there)
 
 
 def _tools(*, demonstration: bool) -> tuple[ToolSpec, ...]:

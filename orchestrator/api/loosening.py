@@ -8,8 +8,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from orchestrator.actions.asking_tools import Agreed, agree_to_tool
+from orchestrator.actions.boundaries import BoundaryPublication
 from orchestrator.actions.loosening import drop_tool_proposal
 from orchestrator.actions.second_person import Who
+from orchestrator.api.boundaries import BoundaryField, boundary_field
 from orchestrator.api.catalogue import ByScope, defined
 from orchestrator.api.catalogue_shapes import ToolField
 from orchestrator.api.ceilings import CeilingsField, ceilings_field
@@ -34,7 +36,16 @@ from tenancy.shapes import asked, page_of
 
 AGREED = PolymorphicProxySerializer(
     component_name="AgreedTo",
-    serializers=[ToolField, WebField, DatabasesField, MailField, ModelsField, PlacesField, CeilingsField],
+    serializers=[
+        ToolField,
+        WebField,
+        DatabasesField,
+        MailField,
+        ModelsField,
+        PlacesField,
+        CeilingsField,
+        BoundaryField,
+    ],
     resource_type_field_name=None,
 )
 
@@ -92,6 +103,9 @@ def _field(tenant_id: UUID, now: Agreed) -> dict[str, Any]:
         return defined(now)
     if isinstance(now, PlacesNow):
         return places_field(now)
+    if isinstance(now, BoundaryPublication):
+        with tenant(tenant_id):
+            return boundary_field(now)
     return version_field(now) if isinstance(now, OutsideNow) else ceilings_field(tenant_id)[1]
 
 

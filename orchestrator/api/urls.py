@@ -3,6 +3,7 @@
 from django.urls import path
 
 from orchestrator.api import (
+    boundaries,
     catalogue,
     ceilings,
     circuits,
@@ -50,6 +51,12 @@ urlpatterns = [
         catalogue.Retire.as_view(),
         name="workflow-retire",
     ),
+    path("boundaries", boundaries.Boundaries.as_view(), name="boundaries-api"),
+    path("boundaries/<str:slug>", boundaries.OneBoundary.as_view(), name="boundary-api"),
+    path(
+        "boundaries/<str:slug>/versions", boundaries.BoundaryVersions.as_view(), name="boundary-api-versions"
+    ),
+    path("boundaries/<str:slug>/tools", boundaries.AllowTool.as_view(), name="boundary-api-tools"),
     path("tools", catalogue.Tools.as_view(), name="tools"),
     path("tools/<str:name>", catalogue.OneTool.as_view(), name="tool"),
     path("tool-servers", servers.ToolServers.as_view(), name="tool-servers"),

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from orchestrator.core.naming import first_naming, names
 from orchestrator.core.task_scope import ScopeGrant
-from orchestrator.core.tool import Risk
+from orchestrator.core.tool import Risk, ToolSpec
 from orchestrator.core.value import Slug, Text, Value
 
 
@@ -71,3 +71,12 @@ class Boundary(Value):
         """The first grant that covers `tool`, or None."""
         place = first_naming(tuple([grant.name for grant in self.tools]), tool)
         return None if place is None else self.tools[place]
+
+    def ceiling_of(self, grant: ToolGrant) -> Risk:
+        """The highest risk class at which a tool of the grant is called."""
+        return min((grant.risk_ceiling, self.risk_ceiling), key=lambda risk: risk.rank)
+
+    def allows(self, tool: ToolSpec) -> bool:
+        """Whether `tool` is named, and its risk class is not above the ceilings."""
+        grant = self.grant_for(tool.name)
+        return grant is not None and tool.risk.rank <= self.ceiling_of(grant).rank

@@ -7,7 +7,7 @@ wrote the workflow has chosen.
 
 from decimal import Decimal
 
-from orchestrator.core.naming import named_by
+from orchestrator.core.naming import is_listed
 from orchestrator.core.parsing import Arguments, fits, parse
 from orchestrator.core.state import Call
 from orchestrator.core.step import View
@@ -52,7 +52,7 @@ def available(view: View, spec: ToolSpec) -> bool:
     """Whether the run may call a tool, and the tool can be reached."""
     boundary = view.pins.boundary
     grant = boundary.grant_for(spec.name)
-    if grant is None or not named_by(view.graph.spec.tools, spec.name) or not reachable(view, spec):
+    if grant is None or not is_listed(view.graph.spec.tools, spec.name) or not reachable(view, spec):
         return False
     if spec.name in view.pins.left_out:
         return False

@@ -15,7 +15,7 @@ from orchestrator.core.economy import notice
 from orchestrator.core.isolation import lacking, refused_apart
 from orchestrator.core.manifest import Pins
 from orchestrator.core.memory import refused_by_boundary
-from orchestrator.core.naming import named_by
+from orchestrator.core.naming import is_listed
 from orchestrator.core.profile import Role
 from orchestrator.core.revising import told_the_writer
 from orchestrator.core.state import Fact, Result, State
@@ -110,7 +110,7 @@ def _allowed(view: View) -> tuple[ToolSpec, ...]:
         allowed = tuple(
             tool
             for tool in tools
-            if named_by(named, tool.name)
+            if is_listed(named, tool.name)
             and _within_ceilings(boundary, tool, tool.risk)
             and refused_apart(tool, boundary) is None
             and refused_by_boundary(tool, boundary) is None

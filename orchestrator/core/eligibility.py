@@ -15,7 +15,7 @@ from orchestrator.core.entrusting import is_entrusted, misplaced
 from orchestrator.core.events import Headroom
 from orchestrator.core.isolation import lacking, refused_apart
 from orchestrator.core.memory import refused_by_boundary
-from orchestrator.core.naming import named_by
+from orchestrator.core.naming import is_listed
 from orchestrator.core.open_effects import action_key, asks_first
 from orchestrator.core.parsing import Arguments, Malformed, fits, parse, unsendable
 from orchestrator.core.policy import Decision
@@ -101,7 +101,7 @@ class Chain:
         """Is it a tool of the pinned registry that this workflow names?"""
         self._repaired()
         spec = self.view.pins.by_name.get(self.call.tool)
-        if spec is None or not named_by(self.view.graph.spec.tools, self.call.tool):
+        if spec is None or not is_listed(self.view.graph.spec.tools, self.call.tool):
             if self.call.tool in self.view.pins.unpriced:
                 self._note("registered", "deny", "price_unknown")
                 detail = f"nobody has said what a call of {self.call.tool} costs, and policy refuses that"

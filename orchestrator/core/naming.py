@@ -3,6 +3,7 @@
 from functools import lru_cache
 
 KEPT = 65_536
+EVERY = "*"
 
 
 @lru_cache(KEPT)
@@ -21,3 +22,8 @@ def first_naming(patterns: tuple[str, ...], tool: str) -> int | None:
 def named_by(patterns: tuple[str, ...], tool: str) -> bool:
     """Whether any entry of the list names the tool."""
     return any(names(pattern, tool) for pattern in patterns)
+
+
+def is_listed(patterns: tuple[str, ...], tool: str) -> bool:
+    """Whether a workflow's allow-list holds the tool; `*` stands for every tool that the boundary allows."""
+    return EVERY in patterns or named_by(patterns, tool)

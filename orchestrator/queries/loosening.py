@@ -6,6 +6,7 @@ from uuid import UUID
 from budgets.actions import newest_ceilings
 from orchestrator.core.errors import ProposalSettled
 from orchestrator.models import ServerTool, ToolProposal, ToolServer
+from orchestrator.queries.boundaries import newest_boundary
 from orchestrator.queries.outside import Kind, outside_now
 from orchestrator.queries.servers import places_now
 from orchestrator.queries.tools import ToolNow, tool_now
@@ -14,6 +15,7 @@ from tenancy.core.errors import NotFound
 
 SHOWN = 100
 # What waits about a list of ways out, by which list; all else is about a tool.
+BOUNDARY: Final = "boundary "
 LISTS: Final[dict[str, Kind]] = {"web": "web", "databases": "databases", "mail": "mail", "models": "models"}
 
 
@@ -40,10 +42,15 @@ def tool_proposals(*, waiting: bool = True) -> list[ToolProposal]:
     return list(ToolProposal.objects.exclude(status="open").order_by("-settled_at", "-id")[:SHOWN])
 
 
+def boundary_name(slug: str) -> str:
+    """What a change of a boundary is called that waits; no tool is called so."""
+    return f"{BOUNDARY}{slug}"
+
+
 def outdated(tenant_id: UUID, row: ToolProposal) -> str:
     """Why nobody can agree to a proposal any more: what it is about is another by now, or gone. Empty where
     it stands as it was looked at."""
-    if (now := _tag_now(tenant_id, row.kind)) is not None:
+    if (now := _tag_now(tenant_id, row)) is not None:
         return "" if now == row.tag else "It has another version by now."
     try:
         tool = tool_now(tenant_id, row.tool)
@@ -54,10 +61,14 @@ def outdated(tenant_id: UUID, row: ToolProposal) -> str:
     return _not_offered(row)
 
 
-def _tag_now(tenant_id: UUID, kind: str) -> str | None:
-    """The tag of what a proposal of this kind is about, as it stands; None where it is about a tool."""
+def _tag_now(tenant_id: UUID, row: ToolProposal) -> str | None:
+    """The tag of what a proposal is about, as it stands; None where it is about a tool."""
+    kind = row.kind
     if kind in LISTS:
         return str(outside_now(LISTS[kind]).version)
+    if kind == "boundary":
+        newest = newest_boundary(row.tool.removeprefix(BOUNDARY))
+        return str(newest.version if newest is not None else 0)
     if kind == "places":
         return str(places_now().version)
     return newest_ceilings(tenant_id, raw_cursor()).digest if kind == "ceilings" else None

@@ -11,7 +11,7 @@ from django.db import connection
 from django.db.models import Q
 
 from orchestrator.core.boundary import Boundary
-from orchestrator.core.naming import named_by
+from orchestrator.core.naming import is_listed
 from orchestrator.core.terminal import TERMINAL_STATUSES
 from orchestrator.core.tool import Risk, ToolSpec
 from orchestrator.models import (
@@ -142,7 +142,7 @@ def used_by() -> dict[str, list[User]]:
         document = orjson.loads(bytes(row.body))
         boundary = boundaries.get(document["boundary"])
         for name in names:
-            if named_by(tuple(document.get("tools", ())), name):
+            if is_listed(tuple(document.get("tools", ())), name):
                 user = User(
                     slug=row.slug, title=row.title, boundary=document["boundary"],
                     ceiling=_ceiling(boundary, name),

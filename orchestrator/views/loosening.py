@@ -10,10 +10,12 @@ from django.views.decorators.http import require_http_methods
 
 from budgets.core.ceilings import Ceilings
 from orchestrator.actions.asking_tools import Agreed, agree_to_tool
+from orchestrator.actions.boundaries import BoundaryPublication
 from orchestrator.actions.loosening import drop_tool_proposal
 from orchestrator.actions.second_person import Who
 from orchestrator.core.tool_change import asked_change, changed, difference
 from orchestrator.models import ToolProposal
+from orchestrator.queries.boundaries import boundary_document, newest_boundary
 from orchestrator.queries.loosening import outdated, proposal_of, tool_proposals
 from orchestrator.queries.servers import PlacesNow
 from orchestrator.queries.tools import ToolNow, tool_now
@@ -28,6 +30,7 @@ KINDS = {
     "change": "A change", "admit": "An admission", "declare": "A declaration", "web": "A wider list",
     "databases": "A wider list", "mail": "A change",
     "models": "A change", "places": "A wider list", "ceilings": "A change",
+    "boundary": "A wider version",
 }  # fmt: skip
 LISTS = {
     "web": "The web list", "databases": "The list of databases", "mail": "The mail server",
@@ -73,6 +76,8 @@ def proposals(request: PageRequest) -> HttpResponse:
 def _done(now: Agreed) -> str:
     if isinstance(now, Ceilings):
         return "The ceilings hold from the next reservation on."
+    if isinstance(now, BoundaryPublication):
+        return f"The boundary {now.version.slug} is at version {now.version.version} now, for runs to come."
     if isinstance(now, ToolNow):
         return f"{now.spec.name} is at version {now.spec.version} now."
     name = LISTS["places" if isinstance(now, PlacesNow) else now.kind]
@@ -116,7 +121,13 @@ def _shown(request: PageRequest, word: Word | None = None, *, status: int = 200)
 
 def _row(row: ToolProposal, request: PageRequest) -> dict[str, Any]:
     own = row.owner == request.member.owner
-    shown = {"row": row, "kind": KINDS[row.kind], "own": own, "body": row.body, "list": row.kind in LISTS}
+    shown = {
+        "row": row,
+        "kind": KINDS[row.kind],
+        "own": own,
+        "body": row.body,
+        "list": row.kind in LISTS or row.kind == "boundary",
+    }
     return shown | _against(row, request.member.tenant.id) if row.status == "open" else shown
 
 
@@ -126,4 +137,8 @@ def _against(row: ToolProposal, house: UUID) -> dict[str, Any]:
     if row.kind == "change" and not found["stale"]:
         before = tool_now(house, row.tool).spec
         found["was"], found["is_now"] = difference(before, changed(before, asked_change(row.body["change"])))
+    elif row.kind == "boundary" and not found["stale"]:
+        newest = newest_boundary(row.body["document"]["slug"])
+        found["was"] = boundary_document(newest) if newest is not None else {}
+        found["is_now"] = row.body["document"]
     return found

@@ -3,6 +3,7 @@
 from django.urls import path
 
 from orchestrator.views import (
+    boundaries,
     ceilings,
     corpora,
     files,
@@ -59,6 +60,9 @@ urlpatterns = [
     path("workflows/_publish", workflows.publish, name="workflow-publish"),
     path("workflows/<str:slug>", workflows.workflow, name="workflow"),
     path("workflows/<str:slug>/<int:number>/retire", workflows.retire, name="workflow-retire"),
+    path("boundaries", boundaries.boundaries, name="boundaries"),
+    path("boundaries/_publish", boundaries.publish, name="boundary-publish"),
+    path("boundaries/<str:slug>", boundaries.boundary, name="boundary"),
     path("budgets/ceilings", ceilings.ceilings, name="budgets-ceilings"),
     path("budgets/prices", prices.prices, name="budgets-prices"),
     path("system", system.system, name="system"),

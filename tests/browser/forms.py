@@ -306,6 +306,15 @@ FORMS: dict[str, Form] = {
         "policy/policy.html", "/policy", {"#why-waiting": "Not this one"},
         "Refuse it", "It waits no longer; the policy is as it was.", mark="why-waiting", before=belongings,
     ),
+    "boundary": Form(
+        "boundaries/publish.html", "/boundaries/_publish", {"#id_reason": "Once more"},
+        "Publish", "my-tools version 1 is published", mark='name="publish"',
+    ),
+    "tool of a boundary": Form(
+        "boundaries/boundary.html", "/boundaries/tool-loop-default",
+        {"#id_tool": "files.*", "#id_risk_ceiling": "read only", "#id_reason": "It reads reports"},
+        "Allow the tool", "tool-loop-default version 2 is published",
+    ),
     "workflow": Form(
         "workflows/publish.html", "/workflows/_publish?from=tool-loop", {"#id_reason": "Once more"},
         "Publish", "tool-loop version", mark='name="publish"',

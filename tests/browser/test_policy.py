@@ -37,7 +37,10 @@ ELSEWHERE = {
     for path in (*shell.PAGES, *runs.addresses(UUID(int=1), UUID(int=2)).values(), *inbox.PLACES, CARD)
 }
 FOUND: list[str] = []
-STATES = ("/workflows/tool-loop", "/tools/calculator.evaluate", "/workflows/_publish?from=tool-loop")
+STATES = (
+    "/workflows/tool-loop", "/tools/calculator.evaluate", "/workflows/_publish?from=tool-loop", "/boundaries",
+    "/boundaries/tool-loop-default", "/boundaries/_publish",
+)  # fmt: skip
 HOSTILE = "<b onclick=x>bold</b> \u202egnp \x1b[31m" + "w" * 200
 
 

@@ -8,7 +8,7 @@ from decimal import Decimal, InvalidOperation
 from orchestrator.core.checks.drawing import Drawing
 from orchestrator.core.checks.fault import Fault, fault
 from orchestrator.core.graph import Node
-from orchestrator.core.naming import names
+from orchestrator.core.naming import EVERY, is_listed, names
 from orchestrator.core.tool import ToolSpec
 
 CALLERS = ("act", "tool")
@@ -18,12 +18,14 @@ OBSERVED_ONLY = "observed_only"
 
 
 def named_tools(drawing: Drawing) -> Mapping[str, ToolSpec]:
-    """The registered tools that the graph's allow-list names."""
-    known = drawing.tools or {}
+    """The registered tools that the graph's allow-list names; of those that stand behind `*` alone, the ones
+    that the boundary allows."""
+    known, boundary = drawing.tools or {}, drawing.boundary
     return {
         name: known[name]
         for name in sorted(known)
         if any(names(pattern, name) for pattern in drawing.spec.tools)
+        or (EVERY in drawing.spec.tools and boundary is not None and boundary.allows(known[name]))
     }
 
 
@@ -36,13 +38,13 @@ def permitted(drawing: Drawing) -> Iterator[Fault]:
                 20, f"node {node.id} can call tools, but the graph's allow-list is empty", node=node.id
             )
     for node, tool in _fixed(drawing):
-        if allow and not any(names(pattern, tool) for pattern in allow):
+        if allow and not is_listed(allow, tool):
             yield fault(
                 20, f"node {node.id} calls {tool}, which is not in the graph's allow-list", node=node.id
             )
     if drawing.tools is not None:
         for pattern in allow:
-            if not any(names(pattern, name) for name in drawing.tools):
+            if pattern != EVERY and not any(names(pattern, name) for name in drawing.tools):
                 yield fault(20, f"the allow-list names {pattern}, which is not registered")
     yield from _within_boundary(drawing)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
-from orchestrator.core.naming import named_by
+from orchestrator.core.naming import is_listed
 from orchestrator.core.readiness import Lack, Life, credential_lack
 from orchestrator.core.tool import Remote, ToolSpec
 from orchestrator.gateways.sandbox import bubblewrap, scripts
@@ -40,7 +40,7 @@ def unavailable(pinned: Mapping[str, ToolSpec], named: tuple[str, ...]) -> dict[
     for declared in particular_tools():
         name = declared.spec.name
         spec = pinned.get(name)
-        if spec is None or not named_by(named, name):
+        if spec is None or not is_listed(named, name):
             continue
         apart = spec.isolated and spec.isolation == "machine"
         if why := declared.lacks() or (bubblewrap.unavailable() if apart else ""):

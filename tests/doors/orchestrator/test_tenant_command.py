@@ -11,6 +11,7 @@ from django.test import Client
 
 from orchestrator.actions.signalling import resume
 from orchestrator.models import BoundaryVersion, RegistryVersion, Run, WorkflowVersion
+from orchestrator.queries.boundaries import boundaries_now
 from tenancy.context import tenant
 from tenancy.core.errors import TenantSuspended
 from tenancy.core.roles import Role
@@ -182,3 +183,17 @@ def test_insert_of_a_run_in_a_suspended_tenant_is_refused_by_the_database(
         row.id = fresh_id()
         with pytest.raises(DatabaseError, match="the tenant is suspended"), transaction.atomic():
             row.save(force_insert=True)
+
+
+@proves("R-SEC-10", part="a new tenant's boundaries name tools that it has")
+def test_new_tenant_has_boundaries_that_name_no_absent_tool(slug: str) -> None:
+    opened(slug)
+    with tenant(row_of(slug).id):
+        tools = RegistryVersion.objects.get().tools
+        found = boundaries_now()
+        assert [one.row.slug for one in found] == [
+            "coding", "procurement", "research", "sre", "support", "tool-loop-default",
+        ]  # fmt: skip
+        grants = [grant for one in found for grant in one.boundary.tools]
+        assert [grant.name for grant in grants if not any(map(grant.covers, tools))] == []
+        assert next(one for one in found if one.workflows).workflows == ("tool-loop",)

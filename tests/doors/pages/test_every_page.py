@@ -37,9 +37,9 @@ pytestmark = pytest.mark.slow
 OPEN = ("preferences",)
 # What shows none of `marks` to its own tenant: empty forms, settings, figures of what has ended.
 PLAIN = {
-    "approvals/together", "budgets/ceilings", "budgets/figures", "budgets/rates", "policy/rule",
-    "policy/undo", "preferences", "runs/bulk", "styleguide", "system/stop", "tenant/people/invite",
-    "tenant/switch", "workflows/_publish",
+    "approvals/together", "boundaries/_publish", "budgets/ceilings", "budgets/figures", "budgets/rates",
+    "policy/rule", "policy/undo", "preferences", "runs/bulk", "styleguide", "system/stop",
+    "tenant/people/invite", "tenant/switch", "workflows/_publish",
 }  # fmt: skip
 ID = re.compile(r"""\sid=["']([^"']+)""")
 SMALL = {"<int:seq>": "1", "<int:number>": "1"}

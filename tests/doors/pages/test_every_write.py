@@ -68,6 +68,8 @@ WRITES: dict[str, Scope | None] = {
     "tools/<str:name>": Scope.ADMIN,
     "workflows/<str:slug>/<int:number>/retire": Scope.ADMIN,
     "workflows/_publish": Scope.ADMIN,
+    "boundaries/_publish": Scope.ADMIN,
+    "boundaries/<str:slug>": Scope.ADMIN,
 }
 TAKEN = {route.partition("?")[0] for route in WRITES}
 

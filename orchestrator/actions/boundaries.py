@@ -1,0 +1,170 @@
+"""Publishing boundaries: what widens what runs may do waits for a second administrator (R-GRAPH-10,
+R-GRAPH-11)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from orchestrator.actions.loosening import or_propose
+from orchestrator.actions.outdating import outdate_proposals
+from orchestrator.actions.publish import hold_registry, publish_boundary
+from orchestrator.actions.second_person import Who
+from orchestrator.core.boundary import Boundary, ToolGrant
+from orchestrator.core.boundary_change import list_widenings, read_boundary
+from orchestrator.core.errors import CompileFailed
+from orchestrator.core.tool import Risk
+from orchestrator.models import BoundaryVersion, ToolProposal, ToolVersion
+from orchestrator.queries.boundaries import (
+    boundaries_now,
+    boundary_document,
+    boundary_in,
+    boundary_versions,
+    newest_boundary,
+)
+from orchestrator.queries.loosening import boundary_name
+from orchestrator.sources import read_source
+from tenancy.actions import audit
+from tenancy.context import tenant
+from tenancy.core.errors import InvalidInput, Stale
+from tenancy.second_person import ask_second, check_reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundaryPublication:
+    """A version, and whether this publication made it."""
+
+    version: BoundaryVersion
+    new: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundaryPreview:
+    """A boundary as it would be published, the version before it, and where it lets runs do more."""
+
+    boundary: Boundary
+    before: BoundaryVersion | None
+    weaker: tuple[str, ...]
+
+
+def read_boundary_text(text: str) -> dict[str, Any]:
+    """Read a boundary's document from YAML. Raises InvalidInput with the line of what is no YAML."""
+    try:
+        return read_source(text).document
+    except CompileFailed as error:
+        found = error.data["faults"][0]
+        line = f"Line {found['line']}: " if found["line"] else ""
+        detail = f"{line}{found['sentence']}"
+        raise InvalidInput(errors=[{"pointer": "/yaml", "code": "invalid", "detail": detail}]) from None
+
+
+def preview_boundary(tenant_id: UUID, document: Mapping[str, Any]) -> BoundaryPreview:
+    """Read a document and compare it with the version that stands; nothing changes. Opens the tenant's
+    transaction. Raises InvalidInput naming each wrong field."""
+    boundary = read_boundary(document)
+    with tenant(tenant_id):
+        return _previewed(boundary)
+
+
+def ask_to_publish_boundary(
+    tenant_id: UUID, document: Mapping[str, Any], *, expected: int | None = None, who: Who, reason: str
+) -> BoundaryPublication | ToolProposal:
+    """Publish a boundary, or keep what was asked where it widens what runs may do. Outermost verb: owns the
+    transaction.
+
+    `expected` is the version that was looked at, 0 for none. Runs that were admitted before keep the version
+    that they are pinned to. Raises InvalidInput, Stale, ProposalOpen.
+    """
+    boundary = read_boundary(document)
+    return or_propose(
+        tenant_id,
+        lambda: publish_read_boundary(
+            tenant_id, boundary, expected=expected, by=who.principal, reason=reason
+        ),
+        kind="boundary",
+        body={"document": boundary.model_dump(mode="json", exclude={"version"})},
+        who=who,
+        reason=reason,
+    )
+
+
+def ask_to_allow_tool(
+    tenant_id: UUID, slug: str, tool: str, ceiling: Risk, *, who: Who, reason: str
+) -> BoundaryPublication | ToolProposal:
+    """Publish a boundary's newest version with one more tool, or another ceiling for it; or keep what was
+    asked. Outermost verb: owns the transaction. Raises NotFound, InvalidInput, Stale, ProposalOpen."""
+    with tenant(tenant_id):
+        row = boundary_versions(slug)[0]
+        before = boundary_in(row)
+    if ceiling.rank > before.risk_ceiling.rank:
+        detail = f"The boundary's own ceiling is {before.risk_ceiling.value}."
+        raise InvalidInput(errors=[{"pointer": "/risk_ceiling", "code": "invalid", "detail": detail}])
+    # The first grant that names a tool counts.
+    others = [grant for grant in before.tools if grant.name != tool]
+    tools = [ToolGrant(name=tool, risk_ceiling=ceiling), *others]
+    document = {**boundary_document(row), "tools": [one.model_dump(mode="json") for one in tools]}
+    return ask_to_publish_boundary(tenant_id, document, expected=row.version, who=who, reason=reason)
+
+
+def publish_read_boundary(
+    tenant_id: UUID,
+    boundary: Boundary,
+    *,
+    expected: int | None,
+    by: UUID | None,
+    reason: str,
+    agreed: UUID | None = None,
+) -> BoundaryPublication:
+    """Publish a boundary that was read; audited. Joins or opens the tenant's transaction.
+
+    `agreed` is who agreed to a wider one. The same again is the version that stands. Raises InvalidInput,
+    Stale, SecondPersonNeeded.
+    """
+    check_reason(reason)
+    with tenant(tenant_id):
+        hold_registry(tenant_id)
+        looked = _previewed(boundary)
+        number = looked.before.version if looked.before is not None else 0
+        if expected is not None and expected != number:
+            raise Stale
+        name = boundary_name(boundary.slug)
+        ask_second(tenant_id, name, looked.weaker, by=by, agreed=agreed, reason=reason, tag=str(number))
+        version = publish_boundary(tenant_id, boundary, by=by)
+        if version.version == number:
+            return BoundaryPublication(version=version, new=False)
+        outdate_proposals(tenant_id, name)
+        before = {} if looked.before is None else {"version": number, "digest": looked.before.digest}
+        after: dict[str, Any] = {"version": version.version, "digest": version.digest}
+        if looked.weaker:
+            after |= {"weaker": list(looked.weaker), "proposed_by": str(by) if by else None}
+        audit(
+            tenant_id, agreed or by, verb="boundary.publish", object=f"boundary:{boundary.slug}",
+            before=before, after=after, reason=reason,
+        )  # fmt: skip
+        return BoundaryPublication(version=version, new=True)
+
+
+def _previewed(boundary: Boundary) -> BoundaryPreview:
+    """A boundary beside the version that stands. A new one that is nowhere wider than another one that
+    stands widens nothing: a task may name that other one already."""
+    row = newest_boundary(boundary.slug)
+    before = boundary_in(row) if row is not None else None
+    _check_tools(boundary, before)
+    weaker = list_widenings(before, boundary)
+    if before is None and any(not list_widenings(one.boundary, boundary) for one in boundaries_now()):
+        weaker = ()
+    return BoundaryPreview(boundary=boundary, before=row, weaker=weaker)
+
+
+def _check_tools(boundary: Boundary, before: Boundary | None) -> None:
+    """Raises InvalidInput for a grant that names no tool of the tenant, as a misspelt one does; what the
+    version before names may stay."""
+    known = tuple(ToolVersion.objects.order_by("slug").values_list("slug", flat=True).distinct())
+    stands = {grant.name for grant in before.tools} if before is not None else frozenset()
+    faults = [
+        {"pointer": f"/tools/{place}/name", "code": "unknown", "detail": f"There is no tool {grant.name}."}
+        for place, grant in enumerate(boundary.tools)
+        if grant.name not in stands and not any(map(grant.covers, known))
+    ]
+    if faults:
+        raise InvalidInput(errors=faults)

@@ -1,0 +1,232 @@
+"""GET /boundaries, /boundaries/<slug>; publishing a version and allowing one more tool (R-GRAPH-11)."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_safe
+
+from budgets.core.dimension import ABOUT, Dimension
+from orchestrator.actions.boundaries import (
+    BoundaryPublication,
+    ask_to_allow_tool,
+    ask_to_publish_boundary,
+    preview_boundary,
+    read_boundary_text,
+)
+from orchestrator.core.boundary import Boundary
+from orchestrator.core.errors import ProposalOpen
+from orchestrator.core.tool import Risk
+from orchestrator.models import BoundaryVersion, ToolProposal
+from orchestrator.queries.boundaries import (
+    boundaries_now,
+    boundary_document,
+    boundary_in,
+    boundary_versions,
+    workflows_under,
+)
+from orchestrator.queries.tools import tools_now
+from orchestrator.sources import LONGEST, written
+from orchestrator.views.loosening import waits, who
+from orchestrator.views.tools import WORDS
+from tenancy.context import tenant
+from tenancy.core.errors import InvalidInput, NotFound, Stale
+from tenancy.core.roles import Scope
+from tenancy.directory import names_of
+from tenancy.pages import PageRequest, page, require
+from tenancy.shapes import known
+
+MEANWHILE = "Another version was published in the meantime. Your form is below; look at it again."
+EXAMPLE = """slug: my-tools
+title: My tools
+profile: support
+tools:
+  - {name: "clock.*", risk_ceiling: read_only}
+risk_ceiling: network
+escalation_routes: {default: operations}
+"""
+
+
+class BoundaryForm(forms.Form):
+    """A boundary's text, why it is published, and the version that was looked at."""
+
+    source = forms.CharField(
+        label="Boundary (YAML)", max_length=LONGEST, strip=False,
+        widget=forms.Textarea(attrs={"rows": 28, "spellcheck": "false", "class": "mono", "wrap": "off"}),
+    )  # fmt: skip
+    reason = forms.CharField(label="Reason", max_length=500, help_text="Stands in the audit log.")
+    version = forms.IntegerField(widget=forms.HiddenInput, required=False)
+
+
+class AllowForm(forms.Form):
+    """One more tool of a boundary, or another ceiling for one."""
+
+    tool = forms.CharField(
+        label="Tool", max_length=64, help_text="A name, or a family such as crm.*",
+        widget=forms.TextInput(attrs={"list": "known-tools", "autocomplete": "off"}),
+    )  # fmt: skip
+    risk_ceiling = forms.ChoiceField(
+        label="Highest risk class", choices=[(risk.value, word) for risk, word in WORDS.items()],
+        help_text="Whatever changes something still asks a person, as its risk class says.",
+    )  # fmt: skip
+    reason = forms.CharField(label="Reason", max_length=500, help_text="Stands in the audit log.")
+
+
+@require_safe
+@page(Scope.READ)
+def boundaries(request: PageRequest) -> HttpResponse:
+    """Every boundary of the tenant."""
+    with tenant(request.member.tenant.id):
+        rows = boundaries_now()
+    return render(
+        request, "boundaries/list.html", {"rows": rows, "may_admin": request.member.may(Scope.ADMIN)}
+    )
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page(Scope.READ)
+def boundary(request: PageRequest, slug: str) -> HttpResponse:
+    """One version of a boundary (`?version=`, the newest by itself), and what `?against=` differs. A POST
+    allows one more tool."""
+    if request.method != "POST":
+        return _shown(request, slug, AllowForm())
+    require(request.member, Scope.ADMIN)
+    form = AllowForm(request.POST)
+    if not form.is_valid():
+        return _shown(request, slug, form, status=422)
+    given = form.cleaned_data
+    try:
+        found = ask_to_allow_tool(
+            request.member.tenant.id, known(slug), given["tool"].strip(), Risk(given["risk_ceiling"]),
+            who=who(request), reason=given["reason"],
+        )  # fmt: skip
+    except InvalidInput as error:
+        for fault in error.data["errors"]:
+            form.add_error("risk_ceiling" if fault["pointer"] == "/risk_ceiling" else "tool", fault["detail"])
+        return _shown(request, slug, form, status=422)
+    except (Stale, ProposalOpen) as error:
+        form.add_error(None, str(error))
+        return _shown(request, slug, form, status=409)
+    return _told(request, found)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page(Scope.ADMIN)
+def publish(request: PageRequest) -> HttpResponse:
+    """A form for a boundary's text: show what it would change, or publish it. A faulty one comes back with
+    its faults."""
+    if request.method != "POST":
+        return _edited(request, BoundaryForm(initial=_initial(request)))
+    form = BoundaryForm(request.POST)
+    if not form.is_valid():
+        return _edited(request, form, status=422)
+    try:
+        document = read_boundary_text(form.cleaned_data["source"].replace("\r\n", "\n"))
+        if "preview" in request.POST:
+            return _edited(request, form, preview=_effect(request, document))
+        return _told(request, _asked(request, form, document))
+    except InvalidInput as error:
+        for fault in error.data["errors"]:
+            form.add_error(None, f"{fault['pointer']}: {fault['detail']}")
+        return _edited(request, form, status=422)
+    except (Stale, ProposalOpen) as error:
+        stale = isinstance(error, Stale)
+        form.add_error(None, MEANWHILE if stale else str(error))
+        return _edited(request, form, status=412 if stale else 409)
+
+
+def _asked(
+    request: PageRequest, form: BoundaryForm, document: dict[str, Any]
+) -> BoundaryPublication | ToolProposal:
+    given = form.cleaned_data
+    return ask_to_publish_boundary(
+        request.member.tenant.id, document, expected=given["version"], who=who(request),
+        reason=given["reason"],
+    )  # fmt: skip
+
+
+def _told(request: PageRequest, found: BoundaryPublication | ToolProposal) -> HttpResponse:
+    if isinstance(found, ToolProposal):
+        return waits(request)
+    version = found.version
+    said = f"{version.slug} version {version.version} is published, for runs to come."
+    if found.new:
+        messages.success(request, said)
+    else:
+        messages.info(request, "Nothing is different, so nothing was published.")
+    return redirect("boundary", slug=version.slug)
+
+
+def _effect(request: PageRequest, document: dict[str, Any]) -> dict[str, Any]:
+    """What a publication would change."""
+    looked = preview_boundary(request.member.tenant.id, document)
+    before = boundary_document(looked.before) if looked.before is not None else {}
+    return {"before": before, "after": _plain(looked.boundary), "weaker": looked.weaker}
+
+
+def _plain(boundary: Boundary) -> dict[str, Any]:
+    held: dict[str, Any] = boundary.model_dump(mode="json", exclude={"version"})
+    return held
+
+
+def _initial(request: PageRequest) -> dict[str, Any]:
+    """The text to begin with: that of the boundary `?from=`, or an example."""
+    if not (slug := request.GET.get("from", "")):
+        return {"source": EXAMPLE}
+    with tenant(request.member.tenant.id):
+        row = boundary_versions(known(slug))[0]
+        return {"source": written(boundary_document(row)), "version": row.version}
+
+
+def _edited(
+    request: PageRequest, form: BoundaryForm, *, preview: dict[str, Any] | None = None, status: int = 200
+) -> HttpResponse:
+    return render(request, "boundaries/publish.html", {"form": form, "preview": preview}, status=status)
+
+
+def _shown(request: PageRequest, slug: str, form: AllowForm, *, status: int = 200) -> HttpResponse:
+    with tenant(request.member.tenant.id):
+        versions = boundary_versions(known(slug))
+        shown = _numbered(versions, request.GET.get("version")) or versions[0]
+        against = _numbered(versions, request.GET.get("against"))
+        held = boundary_in(shown)
+        tools = tools_now(request.member.tenant.id)
+        context = {
+            "slug": slug,
+            "shown": shown,
+            "newest": versions[0],
+            "versions": versions,
+            "against": against,
+            "boundary": held,
+            "limits": _limits(held),
+            "workflows": workflows_under(slug),
+            "before": boundary_document(against) if against is not None else None,
+            "document": boundary_document(shown),
+            "source": written(boundary_document(shown)),
+            "names": names_of(version.published_by for version in versions),
+            "left": [tool.spec.name for tool in tools if held.grant_for(tool.spec.name) is None],
+            "form": form,
+            "may_admin": request.member.may(Scope.ADMIN),
+        }
+        return render(request, "boundaries/boundary.html", context, status=status)
+
+
+def _limits(boundary: Boundary) -> list[dict[str, Any]]:
+    """Each limit with what it counts, in the order of the dimensions."""
+    return [
+        {"name": one.value, "about": ABOUT[one].sentence, "amount": boundary.budget.get(one.value)}
+        for one in Dimension
+        if one.value in boundary.budget
+    ]
+
+
+def _numbered(versions: list[BoundaryVersion], text: str | None) -> BoundaryVersion | None:
+    """The version of that number; None where none is asked for. Raises NotFound."""
+    if not text:
+        return None
+    found = next((version for version in versions if str(version.version) == text), None)
+    if found is None:
+        raise NotFound
+    return found

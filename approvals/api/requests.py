@@ -21,6 +21,7 @@ from approvals.core.policy import Rule, refusal
 from approvals.core.quorum import agreement_refusal
 from approvals.models import Decision, Deferral, Request
 from approvals.queries import decisions_of, inbox, votes_of
+from approvals.queries.edits import StandingEdit, quorum_under_way, standing_edits
 from approvals.queries.people import asked_of, decider_of
 from approvals.queries.undoing import Deferred, deferred_of
 from tenancy.api_view import APIView
@@ -38,7 +39,8 @@ KINDS = [kind.value for kind in DecisionKind]
 
 
 class ApprovalRow(serializers.Serializer[Any]):
-    """A request in a list."""
+    """A request in a list. `quorum` is how many people must agree: to what was asked (its packet says how
+    many, too), or while an edit waits for more people to that edit."""
 
     id = serializers.UUIDField()
     run = serializers.UUIDField()
@@ -100,15 +102,29 @@ class RefusalField(serializers.Serializer[Any]):
     detail = serializers.CharField()
 
 
+class StandingEditField(serializers.Serializer[Any]):
+    """Other arguments that somebody agreed to: `quorum` people must agree to these very ones, `agreed` have,
+    and `missing` more must. Whoever agrees says `edit` with the same `arguments`."""
+
+    arguments = serializers.DictField(child=serializers.JSONField(allow_null=True))
+    by = serializers.UUIDField()
+    at = serializers.DateTimeField()
+    quorum = serializers.IntegerField()
+    agreed = serializers.IntegerField()
+    missing = serializers.IntegerField()
+
+
 class ApprovalField(ApprovalRow):
-    """A request with its packet. `offers` is what can be said to it; nothing while a yes waits to
-    take effect, nor once it is settled or its time is up. `refusal` is why the caller may not say it."""
+    """A request with its packet. `offers` is what the caller can say to it; nothing while a yes waits to
+    take effect, nor once they have said their word, it is settled or its time is up. `edits` are those that
+    wait for more people. `refusal` is why the caller may not say it."""
 
     packet_digest = serializers.CharField()
     packet = serializers.DictField(child=serializers.JSONField())
     action = ActionField(allow_null=True)
     answer_schema = serializers.DictField(child=serializers.JSONField(), allow_null=True)
     offers = serializers.ListField(child=serializers.ChoiceField(choices=KINDS))
+    edits = StandingEditField(many=True)
     decisions = DecisionField(many=True)
     deferred = DeferredField(allow_null=True)
     refusal = RefusalField(allow_null=True)
@@ -149,6 +165,7 @@ class Approvals(APIView):
         query = asked(ApprovalFilters, request.query_params)
         with tenant(caller(request).tenant):
             found = inbox(status=query.get("status"), run_id=query.get("run"), queue=query.get("queue"))
+            found = found.prefetch_related("decisions")
             return page(request, found, row, newest_first=False)
 
 
@@ -203,9 +220,15 @@ class Decisions(APIView):
 
 def row(found: Request) -> dict[str, Any]:
     """A request in a list."""
+    edits = standing_edits(found, sorted(found.decisions.all(), key=lambda said: (said.at, said.id)))
+    return _row(found, edits)
+
+
+def _row(found: Request, edits: Sequence[StandingEdit]) -> dict[str, Any]:
     return {
         "id": str(found.id), "run": str(found.run_id), "kind": found.kind, "status": found.status,
-        "queue": found.queue, "quorum": found.quorum, "risk": found.risk, "tool": found.tool,
+        "queue": found.queue, "quorum": quorum_under_way(found, edits), "risk": found.risk,
+        "tool": found.tool,
         "amount": None if found.amount is None else str(found.amount),
         "created_at": found.created_at.isoformat(), "expires_at": found.expires_at.isoformat(),
         "outcome": found.outcome, "ended_because": found.ended_because,
@@ -222,13 +245,15 @@ def whole(found: Request, principal: UUID) -> dict[str, Any]:
         action = {"tool": packet["tool"]["name"], "arguments": arguments, "argument_provenance": origins}
     deferred = _deferred(found)
     decisions = decisions_of(found.id)
+    edits = standing_edits(found, decisions)
     return {
-        **row(found),
+        **_row(found, edits),
         "packet_digest": found.packet_digest,
         "packet": packet,
         "action": action,
         "answer_schema": found.answer_schema,
-        "offers": _offers(found, deferred),
+        "offers": [] if _has_spoken(found, decisions, principal) else _offers(found, deferred),
+        "edits": [_edit(one) for one in edits],
         "decisions": [_word(decision, arguments) for decision in decisions],
         "deferred": deferred,
         "refusal": _refusal(found, decisions, principal),
@@ -243,6 +268,19 @@ def _refusal(found: Request, decisions: Sequence[Decision], principal: UUID) -> 
     decider = decider_of(who)
     why = refusal(asked_of(found), decider) or agreement_refusal(votes_of(decisions), None, decider)
     return None if why is None else {"rule": why.rule.value, "detail": why.sentence}
+
+
+def _has_spoken(found: Request, decisions: Sequence[Decision], principal: UUID) -> bool:
+    """True if the person behind the caller has said their word."""
+    who = standing_of(found.tenant_id, principal)
+    return who is not None and any(said.owner == who.owner for said in decisions)
+
+
+def _edit(one: StandingEdit) -> dict[str, Any]:
+    return {
+        "arguments": one.arguments, "by": str(one.first.principal), "at": one.first.at.isoformat(),
+        "quorum": one.quorum, "agreed": one.agreed, "missing": one.missing,
+    }  # fmt: skip
 
 
 def _offers(found: Request, deferred: dict[str, Any] | None) -> list[str]:

@@ -24,8 +24,10 @@ from approvals.core.lifecycle import AGREEING, DecisionKind, RequestStatus
 from approvals.core.offering import offered
 from approvals.core.packet import Packet, alarming_pointers, read_packet
 from approvals.core.policy import Decider
+from approvals.core.quorum import agreed
 from approvals.models import Decision, Request
 from approvals.ports import CallShape, asking_runs
+from approvals.queries import votes_of
 from approvals.queries.people import names_of
 from approvals.queries.waiting import Row, Said, rows_of
 from tenancy.clock import database_now
@@ -49,12 +51,14 @@ class Happened:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """Other arguments that somebody agreed to: who says the same edit agrees with them."""
+    """Other arguments that somebody agreed to: who says the same edit agrees with them. `agreed` people
+    have."""
 
     name: str
     at: datetime
     arguments: Any
     decision: Decision
+    agreed: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,12 +192,14 @@ def _edits(said: Sequence[Decision]) -> tuple[Edit, ...]:
     """The edits that were agreed to, each once, by who proposed it."""
     names = names_of({decision.principal for decision in said})
     found: dict[bytes, Edit] = {}
+    votes = votes_of(said)
     for decision in said:
         if decision.arguments is None:
             continue
         other = orjson.loads(body := bytes(decision.arguments))
         found.setdefault(body, Edit(
-            name=names.get(decision.principal, "somebody"), at=decision.at, arguments=other, decision=decision
+            name=names.get(decision.principal, "somebody"), at=decision.at, arguments=other,
+            decision=decision, agreed=agreed(votes, body),
         ))  # fmt: skip
     return tuple(found.values())
 

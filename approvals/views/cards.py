@@ -42,10 +42,22 @@ class Notice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
-    """An edit as it would be approved, and what the tool and the rules say to it."""
+    """An edit as it would be approved, and what the tool and the rules say to it. `agreed` people have
+    agreed to it already."""
 
     edited: Edited
     judged: Judged | None
+    agreed: int = 0
+
+    @property
+    def missing(self) -> int:
+        """How many people more must agree to it."""
+        return max(0, self.judged.quorum - self.agreed) if self.judged is not None else 0
+
+    @property
+    def missing_after(self) -> int:
+        """How many people more must agree to it after this reader has."""
+        return max(0, self.missing - 1)
 
     @property
     def safe(self) -> Any:
@@ -161,7 +173,8 @@ def previewed(card: Card, found: Edited) -> Preview:
     if not card.row.open or not found.changes:
         return Preview(edited=found, judged=None)
     judged = check_edit(request.tenant_id, request.run_id, request.call_id, found.arguments)
-    return Preview(edited=found, judged=judged)
+    count = next((one.agreed for one in card.edits if one.arguments == found.arguments), 0)
+    return Preview(edited=found, judged=judged, agreed=count)
 
 
 def _edit_form(card: Card, said: Mapping[str, Any] | None, faults: Faults | None) -> SchemaForm | None:

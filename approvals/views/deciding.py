@@ -27,7 +27,9 @@ from approvals.core.errors import (
 from approvals.core.lifecycle import DecisionKind
 from approvals.core.policy import Rule
 from approvals.models import Request
+from approvals.queries import decisions_of
 from approvals.queries.card import Card
+from approvals.queries.edits import missing_for
 from approvals.views.cards import Notice, Preview, card_answer, go_on, previewed, shown_card, way_back, way_of
 from approvals.views.handling import handle_here
 from approvals.views.revealing import REVEAL, reveal_here
@@ -97,7 +99,7 @@ def _decide(request: PageRequest, request_id: UUID) -> HttpResponse:
         return _refused(request, request_id, error)
     # What is kept back says so itself, where it can be taken back.
     if settled.kept is None:
-        messages.success(request, _told(settled, word.kind))
+        messages.success(request, _told(settled, word))
     return go_on(request, _onwards(request, request_id))
 
 
@@ -245,9 +247,15 @@ def _faults_of(error: DecisionInvalid) -> list[str]:
     return [str(error)]
 
 
-def _told(settled: Request, kind: DecisionKind) -> str:
-    waits = settled.status == "pending"
-    return f"{SAID[kind]} One more person must agree before it is done." if waits else SAID[kind]
+def _told(settled: Request, word: Word) -> str:
+    """What became of the word just said, and how many people more must say the same."""
+    if settled.status != "pending":
+        return SAID[word.kind]
+    with tenant(settled.tenant_id):
+        missing = missing_for(settled, decisions_of(settled.id), word.arguments)
+    if missing == 1:
+        return f"{SAID[word.kind]} One more person must agree before it is done."
+    return f"{SAID[word.kind]} {missing} more people must agree before it is done."
 
 
 def _onwards(request: PageRequest, done: UUID) -> str:

@@ -9,7 +9,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from approvals.models import Decision
+from approvals.models import Decision, GrantUse, Request
 from tenancy.context import tenant
 from tenancy.core.roles import Role
 from tests.conftest import House
@@ -355,3 +355,33 @@ def test_a_program_decides_only_what_may_stand_together(world: World, reviewer: 
     assert refusal(reviewer.post("/approvals/decisions", {**body, "requests": []}))[0] == 400
     assert refusal(reviewer.post("/approvals/decisions", {**body, "decision": "edit"}))[0] == 400
     assert said(world) == 0
+
+
+@proves("R-APPR-5", part="an edit that needs more people says so by program")
+def test_edit_that_moves_more_says_how_many_must_agree_and_how_many_are_missing(
+    world: World, reviewer: Program, company: Company
+) -> None:
+    run, where = at_the_gate(world)
+    asked = reviewer.get(where).json()
+    assert (asked["quorum"], asked["edits"]) == (1, [])
+    arguments = {**asked["action"]["arguments"], "amount": "250.00"}
+    body = {"decision": "edit", "arguments": arguments}
+    first = reviewer.post(f"{where}/decisions", body).json()
+    assert (first["status"], first["quorum"], first["offers"]) == ("pending", 2, [])
+    (edit,) = first["edits"]
+    assert edit["arguments"] == arguments
+    assert (edit["quorum"], edit["agreed"], edit["missing"]) == (2, 1, 1)
+    (row,) = reviewer.get("/approvals", {"run": str(run)}).json()["results"]
+    assert row["quorum"] == 2
+    second = program(world.id, Role.REVIEWER)
+    seen = second.get(where).json()
+    assert "edit" in seen["offers"]
+    assert (seen["quorum"], seen["edits"][0]["missing"], seen["packet"]["who"]["quorum"]) == (2, 1, 1)
+    done = second.post(f"{where}/decisions", {"decision": "edit", "arguments": edit["arguments"]}).json()
+    assert (done["status"], done["outcome"], done["edits"]) == ("decided", "edit", [])
+    world.drive(run)
+    # It was sent, once; the company, whose order is of less, refuses it.
+    assert [one["method"] for one in company.requests("payments")].count("POST") == 1
+    with tenant(world.id):
+        granted = Request.objects.get(run_id=run).granted_action
+        assert GrantUse.objects.get().action_digest == granted != ""

@@ -375,3 +375,25 @@ def test_after_a_decision_the_next_stands_open_and_the_decided_one_is_struck(des
     assert f'class="request-words settled" id="request-{first.id}"' in landed
     assert landed.index(f'id="item-{first.id}"') < landed.index(f'id="item-{second.id}"')
     assert f'id="item-{first.id}"' not in client.get("/approvals").content.decode()
+
+
+@proves("R-APPR-5", part="an edit that needs more people says so on the page")
+def test_edit_that_moves_more_says_before_and_after_how_many_must_agree(
+    company_world: World, company: Company
+) -> None:
+    people, (run, request) = company_world.people, at_the_gate(company_world)
+    client, looked = edited(people.approver, request, {"f:/amount": "250.00"})
+    assert "2 people must agree to these very arguments. After your word 1 more must." in words(looked)
+    sent = form_with(looked, "edit").send(client, "edit", typed="250")
+    told = words(client.get(sent["Location"]))
+    assert "One more person must agree before it is done." in told
+    assert "Your changes: 2 people must agree to these very arguments; 1 agreed, 1 more must." in told
+    other, page = card(people.second_approver, request)
+    assert "2 people must agree to these very arguments; 1 agreed, 1 more must." in words(page)
+    form = next(one for one in forms_of(page) if one.fields.get("agree"))
+    assert form.send(other, "edit", typed="250").status_code == 302
+    with tenant(company_world.id):
+        settled = Request.objects.get(id=request.id)
+    assert (settled.status, settled.outcome) == ("decided", "edit")
+    company_world.drive(run)
+    assert [one["method"] for one in company.requests("payments")].count("POST") == 1

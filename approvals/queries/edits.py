@@ -1,0 +1,68 @@
+"""Other arguments that people agreed to while a request waits, and how many must (R-APPR-3, R-APPR-5).
+
+All inside the tenant's context.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from approvals.core.lifecycle import DecisionKind, RequestStatus
+from approvals.core.quorum import agreed
+from approvals.models import Decision, Request
+from approvals.ports import check_edit
+from approvals.queries import votes_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StandingEdit:
+    """An edit that somebody agreed to: `quorum` people must, `agreed` have. `first` proposed it."""
+
+    arguments: Any
+    first: Decision
+    quorum: int
+    agreed: int
+
+    @property
+    def missing(self) -> int:
+        """How many people more must agree to these very arguments."""
+        return max(0, self.quorum - self.agreed)
+
+
+def standing_edits(request: Request, decisions: Sequence[Decision]) -> tuple[StandingEdit, ...]:
+    """The edits that wait for more people, in the order they were proposed; none once the request is settled.
+
+    Each is judged as it would be when the next person agrees to it; one that would be refused is left out.
+    """
+    if request.status != RequestStatus.PENDING:
+        return ()
+    first: dict[bytes, Decision] = {}
+    for decision in decisions:
+        if decision.kind == DecisionKind.EDIT and decision.arguments is not None:
+            first.setdefault(bytes(decision.arguments), decision)
+    votes, found = votes_of(decisions), []
+    for body, decision in first.items():
+        arguments = orjson.loads(body)
+        judged = check_edit(request.tenant_id, request.run_id, request.call_id, arguments)
+        if judged.body is not None:
+            found.append(StandingEdit(
+                arguments=arguments, first=decision, quorum=judged.quorum, agreed=agreed(votes, body)
+            ))  # fmt: skip
+    return tuple(found)
+
+
+def quorum_under_way(request: Request, edits: Sequence[StandingEdit]) -> int:
+    """How many people must agree to the edit that was proposed last; without one to what was asked."""
+    return edits[-1].quorum if edits else request.quorum
+
+
+def missing_for(request: Request, decisions: Sequence[Decision], arguments: Any) -> int:
+    """How many people more must agree: to these other arguments, or (None) to what was asked."""
+    if arguments is None:
+        return max(0, request.quorum - agreed(votes_of(decisions), None))
+    for edit in standing_edits(request, decisions):
+        if edit.arguments == arguments:
+            return edit.missing
+    return 1

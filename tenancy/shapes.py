@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, ClassVar, TypeVar
 
 from django.http import QueryDict
@@ -97,6 +98,12 @@ class Exact(serializers.Serializer[Any]):
         return value
 
 
+class ReasonBody(Exact):
+    """Why."""
+
+    reason = Text(max_length=500, required=False, allow_blank=True, default="")
+
+
 class PageQuery(serializers.Serializer[Any]):
     """What every list takes: an opaque `cursor` from the page before, and how many rows at the most."""
 
@@ -122,6 +129,11 @@ def asked(shape: type[Row], given: Any) -> dict[str, Any]:
     read = shape(data=given.dict() if isinstance(given, QueryDict) else given)
     read.is_valid(raise_exception=True)
     return dict(read.validated_data)
+
+
+def stamp(at: datetime | None) -> str | None:
+    """A time as it is written."""
+    return at.isoformat() if at is not None else None
 
 
 def known(text: str | None) -> str:

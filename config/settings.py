@@ -320,7 +320,7 @@ SPECTACULAR_SETTINGS = {
         "ApprovalStatus": "approvals.api.requests.STATUSES",
         "DecisionKind": "approvals.api.requests.KINDS",
         "CircuitState": "orchestrator.api.circuits.STATES",
-        "RiskClass": "orchestrator.api.catalogue_shapes.RISKS",
+        "RiskClass": "tenancy.core.roles.RISKS",
     },
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",

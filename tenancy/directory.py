@@ -67,10 +67,11 @@ def names_of(principals: Iterable[UUID | None]) -> dict[UUID, str]:
     return {row.id: row.owner.name if row.kind == "person" else row.label for row in rows}
 
 
-def people() -> list[Named]:
-    """The tenant's people with their roles, by name."""
+def people(person_id: UUID | None = None) -> list[Named]:
+    """The tenant's people with their roles, by name; or the one of this id alone."""
     members: dict[UUID, list[Membership]] = {}
-    for member in Membership.objects.select_related("person").order_by("person__name", "person_id", "role"):
+    rows = Membership.objects.select_related("person").order_by("person__name", "person_id", "role")
+    for member in rows if person_id is None else rows.filter(person_id=person_id):
         members.setdefault(member.person_id, []).append(member)
     acting = dict(
         Principal.objects.filter(kind="person", owner_id__in=list(members)).values_list("owner_id", "id")

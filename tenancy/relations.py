@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from django.db import connection
 from django.db.models import Q
 
 from tenancy.clock import database_now
@@ -104,6 +105,14 @@ def read_ties(now: datetime) -> list[Tie]:
     if any(kind == TieKind.CONFIRMED.value for kind, *_ in found):
         found = list(rows)
     return [Tie(TieKind(kind), person, by, at) for kind, person, by, at in found]
+
+
+def people_with_link(person_id: UUID, tenant_id: UUID) -> set[UUID]:
+    """Who saw the person's first-password link in another tenant than this, or the link of somebody who did;
+    of the closed list of look-ups that cross tenants."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT people_with_link(%s, %s)", (person_id, tenant_id))
+        return {row[0] for row in cursor.fetchall()}
 
 
 def people_behind(principals: Iterable[UUID]) -> dict[UUID, frozenset[UUID]]:

@@ -205,6 +205,12 @@ class Exact(serializers.Serializer[Any]):
         return member_fault(model, name, given)
 
 
+class ReasonBody(Exact):
+    """Why."""
+
+    reason = Text(max_length=500, required=False, allow_blank=True, default="")
+
+
 class PageQuery(Exact):
     """What every list takes: an opaque `cursor` from the page before, and how many rows at the most."""
 
@@ -244,6 +250,11 @@ def faults_within(member: str) -> Iterator[None]:
             for one in error.data["errors"]
         ]
         raise InvalidInput(errors=whole) from None
+
+
+def stamp(at: datetime | None) -> str | None:
+    """A time as it is written."""
+    return at.isoformat() if at is not None else None
 
 
 def known(text: str | None) -> str:

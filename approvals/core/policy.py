@@ -10,9 +10,8 @@ from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict
 
+from tenancy.core.roles import RISKS as RISKS
 from tenancy.core.roles import Authority, Scope
-
-RISKS = ("read_only", "local_write", "network", "delegated", "destructive")
 
 
 class Rule(StrEnum):

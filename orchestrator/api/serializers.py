@@ -1,6 +1,5 @@
 """What programs send and get: the typed shapes of the API's document."""
 
-from datetime import datetime
 from typing import Any
 
 from drf_spectacular.utils import extend_schema_field
@@ -10,6 +9,8 @@ from orchestrator.api.file_shapes import FileBody
 from orchestrator.core.terminal import Status, TerminalCode
 from orchestrator.core.workspace import MOST_FILES
 from tenancy.shapes import Amount, Exact, Flag, Moment, PageQuery, Text, Whole
+from tenancy.shapes import ReasonBody as ReasonBody
+from tenancy.shapes import stamp as stamp
 
 STATUSES = [status.value for status in Status]
 CODES = [code.value for code in TerminalCode]
@@ -88,12 +89,6 @@ class TaskAccepted(serializers.Serializer[Any]):
     id = serializers.UUIDField()
     run = AcceptedRun()
     links = RunLinks()
-
-
-class ReasonBody(Exact):
-    """Why."""
-
-    reason = Text(max_length=500, required=False, allow_blank=True, default="")
 
 
 class NothingBody(Exact):
@@ -299,8 +294,3 @@ class ReplayField(serializers.Serializer[Any]):
     records = serializers.IntegerField()
     first_difference = serializers.IntegerField(allow_null=True)
     detail = serializers.CharField(allow_blank=True)
-
-
-def stamp(at: datetime | None) -> str | None:
-    """A time as it is written."""
-    return at.isoformat() if at is not None else None

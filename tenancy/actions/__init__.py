@@ -67,6 +67,7 @@ def add_member(
     max_amount: Decimal | None = None,
     max_risk: str = "",
     by: UUID | None = None,
+    reason: str = "",
 ) -> Membership:
     """Give a person a role in a tenant, for these queues (none: none); they become a principal there.
 
@@ -85,7 +86,10 @@ def add_member(
             max_risk=max_risk,
         )
         after = {"person": str(person.id), "role": role.value, "queues": list(queues)}
-        audit(tenant_id, by, verb="member.add", object=f"member:{member.id}", before={}, after=after)
+        audit(
+            tenant_id, by, verb="member.add", object=f"member:{member.id}", before={}, after=after,
+            reason=reason,
+        )  # fmt: skip
         if by is not None:
             record_tie(tenant_id, TieKind.ROLE_GIVEN, person.id, by=by)
         return member
@@ -190,19 +194,21 @@ def check_role(tenant_id: UUID, person: Person, role: Role) -> None:
         raise RoleLacking(person=person.email, role=role.value)
 
 
-def revoke_key(tenant_id: UUID, key_id: UUID, *, by: UUID | None = None) -> datetime:
+def revoke_key(tenant_id: UUID, key_id: UUID, *, by: UUID | None = None, reason: str = "") -> datetime:
     """Revoke a key; the same again keeps the first time. Raises NotFound."""
     with tenant(tenant_id):
-        now = database_now()
-        if ApiKey.objects.filter(id=key_id, revoked_at=None).update(revoked_at=now):
-            audit(
-                tenant_id, by, verb="key.revoke", object=f"key:{key_id}", before={}, after={"revoked": True}
-            )
-            return now
-        held = ApiKey.objects.filter(id=key_id).values_list("revoked_at", flat=True).first()
+        held = ApiKey.objects.select_for_update().filter(id=key_id).first()
         if held is None:
             raise NotFound
-        return held
+        if held.revoked_at is not None:
+            return held.revoked_at
+        now = database_now()
+        ApiKey.objects.filter(id=key_id).update(revoked_at=now)
+        audit(
+            tenant_id, by, verb="key.revoke", object=f"key:{key_id}", before={}, after={"revoked": True},
+            reason=reason,
+        )  # fmt: skip
+        return now
 
 
 def touch_key(key_id: UUID, now: datetime, last: datetime | None) -> None:

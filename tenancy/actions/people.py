@@ -2,20 +2,24 @@
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from hashlib import sha256
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from django.conf import settings
 from django.db import IntegrityError, transaction
 
 from tenancy.actions import add_member, add_person, audit, principal_of, remove_member
-from tenancy.actions.relations import record_tie
+from tenancy.actions.relations import record_links_seen_elsewhere, record_tie
 from tenancy.clock import database_now
 from tenancy.context import hold, tenant
 from tenancy.core.addresses import folded
-from tenancy.core.errors import Forbidden, InvalidInput, NotFound, TenancyError
+from tenancy.core.errors import Forbidden, InvalidInput, NotFound, Stale, TenancyError
 from tenancy.core.news import PERSON_INVITED
 from tenancy.core.relations import TieKind, has_open_link
-from tenancy.core.roles import Role, Scope
+from tenancy.core.roles import SCOPES, Authority, Role, Scope
+from tenancy.directory import FRESH_KEY_DOMAIN
+from tenancy.first_password import first_password_path
 from tenancy.ids import fresh_id
 from tenancy.models import Membership, Notice, NoticeMail, Person
 from tenancy.queries import standing_of, tenants_of_person
@@ -46,6 +50,12 @@ class NothingToConfirm(TenancyError):
     code = "nothing-to-confirm"
 
 
+class LinkRefused(TenancyError):
+    """This person has signed in before, or belongs to another tenant too, so no link is handed out."""
+
+    code = "link-refused"
+
+
 class Limits(NamedTuple):
     """How far a reviewer's word reaches. No queues: none, `*`: every queue; None and "": no limit."""
 
@@ -62,13 +72,25 @@ class Invited(NamedTuple):
     new: bool
 
 
-def invite(tenant_id: UUID, email: str, name: str, role: Role, limits: Limits, *, by: UUID | None) -> Invited:
+def invite(
+    tenant_id: UUID,
+    email: str,
+    name: str,
+    role: Role,
+    limits: Limits,
+    *,
+    by: UUID | None,
+    reason: str = "",
+) -> Invited:
     """Give somebody a role by their address; made as a person if they are not known. Audited. Outermost verb:
     owns the transaction.
 
-    Who is known elsewhere keeps name and password. Raises InvalidInput where they have the role already, and
-    where the address is not plain ASCII.
+    Who is known elsewhere keeps name and password, and whoever saw the link for that password in another
+    tenant is related to them here too. Raises InvalidInput where they have the role already, and where the
+    address is not plain ASCII or is that of a key.
     """
+    if folded(email).endswith(FRESH_KEY_DOMAIN):
+        raise _invalid("email", "invalid", "This is the address of a key, not of a person.")
     with tenant(tenant_id):
         _hold(tenant_id)
         person = Person.objects.filter(email=folded(email)).first()
@@ -76,23 +98,33 @@ def invite(tenant_id: UUID, email: str, name: str, role: Role, limits: Limits, *
         person = person or add_person(email, name)
         try:
             with transaction.atomic():
-                member = add_member(tenant_id, person, role, by=by, **limits._asdict())
+                member = add_member(tenant_id, person, role, by=by, reason=reason, **limits._asdict())
         except IntegrityError:
-            detail = f"{email} has the role {role.value} already."
-            raise InvalidInput(errors=[{"pointer": "/role", "code": "taken", "detail": detail}]) from None
+            raise _invalid("role", "taken", f"{email} has the role {role.value} already.") from None
+        if not new:
+            record_links_seen_elsewhere(tenant_id, person.id)
         return Invited(person, member, new)
 
 
 def change_limits(
-    tenant_id: UUID, member_id: UUID, limits: Limits, *, by: UUID | None, reason: str
+    tenant_id: UUID,
+    member_id: UUID,
+    limits: Limits,
+    *,
+    by: UUID | None,
+    reason: str,
+    expected: str | None = None,
 ) -> Membership:
-    """Set how far the word of one membership reaches; audited. Outermost verb. Raises NotFound."""
+    """Set how far the word of one membership reaches; audited. Wider limits relate the two for a day, as a
+    role does. `expected` is the tag of what was looked at. Outermost verb. Raises NotFound, Stale."""
     with tenant(tenant_id):
         _hold(tenant_id)
         member = Membership.objects.filter(id=member_id).first()
         if member is None:
             raise NotFound
-        before = _limits(member)
+        if expected is not None and expected != limits_tag(member):
+            raise Stale
+        before, reached = _limits(member), authority_of(member)
         member.queues, member.max_amount, member.max_risk = (
             list(limits.queues), limits.max_amount, limits.max_risk,
         )  # fmt: skip
@@ -102,6 +134,9 @@ def change_limits(
                 tenant_id, by, verb="member.change", object=f"member:{member.id}", before=before, after=after,
                 reason=reason,
             )  # fmt: skip
+        widened = decides(Role(member.role)) and authority_of(member).reaches_beyond(reached)
+        if by is not None and widened:
+            record_tie(tenant_id, TieKind.ROLE_GIVEN, member.person_id, by=by)
         return member
 
 
@@ -125,6 +160,24 @@ def remove_role(tenant_id: UUID, member_id: UUID, *, by: UUID | None, reason: st
         return member.person
 
 
+def deactivate_person(tenant_id: UUID, person_id: UUID, *, by: UUID | None, reason: str) -> Person:
+    """Take every role from a person; each audited. Neither they nor the keys that they answer for do anything
+    here from then on. Outermost verb.
+
+    Raises NotFound, and LastAdmin for the only administrator.
+    """
+    with tenant(tenant_id):
+        _hold(tenant_id)
+        held = list(
+            Membership.objects.filter(person_id=person_id).order_by("role").values_list("id", flat=True)
+        )
+        if not held:
+            raise NotFound
+        for member_id in held:
+            person = remove_role(tenant_id, member_id, by=by, reason=reason)
+        return person
+
+
 def may_get_link(tenant_id: UUID, person: Person) -> bool:
     """Whether an administrator of this tenant may hand out a link that sets the person's password: only to
     somebody who never signed in and belongs nowhere else. Whoever belongs elsewhere could be taken over."""
@@ -139,6 +192,18 @@ def show_link(tenant_id: UUID, person: Person, *, by: UUID) -> None:
     with tenant(tenant_id):
         record_tie(tenant_id, TieKind.LINK_SEEN, person.id, by=by)
         _audit_link(tenant_id, person, by, "shown")
+
+
+def hand_over_link(tenant_id: UUID, person: Person, *, by: UUID, origin: str) -> str:
+    """Mail a link for the first password to the person where mail is set up, and return "". Else return the
+    path of one, which relates whoever is shown it to the person. Raises LinkRefused. Outermost verb."""
+    if not may_get_link(tenant_id, person):
+        raise LinkRefused
+    if settings.INTERLOCK_SENDS_MAIL:
+        mail_link(tenant_id, person, by=by, origin=origin)
+        return ""
+    show_link(tenant_id, person, by=by)
+    return first_password_path(person)
 
 
 def note_printed_link(tenant_id: UUID, person: Person) -> None:
@@ -218,6 +283,25 @@ def _note(person: Person, verb: str, after: Mapping[str, Any], *, reason: str = 
                 house, principal_of(house, person).id, verb=verb, object=f"person:{person.id}", before={},
                 after=after, reason=reason,
             )  # fmt: skip
+
+
+def decides(role: Role) -> bool:
+    """True if the limits of a membership with this role mean anything."""
+    return Scope.DECIDE in SCOPES[role]
+
+
+def authority_of(member: Membership) -> Authority:
+    """How far the word of a membership reaches."""
+    return Authority(tuple(member.queues), member.max_amount, member.max_risk)
+
+
+def limits_tag(member: Membership) -> str:
+    """A text that changes with the limits of a membership."""
+    return sha256(repr((member.id, authority_of(member))).encode()).hexdigest()[:16]
+
+
+def _invalid(name: str, code: str, detail: str) -> InvalidInput:
+    return InvalidInput(errors=[{"pointer": f"/{name}", "code": code, "detail": detail}])
 
 
 def _hold(tenant_id: UUID) -> None:

@@ -7,7 +7,7 @@ from tenancy.clock import database_now
 from tenancy.core.relations import TieKind
 from tenancy.ids import fresh_id
 from tenancy.models import KeyMaker, PersonTie
-from tenancy.relations import people_behind
+from tenancy.relations import people_behind, people_with_link
 
 
 def record_tie(tenant_id: UUID, kind: TieKind, person_id: UUID, *, by: UUID) -> None:
@@ -17,6 +17,21 @@ def record_tie(tenant_id: UUID, kind: TieKind, person_id: UUID, *, by: UUID) -> 
         PersonTie(id=fresh_id(), tenant_id=tenant_id, kind=kind.value, person_id=person_id, by_id=one, at=at)
         for one in sorted(people_behind([by]).get(by, frozenset()) - {person_id})
     )
+
+
+def record_links_seen_elsewhere(tenant_id: UUID, person_id: UUID) -> None:
+    """Record in this tenant who saw the person's first-password link in another one, directly or by the link
+    of whoever did: they can sign in as the person here too. What is on record here is not repeated."""
+    known = PersonTie.objects.filter(person_id=person_id, kind=TieKind.LINK_SEEN.value)
+    holders = people_with_link(person_id, tenant_id) - set(known.values_list("by_id", flat=True))
+    at = database_now()
+    PersonTie.objects.bulk_create(
+        PersonTie(
+            id=fresh_id(), tenant_id=tenant_id, kind=TieKind.LINK_SEEN.value, person_id=person_id, by_id=one,
+            at=at,
+        )
+        for one in sorted(holders)
+    )  # fmt: skip
 
 
 def record_key_maker(tenant_id: UUID, principal_id: UUID, *, by: UUID) -> None:

@@ -76,6 +76,12 @@ class KeyRevoked(TenancyError):
     code = "key-revoked"
 
 
+class KeyGone(TenancyError):
+    """This key was revoked; make a new one."""
+
+    code = "key-gone"
+
+
 class KeyElsewhere(TenancyError):
     """The key may not be used from this address."""
 
@@ -86,6 +92,12 @@ class RoleLacking(TenancyError):
     """{person} lacks rights here that a key with the role {role} would have; give them the role first."""
 
     code = "role-lacking"
+
+
+class KeyTooWide(TenancyError):
+    """A key makes and renews no key that reaches further than itself: {detail}"""
+
+    code = "key-too-wide"
 
 
 class WorkflowOutOfReach(TenancyError):

@@ -104,6 +104,18 @@ def is_within(address: Address | None, ranges: tuple[str, ...]) -> bool:
     return address is not None and any(address in ip_network(one) for one in ranges)
 
 
+def has_ranges_within(inner: tuple[str, ...], outer: tuple[str, ...]) -> bool:
+    """True if each of the inner ranges lies in one of the outer ones; no outer ranges are all addresses."""
+    return not outer or all(any(_lies_in(one, other) for other in outer) for one in inner)
+
+
+def _lies_in(inner: str, outer: str) -> bool:
+    one, other = ip_network(inner), ip_network(outer)
+    if isinstance(one, IPv4Network) and isinstance(other, IPv4Network):
+        return one.subnet_of(other)
+    return isinstance(one, IPv6Network) and isinstance(other, IPv6Network) and one.subnet_of(other)
+
+
 def _expression(pattern: str) -> re.Pattern[str]:
     return re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL)
 

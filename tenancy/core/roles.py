@@ -44,6 +44,10 @@ EVERY_QUEUE: Final = ("*",)
 """What a membership names that decides in every queue. Without a name it decides in none."""
 
 
+RISKS: Final = ("read_only", "local_write", "network", "delegated", "destructive")
+"""The risk classes of tools, from the least to the greatest."""
+
+
 class Authority(NamedTuple):
     """How far the word of one membership reaches. No queues: none, `*`: every queue; None and "": no
     limit."""
@@ -56,6 +60,18 @@ class Authority(NamedTuple):
     def has_every_queue(self) -> bool:
         """Whether no queue is left out."""
         return "*" in self.queues
+
+    def reaches_beyond(self, other: "Authority") -> bool:
+        """True if something lies within this authority that does not lie within the other."""
+        if not other.has_every_queue and not set(self.queues) <= set(other.queues):
+            return True
+        if other.max_amount is not None and (self.max_amount is None or self.max_amount > other.max_amount):
+            return True
+        return bool(other.max_risk) and _rank(self.max_risk) > _rank(other.max_risk)
+
+
+def _rank(risk: str) -> int:
+    return RISKS.index(risk) if risk in RISKS else len(RISKS)
 
 
 def scopes_of(roles: tuple[Role, ...]) -> tuple[Scope, ...]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any
 from uuid import UUID
 
 from django import forms
@@ -11,8 +10,8 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from tenancy.actions import create_key, revoke_key
-from tenancy.actions.keys import rotate_key
+from tenancy.actions import revoke_key
+from tenancy.actions.keys import make_key, rotate_key
 from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput
@@ -23,8 +22,6 @@ from tenancy.directory import keys as found_keys
 from tenancy.models import ApiKey
 from tenancy.pages import PageRequest, page, posted, require
 
-# What two people do is done by nobody's key.
-ALONE = {Scope.DECIDE, Scope.ADMIN}
 LIVES = (("1", "a day"), ("7", "a week"), ("30", "30 days"), ("90", "90 days"), ("365", "a year"))
 
 
@@ -74,14 +71,6 @@ class KeyForm(forms.Form):
             _parts(self.cleaned_data["workflows"]), _parts(self.cleaned_data["addresses"]),
         )  # fmt: skip
 
-    def clean(self) -> dict[str, Any]:
-        """What decides or administers has somebody who answers for it: else whoever makes the key would be a
-        second person to themselves (R-APPR-4, R-TOOL-17)."""
-        given = super().clean() or {}
-        if given.get("owner") == "fresh" and given.get("role") and ALONE & set(SCOPES[Role(given["role"])]):
-            self.add_error("owner", "You answer for a key that decides or administers.")
-        return given
-
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @page()
@@ -95,10 +84,10 @@ def keys(request: PageRequest) -> HttpResponse:
         return _shown(request, form=form, status=422)
     given = form.cleaned_data
     try:
-        made = create_key(
+        made = make_key(
             request.member.tenant.id, Role(given["role"]), label=given["label"],
-            owner=request.member.person if given["owner"] == "me" else None,
-            expires_in=timedelta(days=int(given["days"])), limits=form.limits(), by=request.member.principal,
+            answers=given["owner"] == "me", expires_in=timedelta(days=int(given["days"])),
+            limits=form.limits(), by=request.member.principal,
         )  # fmt: skip
     except InvalidInput as error:
         for fault in error.data["errors"]:
@@ -110,7 +99,8 @@ def keys(request: PageRequest) -> HttpResponse:
 @posted("keys")
 @page(Scope.ADMIN)
 def rotate(request: PageRequest, key_id: UUID) -> HttpResponse:
-    """A new secret for a key's principal, shown this once. Raises NotFound, KeyRevoked, RoleLacking."""
+    """A new secret for a key's principal, shown this once. Raises NotFound, KeyGone, RoleLacking,
+    Forbidden."""
     hours = request.POST.get("overlap", "0")
     overlap = timedelta(hours=int(hours) if hours in dict(OVERLAPS) else 0)
     made = rotate_key(request.member.tenant.id, key_id, overlap=overlap, by=request.member.principal)

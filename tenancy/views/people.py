@@ -12,24 +12,25 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
 from tenancy.actions.people import (
+    LastAdmin,
     Limits,
     NothingToConfirm,
     NotSignedIn,
     RelatedToPerson,
     change_limits,
     confirm_person,
-    mail_link,
+    deactivate_person,
+    decides,
+    hand_over_link,
     may_get_link,
     remove_role,
-    show_link,
 )
 from tenancy.actions.people import invite as invite_person
 from tenancy.context import tenant
-from tenancy.core.errors import InterlockError, InvalidInput, NotFound
-from tenancy.core.roles import SCOPES, Role, Scope
+from tenancy.core.errors import InvalidInput, NotFound
+from tenancy.core.roles import Role, Scope
 from tenancy.directory import admins
 from tenancy.directory import people as found_people
-from tenancy.first_password import first_password_path
 from tenancy.models import Membership, Person
 from tenancy.pages import PageRequest, page, posted, problem
 from tenancy.relations import find_kinship
@@ -161,11 +162,23 @@ def remove(request: PageRequest, member_id: UUID) -> HttpResponse:
         person = remove_role(
             request.member.tenant.id, member_id, by=request.member.principal, reason=_reason(request)
         )
-    except InterlockError as error:
-        if error.code != "last-admin":
-            raise
+    except LastAdmin as error:
         return problem(request, error)
     messages.success(request, f"{person.name} has lost the role.")
+    return redirect("people")
+
+
+@posted("people")
+@page(Scope.ADMIN)
+def deactivate(request: PageRequest, person_id: UUID) -> HttpResponse:
+    """Take every role from somebody."""
+    try:
+        person = deactivate_person(
+            request.member.tenant.id, person_id, by=request.member.principal, reason=_reason(request)
+        )
+    except LastAdmin as error:
+        return problem(request, error)
+    messages.success(request, f"{person.name} has no role here any more.")
     return redirect("people")
 
 
@@ -190,13 +203,11 @@ def _reason(request: PageRequest) -> str:
 def _linked(request: PageRequest, person: Person) -> HttpResponse:
     """The link goes to the person's own address where mail is set up; else it is shown, on record."""
     house, by = request.member.tenant.id, request.member.principal
-    if settings.INTERLOCK_SENDS_MAIL:
-        mail_link(house, person, by=by, origin=request.build_absolute_uri("/").rstrip("/"))
+    path = hand_over_link(house, person, by=by, origin=request.build_absolute_uri("/").rstrip("/"))
+    if not path:
         messages.success(request, f"A link that sets the password is on its way to {person.email}.")
         return redirect("people")
-    show_link(house, person, by=by)
-    address = request.build_absolute_uri(first_password_path(person))
-    return _shown(request, shown={"person": person, "address": address})
+    return _shown(request, shown={"person": person, "address": request.build_absolute_uri(path)})
 
 
 def _shown(
@@ -210,7 +221,7 @@ def _shown(
     house = request.member.tenant.id
     with tenant(house):
         rows = found_people()
-        me = request.member
+        me, alone = request.member, admins() == 1
         kinship = find_kinship(me.principal, me.owner, [row.person.id for row in rows])
         context = {
             "rows": [
@@ -220,19 +231,19 @@ def _shown(
                         {
                             "row": member,
                             "form": (faults or {}).get(member.id) or _form(member),
-                            "decides": decides,
+                            "decides": decides(Role(member.role)),
                             "opened": member.id in (faults or {}),
                         }
                         for member in row.members
-                        for decides in [Scope.DECIDE in SCOPES[Role(member.role)]]
                     ],
                     "ties": kinship[row.person.id].ties,
                     "confirm": kinship[row.person.id].may_confirm and not row.invited,
+                    "keeps": alone and any(one.role == Role.ADMIN.value for one in row.members),
                     "link": row.invited and may_get_link(house, row.person),
                 }
                 for row in rows
             ],
-            "last": admins() == 1,
+            "last": alone,
             "form": form or InviteForm(),
             "roles": ROLES,
             "mailed": settings.INTERLOCK_SENDS_MAIL,

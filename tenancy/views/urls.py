@@ -9,6 +9,7 @@ urlpatterns = [
     path("tenant/people/invite", people.invite, name="people-invite"),
     path("tenant/people/<uuid:person_id>/link", people.link, name="people-link"),
     path("tenant/people/<uuid:person_id>/confirm", people.confirm, name="people-confirm"),
+    path("tenant/people/<uuid:person_id>/deactivate", people.deactivate, name="people-deactivate"),
     path("tenant/members/<uuid:member_id>/limits", people.limits, name="member-limits"),
     path("tenant/members/<uuid:member_id>/remove", people.remove, name="member-remove"),
     path("tenant/keys", keys.keys, name="keys"),

@@ -50,6 +50,14 @@ FORMS: dict[str, Form] = {
         },
         "Confirm the person", "The person is confirmed", before=furnish.a_seen_link,
     ),
+    "deactivated": Form(
+        "tenancy/people.html", "/tenant/people",
+        {
+            "details:has(form[action$=deactivate]) > summary": "\n",
+            "details[open] [name=reason]": "Left us",
+        },
+        "Deactivate", "has no role here any more", mark="people-deactivate",
+    ),
     "limits": Form(
         "tenancy/people.html", "/tenant/people",
         {

@@ -2,23 +2,20 @@
 
 from argparse import ArgumentParser, ArgumentTypeError
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any
 from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
 
 from tenancy.actions import KEY_LIFE, NewKey, create_key, revoke_key
-from tenancy.actions.keys import LONGEST_OVERLAP, rotate_key
+from tenancy.actions.keys import ANSWERED_FOR, LONGEST_OVERLAP, rotate_key
 from tenancy.clock import database_now
 from tenancy.context import tenant
-from tenancy.core.errors import InvalidInput, KeyRevoked, NotFound, RoleLacking, TenancyError
+from tenancy.core.errors import InvalidInput, KeyGone, NotFound, RoleLacking, TenancyError
 from tenancy.core.reach import KeyLimits, RunReach
-from tenancy.core.roles import Role, Scope, scopes_of
+from tenancy.core.roles import Role, scopes_of
 from tenancy.models import ApiKey, Person, Tenant
 from tenancy.queries import tenant_by_slug
-
-# Whoever made such keys for nobody would be as many second persons as there are keys.
-ANSWERED_FOR: Final = frozenset({Scope.DECIDE, Scope.ADMIN})
 
 
 class Command(BaseCommand):
@@ -93,7 +90,7 @@ class Command(BaseCommand):
             new = rotate_key(found.id, options["key"], overlap=overlap, expires_in=_life(options))
         except NotFound:
             raise CommandError(f"{found.slug} has no key {options['key']}") from None
-        except (KeyRevoked, RoleLacking) as error:
+        except (KeyGone, RoleLacking) as error:
             raise CommandError(_sentence(error)) from None
         self._shown(new, options)
 

@@ -23,10 +23,11 @@ from orchestrator.gateways.webhooks import secret_of
 from orchestrator.models import MemoryProposal, ReviewItem, ToolProposal, ToolServer
 from orchestrator.queries.tools import tool_now
 from orchestrator.queries.webhooks import place_of_secret
+from tenancy.actions import create_key
 from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.news import BUDGET_ALERT
-from tenancy.core.roles import Scope
+from tenancy.core.roles import Role, Scope
 from tenancy.ids import fresh_id
 from tenancy.models import Webhook
 from tenancy.secrets import keep_secret, sealed
@@ -133,6 +134,21 @@ DOORS: dict[tuple[str, str], Scope | None] = {
     ("delete", "api/v1/webhooks/{webhook_id}"): Scope.ADMIN,
     ("get", "api/v1/ceilings"): Scope.READ,
     ("put", "api/v1/ceilings"): Scope.ADMIN,
+    ("get", "api/v1/members"): Scope.ADMIN,
+    ("post", "api/v1/members"): Scope.ADMIN,
+    ("get", "api/v1/members/{person_id}"): Scope.ADMIN,
+    ("post", "api/v1/members/{person_id}/link"): Scope.ADMIN,
+    ("post", "api/v1/members/{person_id}/confirm"): Scope.ADMIN,
+    ("post", "api/v1/members/{person_id}/roles"): Scope.ADMIN,
+    ("get", "api/v1/members/{person_id}/roles/{role}"): Scope.ADMIN,
+    ("put", "api/v1/members/{person_id}/roles/{role}"): Scope.ADMIN,
+    ("post", "api/v1/members/{person_id}/roles/{role}/remove"): Scope.ADMIN,
+    ("post", "api/v1/members/{person_id}/deactivate"): Scope.ADMIN,
+    ("get", "api/v1/keys"): Scope.INSPECT,
+    ("post", "api/v1/keys"): Scope.ADMIN,
+    ("get", "api/v1/keys/{key_id}"): Scope.INSPECT,
+    ("post", "api/v1/keys/{key_id}/rotate"): Scope.ADMIN,
+    ("post", "api/v1/keys/{key_id}/revoke"): Scope.ADMIN,
     ("get", "api/v1/rates"): Scope.READ,
     ("put", "api/v1/rates"): Scope.ADMIN,
     ("get", "api/v1/prices"): Scope.READ,
@@ -225,6 +241,22 @@ BODIES: dict[str, Any] = {
     },
     "api/v1/boundaries": {"yaml": "slug: second\nprofile: support\n", "reason": "Ours"},
     "api/v1/boundaries/{slug}/tools": {"tool": "clock.now", "risk_ceiling": "read_only", "reason": "Ours"},
+    "api/v1/members": {
+        "email": "new@people.example",
+        "name": "New",
+        "role": "reviewer",
+        "queues": ["finance"],
+        "reason": "Joins us",
+    },
+    "api/v1/members/{person_id}/link": {"reason": "Lost"},
+    "api/v1/members/{person_id}/confirm": {"reason": "Asked"},
+    "api/v1/members/{person_id}/roles": {"role": "client", "reason": "Needs it"},
+    "api/v1/members/{person_id}/roles/{role}": {"queues": ["*"], "reason": "All of it"},
+    "api/v1/members/{person_id}/roles/{role}/remove": {"reason": "Not any more"},
+    "api/v1/members/{person_id}/deactivate": {"reason": "Left"},
+    "api/v1/keys": {"name": "nightly", "role": "client"},
+    "api/v1/keys/{key_id}/rotate": {"overlap_hours": 1},
+    "api/v1/keys/{key_id}/revoke": {"reason": "Leaked"},
     "api/v1/ceilings": {"per_run_usd": "5", "daily_usd": "100", "monthly_usd": None, "reason": "Ours"},
     "api/v1/rates": {
         "submissions_per_minute": 1_000,
@@ -238,12 +270,12 @@ BODIES: dict[str, Any] = {
 ONLY_THEIRS = {
     "slug": "theirs-alone", "name": "theirs.alone", "number": "1", "server": "theirs_alone",
     "corpus": "theirs_alone", "document": "theirs-alone", "secret": "theirs-alone",
-    "model": "theirs-alone", "file": "theirs-alone",
+    "model": "theirs-alone", "file": "theirs-alone", "role": "auditor",
 }  # fmt: skip
 NOBODYS = {
     "slug": "nobodys-own1", "name": "nobodys.own1", "number": "1", "server": "nobodys_own1",
     "corpus": "nobodys_own1", "document": "nobodys-own1", "secret": "nobodys-own1",
-    "model": "nobodys-own1", "file": "nobodys-own1",
+    "model": "nobodys-own1", "file": "nobodys-own1", "role": "auditor",
 }  # fmt: skip
 
 
@@ -315,6 +347,8 @@ def things_of(world: World) -> dict[str, str]:
         "tool_proposal_id": str(some_proposal(world.id, "clock.now")),
         "webhook_id": str(webhook), "delivery_id": str(delivery),
         "review_id": str(some_review(world.id, run)),
+        "person_id": str(world.people.auditor.person.id),
+        "key_id": str(create_key(world.id, Role.CLIENT, label="theirs").key.id),
         **ONLY_THEIRS,
     }  # fmt: skip
 

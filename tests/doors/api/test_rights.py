@@ -16,6 +16,7 @@ pytestmark = pytest.mark.slow
 NAMES = {"run_id": "x", "request_id": "x", "circuit_id": "x", "slug": "x", "name": "x", "number": "1"}
 NAMES |= {"corpus": "x", "document": "x", "secret": "x", "model": "x"}
 NAMES |= {"server": "x", "webhook_id": "x", "delivery_id": "x", "proposal_id": "x"}
+NAMES |= {"person_id": "x", "role": "auditor", "key_id": "x"}
 NAMES |= {"tool_proposal_id": "x", "memory_id": "x", "file": "x", "review_id": "x"}
 # What asks another server, or cannot be done twice; each is tried by a test of its own.
 # A proposal is settled once.
@@ -33,6 +34,7 @@ ELSEWHERE = (
         "webhooks",
     ),
     *("reveal", "agree", "drop", "keep", "refuse", "quarantine", "take", "release", "answer", "retry"),
+    *("members", "link", "confirm", "deactivate", "roles"),
 )
 LOCKED = {door: scope for door, scope in DOORS.items() if scope is not None}
 

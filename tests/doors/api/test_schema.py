@@ -98,7 +98,10 @@ def test_every_post_takes_an_idempotency_key(document: dict[str, Any]) -> None:
 
 
 def test_every_post_reads_the_key_that_the_document_offers() -> None:
-    takers = ("post_once(request", "_secret_once(request", "key_of(request")
+    takers = (
+        *("post_once(request", "_secret_once(request", "key_of(request"),
+        *("_link_once(request", "_changed(\n", "_changed(request"),
+    )
     for method, route in DOORS:
         if method == "post":
             view: Any = resolve("/" + route.replace("{", "").replace("}", "")).func

@@ -93,6 +93,7 @@ FORMS = {
     "tenant/members/<uuid:member_id>/remove",
     "tenant/people/<uuid:person_id>/link",
     "tenant/people/<uuid:person_id>/confirm",
+    "tenant/people/<uuid:person_id>/deactivate",
     "tenant/people/invite",
     "tenant/switch",
     "workflows/<str:slug>/<int:number>/retire",

@@ -58,6 +58,7 @@ WRITES: dict[str, Scope | None] = {
     "tenant/members/<uuid:member_id>/remove": Scope.ADMIN,
     "tenant/people/<uuid:person_id>/link": Scope.ADMIN,
     "tenant/people/<uuid:person_id>/confirm": Scope.ADMIN,
+    "tenant/people/<uuid:person_id>/deactivate": Scope.ADMIN,
     "tenant/people/invite": Scope.ADMIN,
     "tenant/switch": None,
     "tenant/webhooks": Scope.ADMIN,

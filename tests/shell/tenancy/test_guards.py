@@ -29,6 +29,7 @@ CROSSING = {
     "tenants_with_letters": "uuid",
     "tenants_with_webhooks": "uuid",
     "tenants_with_notices": "uuid",
+    "people_with_link": "uuid",
     "erase_payloads": "bigint",
     "forget_webhooks": "bigint",
 }

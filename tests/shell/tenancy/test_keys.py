@@ -17,6 +17,7 @@ from tenancy.core.errors import (
     InvalidInput,
     KeyElsewhere,
     KeyExpired,
+    KeyGone,
     KeyInvalid,
     KeyRevoked,
     NotFound,
@@ -184,7 +185,7 @@ def test_a_rotated_keys_secret_before_holds_for_the_overlap_alone(house: House) 
 def test_a_revoked_or_foreign_key_is_not_rotated(house: House) -> None:
     old = made(house)
     revoke_key(house.tenant.id, old.key.id)
-    with pytest.raises(KeyRevoked):
+    with pytest.raises(KeyGone):
         rotate_key(house.tenant.id, old.key.id)
     with pytest.raises(NotFound):
         rotate_key(house.people.other_tenant.id, old.key.id)

@@ -5,7 +5,8 @@ from datetime import timedelta
 import pytest
 from django.db import IntegrityError, transaction
 
-from tenancy.actions import add_member, add_person, create_key
+from tenancy.actions import add_member, add_person, create_key, principal_of
+from tenancy.actions.people import Limits, change_limits, invite, show_link
 from tenancy.actions.relations import record_tie
 from tenancy.clock import database_now
 from tenancy.context import tenant
@@ -138,3 +139,55 @@ def test_the_table_takes_no_tie_to_oneself_and_no_unknown_kind(house: House, wro
         PersonTie.objects.create(
             tenant_id=house.tenant.id, kind=kind, person=person, by=cast.admin.person, at=database_now()
         )
+
+
+@proves("A8", part="wider limits relate like a role")
+def test_wider_limits_relate_giver_and_receiver_and_narrower_ones_do_not(house: House) -> None:
+    """Else a role without a queue would be given first, and its queues a day later."""
+    cast, house_id = house.people, house.tenant.id
+    admin, steps = cast.admin.id, (("*",), ("finance",), (), ("finance",))
+    related = []
+    member = add_member(house_id, cast.operator.person, Role.REVIEWER, queues=("*",))
+    for queues in steps:
+        change_limits(house_id, member.id, Limits(queues), by=admin, reason="So")
+        with tenant(house_id):
+            related.append(are_related(cast.operator.person.id, cast.admin.person.id))
+    assert related == [False, False, False, True]
+
+
+def test_limits_that_mean_nothing_and_a_commands_relate_nobody(house: House) -> None:
+    cast, house_id = house.people, house.tenant.id
+    idle = add_member(house_id, cast.approver.person, Role.CLIENT, queues=())
+    change_limits(house_id, idle.id, Limits(("*",)), by=cast.admin.id, reason="So")
+    meant = add_member(house_id, cast.operator.person, Role.REVIEWER, queues=())
+    change_limits(house_id, meant.id, Limits(("*",)), by=None, reason="So")
+    with tenant(house_id):
+        assert not PersonTie.objects.exists()
+
+
+@proves("A8", part="a link seen in another tenant")
+def test_a_link_seen_in_another_tenant_relates_here_too_also_through_a_puppet(house: House) -> None:
+    """Whoever administers two tenants would else invite there, see the link, and be two people here."""
+    cast, elsewhere = house.people, house.people.other_tenant
+    add_member(elsewhere.id, cast.admin.person, Role.ADMIN)
+    with tenant(elsewhere.id):
+        admin = principal_of(elsewhere.id, cast.admin.person)
+    first = invite(
+        elsewhere.id, f"one-{elsewhere.id.hex}@people.example", "One", Role.ADMIN, Limits(), by=admin.id
+    )
+    show_link(elsewhere.id, first.person, by=admin.id)
+    with tenant(elsewhere.id):
+        puppet = principal_of(elsewhere.id, first.person)
+    address = f"two-{elsewhere.id.hex}@people.example"
+    second = invite(elsewhere.id, address, "Two", Role.REVIEWER, Limits(), by=puppet.id).person
+    show_link(elsewhere.id, second, by=puppet.id)
+    stranger = make_somebody(house.tenant, Role.ADMIN)
+    invite(house.tenant.id, address, "Two", Role.REVIEWER, Limits(("*",)), by=stranger.id)
+    with tenant(house.tenant.id):
+        assert are_related(second.id, cast.admin.person.id)
+        links = PersonTie.objects.filter(kind=TieKind.LINK_SEEN.value, person=second)
+        assert set(links.values_list("by", flat=True)) == {cast.admin.person.id, first.person.id}
+    # What is on record is not written again: a confirmation would end with each further role.
+    invite(house.tenant.id, address, "Two", Role.CLIENT, Limits(), by=stranger.id)
+    with tenant(house.tenant.id):
+        assert PersonTie.objects.filter(kind=TieKind.LINK_SEEN.value, person=second).count() == 2

@@ -1,0 +1,131 @@
+"""Keys for programs: made and rotated, shown once, limited and revoked (R-API-3, R-SEC-2, R-SEC-11)."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from tenancy.actions import NewKey, revoke_key
+from tenancy.actions.keys import make_key, rotate_key
+from tenancy.api.shapes import KeyBody, KeyField, KeyMade, RotateBody, key_field, key_limits_of
+from tenancy.api_view import APIView
+from tenancy.context import tenant
+from tenancy.core.errors import NotFound
+from tenancy.core.roles import Role, Scope
+from tenancy.doors import caller, page, post_once, uuid_or_none
+from tenancy.idempotency import Answer
+from tenancy.models import ApiKey
+from tenancy.permissions import requires
+from tenancy.shapes import PageQuery, ReasonBody, asked, page_of
+
+
+class ByInspection(APIView):
+    """A door that reads with the scope `inspect` and writes with `admin`."""
+
+    def get_permissions(self) -> list[BasePermission]:
+        """INSPECT to look, ADMIN to change."""
+        reads = self.request.method in {"GET", "HEAD", "OPTIONS"}
+        return [requires(Scope.INSPECT if reads else Scope.ADMIN)()]
+
+
+class Keys(ByInspection):
+    """The tenant's keys."""
+
+    @extend_schema(operation_id="list_keys", parameters=[PageQuery], responses=page_of(KeyField, "KeyPage"))
+    def get(self, request: Request) -> Response:
+        """Newest first; revoked and expired ones stay. No secret is among them."""
+        with tenant(caller(request).tenant):
+            return page(request, ApiKey.objects.select_related("principal__owner"), key_field)
+
+    @extend_schema(operation_id="make_key", request=KeyBody, responses={201: KeyMade})
+    def post(self, request: Request) -> Response:
+        """Make one; its secret is in this answer and nowhere else. The person behind the calling key sees it,
+        so what the new key does counts as theirs too. It reaches no further than the calling key. Raises
+        InvalidInput (400), KeyTooWide (403), RoleLacking (409)."""
+        body, who = asked(KeyBody, request.data), caller(request)
+        days = body["expires_in_days"]
+
+        def made() -> NewKey:
+            return make_key(
+                who.tenant, Role(body["role"]), label=body["name"], by=who.principal, by_key=who.key,
+                answers=body["owner"] == "me", limits=key_limits_of(body),
+                expires_in=None if days is None else timedelta(days=days),
+            )  # fmt: skip
+
+        return _secret_once(request, 201, made)
+
+
+class OneKey(ByInspection):
+    """One key."""
+
+    @extend_schema(operation_id="get_key", responses=KeyField)
+    def get(self, request: Request, key_id: str) -> Response:
+        """It, without its secret. Raises NotFound."""
+        return Response(_shown(caller(request).tenant, uuid_or_none(key_id)))
+
+
+class RotateKey(ByInspection):
+    """Rotating a key."""
+
+    @extend_schema(operation_id="rotate_key", request=RotateBody, responses={200: KeyMade})
+    def post(self, request: Request, key_id: str) -> Response:
+        """A new secret with the same role and limits, for the same program: its runs go on. Only the person
+        who answers for a key that decides or administers rotates it. Raises NotFound, KeyTooWide (403),
+        RoleLacking, KeyGone (409)."""
+        body, who, wanted = asked(RotateBody, request.data), caller(request), uuid_or_none(key_id)
+
+        def rotated() -> NewKey:
+            if wanted is None:
+                raise NotFound
+            overlap = timedelta(hours=body["overlap_hours"])
+            return rotate_key(who.tenant, wanted, overlap=overlap, by=who.principal, by_key=who.key)
+
+        return _secret_once(request, 200, rotated)
+
+
+class RevokeKey(ByInspection):
+    """Revoking a key."""
+
+    @extend_schema(operation_id="revoke_key", request=ReasonBody, responses={200: KeyField})
+    def post(self, request: Request, key_id: str) -> Response:
+        """Whoever uses it is refused from now on; the same again keeps the first time. Raises NotFound."""
+        reason, who, wanted = asked(ReasonBody, request.data)["reason"], caller(request), uuid_or_none(key_id)
+
+        def revoked() -> Answer:
+            if wanted is None:
+                raise NotFound
+            revoke_key(who.tenant, wanted, by=who.principal, reason=reason)
+            return Answer(200, _shown(who.tenant, wanted))
+
+        return post_once(request, revoked)
+
+
+def _secret_once(request: Request, status: int, make: Callable[[], NewKey]) -> Response:
+    """Answer with a new secret. What an Idempotency-Key keeps of the answer does not have it: the secret is
+    stored as a hash alone."""
+    clear: list[str] = []
+
+    def made() -> Answer:
+        new = make()
+        clear.append(new.clear)
+        return Answer(status, {**_shown(caller(request).tenant, new.key.id), "secret": None})
+
+    response = post_once(request, made)
+    if clear:
+        response.data = {**response.data, "secret": clear[0]}
+    return response
+
+
+def _shown(tenant_id: UUID, key_id: UUID | None) -> dict[str, Any]:
+    if key_id is None:
+        raise NotFound
+    with tenant(tenant_id):
+        row = ApiKey.objects.select_related("principal__owner").filter(id=key_id).first()
+        if row is None:
+            raise NotFound
+        return key_field(row)

@@ -7,9 +7,9 @@ values against it.
 """
 
 import secrets
+from base64 import b64decode, b64encode
 from collections.abc import Iterable
 from contextlib import suppress
-from base64 import b64decode, b64encode
 from dataclasses import dataclass, field
 from functools import lru_cache
 from uuid import UUID

@@ -32,9 +32,10 @@ LINES_SINCE = 9
 ENDS = str.maketrans({end: f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"})
 # Said where a reference stands in the prompt.
 SEALED = (
-    "A reference such as [sealed:secret_field:…] stands for a sensitive value that you are not shown. To use the "
-    "value, copy the whole reference, unchanged, into the member of a call that it was given for: it is opened when "
-    "the call is sent. In any other place it is refused; never make one up, shorten it or describe its value."
+    "A reference such as [sealed:secret_field:…] stands for a sensitive value that you are not shown. "
+    "To use the value, copy the whole reference, unchanged, into the member of a call that it was given for: "
+    "it is opened when the call is sent. In any other place it is refused; never make one up, shorten it or "
+    "describe its value."
 )
 SHOWN_FACTS = 32
 WINDOW = 8

@@ -39,7 +39,7 @@ def plain(body: bytes, *, status: bytes = b"200 OK", length: int | None = None, 
     def speak(write: Write) -> None:
         size = len(body) if length is None else length
         lines = [b"HTTP/1.1 " + status, b"content-type: application/json", b"content-length: %d" % size]
-        lines += [f"{name}: {value}".encode() for name, value in headers.items()]
+        lines += [f"{name.replace('_', '-')}: {value}".encode() for name, value in headers.items()]
         write(b"\r\n".join([*lines, b"connection: close", b"", b""]) + body)
 
     return speak
@@ -62,16 +62,20 @@ CHUNKED = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
 ODD: dict[str, Any] = {
     "list": plain(b"[1]"), "number": plain(b"17"), "null": plain(b"null"), "empty": plain(b""),
     "text": plain(b"<html>"), "half json": plain(b'{"id": "n'), "12 MB": plain(b" " * 12_000_000 + b"{}"),
-    "trickle": trickle, "cut": plain(b'{"id": "n0"}', length=900), "longer": plain(b'{"id": "n0"}', length=3),
-    "chunk": lambda write: write(CHUNKED + b"5\r\n{\"id"), "bad chunk": lambda write: write(CHUNKED + b"zz\r\n"),
+    "trickle": trickle, "cut": plain(b'{"id": "n0"}', length=900),
+    "longer": plain(b'{"id": "n0"}', length=3),
+    "chunk": lambda write: write(CHUNKED + b'5\r\n{"id'),
+    "bad chunk": lambda write: write(CHUNKED + b"zz\r\n"),
     "204": plain(b"", status=b"204 No Content"), "205": plain(b"", status=b"205 Reset Content"),
     "302": plain(b"", status=b"302 Found", location="/elsewhere"),
     "307": plain(b"", status=b"307 Temporary Redirect", location="/people/ada/notes"),
     "308": plain(b"", status=b"308 Permanent Redirect", location="http://127.0.0.1:1/"),
     "1xx": interim, "noise": lambda write: write(b"\x16\x03\x01 no http at all\r\n\r\n"),
-    "no such status": plain(b"{}", status=b"799 Odd"), "gzip": plain(b"no gzip", **{"content-encoding": "gzip"}),
+    "no such status": plain(b"{}", status=b"799 Odd"),
+    "gzip": plain(b"no gzip", content_encoding="gzip"),
     "200 error": plain(b'{"error": "It failed."}'), "409": plain(b"{}", status=b"409 Conflict"),
-    "nan": plain(b'{"id": NaN}'), "deep": plain(b"[" * 100_000), "utf-16": plain('{"id": "n"}'.encode("utf-16")),
+    "nan": plain(b'{"id": NaN}'), "deep": plain(b"[" * 100_000),
+    "utf-16": plain('{"id": "n"}'.encode("utf-16")),
 }  # fmt: skip
 # At the first call each of them; elsewhere these, and the others where there is more time.
 TELLING = ("list", "trickle", "cut", "302", "1xx")

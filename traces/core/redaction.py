@@ -88,9 +88,12 @@ IBAN_LENGTHS = {
 }  # fmt: skip
 JSON_TYPES = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
 SCHEMA_WORDS = frozenset(
-    "$ref type title description format pattern minLength maxLength minimum maximum multipleOf items minItems"
-    " maxItems uniqueItems properties required additionalProperties nullable readOnly writeOnly deprecated"
-    " contentEncoding contentMediaType".split()
+    (
+        *("$ref", "type", "title", "description", "format", "pattern", "minLength", "maxLength", "minimum"),
+        *("maximum", "multipleOf", "items", "minItems", "maxItems", "uniqueItems", "properties", "required"),
+        *("additionalProperties", "nullable", "readOnly", "writeOnly", "deprecated", "contentEncoding"),
+        "contentMediaType",
+    )
 )
 _OF_LENGTH = {
     length: re.compile(rf"[A-Z]{{2}}[0-9]{{2}}(?: ?[A-Z0-9]){{{length - 4}}}(?![A-Za-z0-9])")

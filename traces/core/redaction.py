@@ -13,6 +13,9 @@ from typing import Any
 
 import orjson
 
+from traces.core.json_extent import value_end
+from traces.core.schema_shape import is_schema
+
 DEEPEST = 4
 PASSES = 8
 _WORD = r"[A-Za-z0-9_-]"
@@ -71,8 +74,6 @@ _BEGINS_ADDRESS = re.compile(r"(?::|\\+u003[aA])(?:\\*+/|\\+u002[fF]){2}")
 _BEGINS_ALONE = frozenset('{["0123456789')
 _COLON = re.compile(r"\s*:")
 _BEHIND_COLON = re.compile(r"\s*:\s*")
-_SCALAR = re.compile(r"[^\s,\]}]*+")
-_NESTING = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{}]', re.DOTALL)
 
 
 IBAN_LENGTHS = {
@@ -86,15 +87,6 @@ IBAN_LENGTHS = {
     )
     for country in countries.split()
 }  # fmt: skip
-JSON_TYPES = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
-SCHEMA_WORDS = frozenset(
-    (
-        *("$ref", "type", "title", "description", "format", "pattern", "minLength", "maxLength", "minimum"),
-        *("maximum", "multipleOf", "items", "minItems", "maxItems", "uniqueItems", "properties", "required"),
-        *("additionalProperties", "nullable", "readOnly", "writeOnly", "deprecated", "contentEncoding"),
-        "contentMediaType",
-    )
-)
 _OF_LENGTH = {
     length: re.compile(rf"[A-Z]{{2}}[0-9]{{2}}(?: ?[A-Z0-9]){{{length - 4}}}(?![A-Za-z0-9])")
     for length in range(15, 33)
@@ -173,14 +165,6 @@ def is_bare(value: Any) -> bool:
     return value is None
 
 
-def is_schema(value: Any) -> bool:
-    """Whether a JSON value reads as a JSON Schema that holds no example: it says what a value is like."""
-    if not isinstance(value, dict) or not value or not SCHEMA_WORDS.issuperset(value):
-        return False
-    kinds = value["type"] if isinstance(value.get("type"), list) else [value.get("type")]
-    return "$ref" in value or all(isinstance(kind, str) and kind in JSON_TYPES for kind in kinds)
-
-
 def may_hold_secret(data: bytes) -> bool:
     """Whether any secret could stand in the data; False settles it, at a tenth of the price of looking."""
     return _HINT.search(data.lower()) is not None
@@ -237,7 +221,7 @@ class _Cleaner:
         colon = _BEHIND_COLON.match(text, end)
         if colon is None or text[colon.end() : colon.end() + 1] in ('"', ""):
             return end
-        stop = _value_end(text, colon.end())
+        stop = value_end(text, colon.end())
         value = text[colon.end() : stop]
         if stop < 0 or not _is_json(value):
             # It is still being written.
@@ -385,19 +369,6 @@ def _is_json(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _value_end(text: str, start: int) -> int:
-    """Where the JSON value that begins at `start`, and is no string, ends; -1 where its end is not there."""
-    if text[start] not in "[{":
-        scalar = _SCALAR.match(text, start)
-        return -1 if scalar is None else scalar.end()
-    depth = 0
-    for found in _NESTING.finditer(text, start):
-        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(found[0], 0)
-        if depth == 0:
-            return found.end()
-    return -1
 
 
 def _said(literal: str) -> str:

@@ -13,7 +13,8 @@ import orjson
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from traces.core.canonical import canonical_outside
-from traces.core.redaction import is_bare, is_schema, is_secret_name, replace_secrets
+from traces.core.redaction import is_bare, is_secret_name, replace_secrets
+from traces.core.schema_shape import is_schema
 
 REFERENCE = re.compile(r"\[sealed:([a-z_]{1,32}):([0-9a-f]{64})\]")
 # A sealed value may hold references itself: what was taken out of it before.

@@ -19,6 +19,7 @@ from tenancy.context import tenant
 from tenancy.core.errors import TenancyError
 from tenancy.models import IdempotencyKey
 from tenancy.process_lock import is_lock_held, process_lock_number
+from tenancy.secrets import blinded_by_each
 
 LONGEST_PATH = 255
 LIFE = timedelta(hours=24)
@@ -55,8 +56,7 @@ def once(
     """
     if key is None:
         return act()
-    digest = sha256(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)).digest()
-    held = _claim(tenant_id, principal, key, path, digest)
+    held = _claim(tenant_id, principal, key, path, _digests(tenant_id, body))
     if isinstance(held, Answer):
         return held
     try:
@@ -68,7 +68,17 @@ def once(
     return answer
 
 
-def _claim(tenant_id: UUID, principal: UUID, key: str, path: str, digest: bytes) -> Answer | UUID:
+def _digests(tenant_id: UUID, body: Any) -> tuple[bytes, ...]:
+    """The digest of a request as it is kept, which nobody without the application's secret can try bodies
+    against, and as it may have been kept before: under a former secret, or by an earlier release."""
+    plain = sha256(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)).digest()
+    blind = blinded_by_each(tenant_id, f"request {plain.hex()}")
+    return (*map(bytes.fromhex, blind), plain)
+
+
+def _claim(
+    tenant_id: UUID, principal: UUID, key: str, path: str, digests: tuple[bytes, ...]
+) -> Answer | UUID:
     """Take the key (the id of the claim), or give the answer it has."""
     path = _kept(path)
     with tenant(tenant_id):
@@ -79,13 +89,13 @@ def _claim(tenant_id: UUID, principal: UUID, key: str, path: str, digest: bytes)
         # void after a minute.
         mine.filter(status=None, created_at__lte=now - PATIENCE).delete()
         fresh = IdempotencyKey(
-            tenant_id=tenant_id, principal=principal, key=key, path=path, body_digest=digest,
+            tenant_id=tenant_id, principal=principal, key=key, path=path, body_digest=digests[0],
             expires_at=now + LIFE, process_lock=process_lock_number(),
         )  # fmt: skip
         if _is_kept(fresh):
             return fresh.id
         row = mine.first()
-        if row is not None and bytes(row.body_digest) == digest and _is_abandoned(row):
+        if row is not None and bytes(row.body_digest) in digests and _is_abandoned(row):
             mine.filter(id=row.id, status=None).delete()
             if _is_kept(fresh):
                 return fresh.id
@@ -94,7 +104,7 @@ def _claim(tenant_id: UUID, principal: UUID, key: str, path: str, digest: bytes)
     if row is None:
         # The one that held it raised and let go in this very moment: as if it were still under way.
         raise KeyInUse(retry_after=AGAIN_SECONDS)
-    if bytes(row.body_digest) != digest:
+    if bytes(row.body_digest) not in digests:
         raise KeyReused
     if row.status is None:
         raise KeyInUse(retry_after=AGAIN_SECONDS)

@@ -162,8 +162,14 @@ def unsealed(tenant_id: UUID, place: str, box: bytes, *, name: str) -> str:
 def blinded(tenant_id: UUID, text: str) -> str:
     """A digest (hex) of a text that only this house can make, of a tenant's own: the same text is the same,
     and nobody without the application's secret can try texts against it."""
-    key = _derived(settings.SECRET_KEY, b"interlock blind digests")
-    return hmac.new(key, tenant_id.bytes + text.encode("utf-8", "surrogatepass"), "sha256").hexdigest()
+    return blinded_by_each(tenant_id, text)[0]
+
+
+def blinded_by_each(tenant_id: UUID, text: str) -> tuple[str, ...]:
+    """That digest under the application's secret, and under each former one that still counts."""
+    told = tenant_id.bytes + text.encode("utf-8", "surrogatepass")
+    keys = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
+    return tuple(hmac.new(_blinding_key(key), told, "sha256").hexdigest() for key in keys)
 
 
 def _check(name: str, value: str, origin: str) -> None:
@@ -190,6 +196,11 @@ def _box() -> MultiFernet:
 def _boxes(keys: tuple[str, ...]) -> MultiFernet:
     """One box a key of the house: the newest seals, all open."""
     return MultiFernet([Fernet(base64.urlsafe_b64encode(_derived(key))) for key in keys])
+
+
+@lru_cache(8)
+def _blinding_key(key: str) -> bytes:
+    return _derived(key, b"interlock blind digests")
 
 
 def _derived(key: str, info: bytes = b"interlock tenant secrets") -> bytes:

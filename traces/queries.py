@@ -14,7 +14,7 @@ from traces.core.errors import Erased, TraceMissing
 from traces.core.proof import PayloadRow, SnapshotRow, Trace
 from traces.models import Event, Payload, Record, Salt, Snapshot
 from traces.ports import runs
-from traces.sealing import RunKeys, Vault
+from traces.sealing import RunKeys, Vault, learn_sealed
 
 PAYLOADS = """
 SELECT digest, body FROM traces_payload
@@ -28,6 +28,11 @@ UNION ALL
 SELECT number, NULL, body FROM traces_record
  WHERE run_id = %(run)s AND number > (SELECT number FROM newest)"""
 SALT = "SELECT salt, sealing_key FROM traces_salt WHERE run_id = %(run)s"
+# By its own index: of a run that sealed nothing it reads nothing. The canonical form of such a payload begins
+# with this name.
+SEALED = """
+SELECT digest, body FROM traces_payload
+ WHERE run_id = %(run)s AND substring(body FROM 1 FOR 8) = '{"box":"'::bytea"""
 EVENT_COLUMNS = ("run_id", "seq", "at", "phase", "kind", "actor", "body", "previous", "hash")
 # As RECALL, of an earlier moment.
 RECALL_AT = """
@@ -109,11 +114,16 @@ def keys_of(run_id: UUID) -> RunKeys:
 
 
 def vault_of(tenant_id: UUID, run_id: UUID) -> Vault | None:
-    """The sealed values of a run; None for one that is older than these, or was erased."""
+    """The sealed values of a run, what it sealed so far known; None for one that is older than these, or was
+    erased."""
     row = Salt.objects.filter(run_id=run_id).values_list("salt", "sealing_key").first()
     if row is None or row[0] is None or row[1] is None:
         return None
-    return Vault(tenant=tenant_id, salt=bytes(row[0]), wrapped=bytes(row[1]))
+    vault = Vault(tenant=tenant_id, salt=bytes(row[0]), wrapped=bytes(row[1]))
+    cursor = raw_cursor()
+    cursor.execute(SEALED, {"run": run_id})
+    learn_sealed(vault, cursor.fetchall())
+    return vault
 
 
 def events_after(run_id: UUID, seq: int, limit: int = 500) -> list[Event]:

@@ -8,6 +8,8 @@ values against it.
 
 import secrets
 from base64 import b64decode, b64encode
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from uuid import UUID
@@ -20,7 +22,7 @@ from tenancy.core.errors import SecretUnusable
 from tenancy.secrets import sealed, unsealed
 from traces.core.canonical import canonical_model, payload_digest
 from traces.core.errors import Unopenable
-from traces.core.sealed import Place, Sealed, padded, read_sealed, written
+from traces.core.sealed import Place, Sealed, holds_reference, padded, read_sealed, spoken, written
 
 SALT_BYTES = 32
 KEY_BYTES = 64
@@ -38,12 +40,14 @@ class RunKeys:
 @dataclass(slots=True, kw_only=True)
 class Vault:
     """The sealed values of one run. `wrapped` is its key as it is kept; `bodies` what was sealed here, by
-    digest: whoever keeps a reference keeps these payloads too."""
+    digest: whoever keeps a reference keeps these payloads too. `known` are the values of the run, sealed here
+    or before, with a reference each."""
 
     tenant: UUID
     salt: bytes
     wrapped: bytes
     bodies: dict[str, bytes] = field(default_factory=dict)
+    known: dict[str, str] = field(default_factory=dict)
 
     @property
     def keys(self) -> RunKeys:
@@ -55,7 +59,11 @@ class Vault:
         body = sealed_payload(_cipher(self.tenant, self.wrapped), kind, secret, place)
         digest = payload_digest(self.salt, body)
         self.bodies[digest] = body
-        return written(kind, digest)
+        reference = written(kind, digest)
+        if not holds_reference(secret):
+            for text in spoken(kind, secret):
+                self.known.setdefault(text, reference)
+        return reference
 
     def open(self, body: bytes) -> str:
         """The value that a payload holds. Raises Unopenable."""
@@ -82,6 +90,24 @@ def sealed_payload(cipher: AESSIV, kind: str, secret: str, place: Place) -> byte
     plain, bound = padded(secret, kind, place)
     box = b64encode(cipher.encrypt(plain, [bound])).decode()
     return canonical_model(Sealed(kind=kind, place=place, box=box))
+
+
+def learn_sealed(vault: Vault, kept: Iterable[tuple[bytes, bytes]]) -> None:
+    """Have a vault know what a run sealed before, by its payloads (digest, body); of a value of the task its
+    reference first, which goes into more places. What another key sealed stays unknown."""
+    found: dict[str, str] = {}
+    for digest, body in kept:
+        sealed = read_sealed(bytes(body))
+        if sealed is None:
+            continue
+        with suppress(Unopenable):
+            secret = vault.open(bytes(body))
+            if not holds_reference(secret):
+                of_task = sealed.place.source == "goal"
+                for text in spoken(sealed.kind, secret):
+                    if of_task or text not in found:
+                        found[text] = written(sealed.kind, bytes(digest).hex())
+    vault.known.update(found)
 
 
 @lru_cache(maxsize=256)

@@ -19,7 +19,7 @@ from orchestrator.core.tool import ToolSpec
 from orchestrator.models import ManifestRow, PinSet
 from traces.core.canonical import canonical_outside, digest
 from traces.core.redaction import may_hold_secret
-from traces.core.sealed import Place, holds_reference, references, with_sealed
+from traces.core.sealed import Place, holds_reference, references, with_known, with_sealed
 from traces.queries import payloads, vault_of
 
 
@@ -69,12 +69,13 @@ def _fault(run_id: UUID, spec: ToolSpec, parsed: Arguments, by: str) -> Malforme
 
 def _sealed(tenant_id: UUID, run_id: UUID, tool: str, parsed: Arguments) -> tuple[bytes, Mapping[str, bytes]]:
     """The arguments as they are kept, shown and granted, and the payloads of what was sealed in them."""
-    vault = vault_of(tenant_id, run_id) if may_hold_secret(parsed.body) else None
-    if vault is None:
+    vault = vault_of(tenant_id, run_id)
+    if vault is None or not (vault.known or may_hold_secret(parsed.body)):
         return parsed.body, {}
 
     def seal(kind: str, secret: str, member: str) -> str:
         return vault.seal(kind, secret, Place(source="call", tool=tool, member=member))
 
-    body = canonical_outside(with_sealed(parsed.value, seal))
+    value = with_known(with_sealed(parsed.value, seal), dict(vault.known), seal)
+    body = canonical_outside(value)
     return body, vault.bodies

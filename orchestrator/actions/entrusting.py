@@ -1,5 +1,6 @@
 """What is sensitive in a goal is sealed before anything of the goal is kept (R-SEC-4, R-TRACE-5)."""
 
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
@@ -10,7 +11,7 @@ from orchestrator.core.goal import Goal
 from tenancy.secrets import blinded
 from traces.core.canonical import canonical_model
 from traces.core.redaction import may_hold_secret
-from traces.core.sealed import Place, Seal, with_sealed, written
+from traces.core.sealed import Place, Seal, with_known, with_sealed, written
 from traces.sealing import Vault
 
 WORDS = ("objective", "constraints", "inputs", "done_condition", "validation_method", "stop_rules")
@@ -23,7 +24,7 @@ def sealed_goal(goal: Goal, vault: Vault) -> Goal:
     def seal(kind: str, secret: str, member: str) -> str:
         return vault.seal(kind, secret, Place(source="goal", member=member))
 
-    return _with(goal, seal)
+    return _with(goal, seal, vault.known)
 
 
 def blinded_goal(tenant_id: UUID, goal: Goal) -> Any:
@@ -37,12 +38,15 @@ def blinded_goal(tenant_id: UUID, goal: Goal) -> Any:
     return with_sealed(document, blind) if _may_hold(goal) else document
 
 
-def _with(goal: Goal, seal: Seal) -> Goal:
+def _with(goal: Goal, seal: Seal, known: Mapping[str, str]) -> Goal:
     if not _may_hold(goal):
         return goal
     held = goal.model_dump(include=set(WORDS), mode="json")
     # The name of the goal's own field says nothing of what its text holds; those of the inputs do.
     changed = {name: with_sealed(value, seal) for name, value in held.items()}
+    # What one input names a secret may stand in a sentence, too.
+    found = dict(known)
+    changed = {name: with_known(value, found, seal) for name, value in changed.items()}
     if changed == held:
         return goal
     try:

@@ -93,6 +93,8 @@ class Hand:
     salt: bytes
     # None: the run is older than sealed values.
     sealing_key: bytes | None = None
+    # What the run sealed so far, with its references: never shown, never kept.
+    known: dict[str, str] = field(default_factory=dict, repr=False)
     state: State
     head: Head
     snapshot_number: int
@@ -107,10 +109,10 @@ class Hand:
 
     @property
     def vault(self) -> Vault | None:
-        """The run's sealed values, with nothing sealed yet."""
+        """The run's sealed values, with nothing sealed here yet; what is sealed in it the run knows."""
         if self.sealing_key is None:
             return None
-        return Vault(tenant=self.tenant, salt=self.salt, wrapped=self.sealing_key)
+        return Vault(tenant=self.tenant, salt=self.salt, wrapped=self.sealing_key, known=self.known)
 
     @property
     def keys(self) -> dict[str, object]:

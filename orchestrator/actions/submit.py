@@ -36,6 +36,7 @@ from tenancy.context import current_reach, hold, tenant_reading
 from tenancy.core.errors import WorkflowOutOfReach
 from tenancy.idempotency import KeyReused
 from tenancy.ids import fresh_id
+from tenancy.secrets import blinded_by_each
 from traces.core.canonical import canonical_model, canonical_outside, digest, plain
 from traces.live import announce
 from traces.sealing import fresh_vault
@@ -169,16 +170,24 @@ def _submitted_before(
     )
     if run is None:
         return None
-    if run.task.asked_digest != _asked_digest(tenant_id, asked):
+    if run.task.asked_digest not in _asked_digests(tenant_id, asked):
         raise KeyReused
     return Submitted(task=run.task_id, run=run.id, status=run.status)
 
 
-def _asked_digest(tenant_id: UUID, asked: Submission) -> str:
-    """One digest of everything in a submission but its key; amounts by value, 0.5 is 0.50."""
+def _asked_digests(tenant_id: UUID, asked: Submission) -> tuple[str, ...]:
+    """The digest of everything in a submission but its key, as it is kept, and as it may have been kept
+    before: under a former secret of the application, or by an earlier release."""
+    now = _asked_digest(asked, asked.goal.model_dump(mode="json"))
+    before = _asked_digest(asked, blinded_goal(tenant_id, asked.goal))
+    return (*blinded_by_each(tenant_id, f"submission {now}"), before)
+
+
+def _asked_digest(asked: Submission, goal: Any) -> str:
+    """One digest of a submission with its goal as JSON; amounts by value, 0.5 is 0.50."""
     body = {
         "workflow": asked.workflow,
-        "goal": blinded_goal(tenant_id, asked.goal),
+        "goal": goal,
         "boundary": asked.boundary,
         "budget": {name: plain(amount) for name, amount in asked.budget.items()},
         "metadata": dict(asked.metadata),
@@ -209,6 +218,6 @@ def _task(tenant_id: UUID, submitter: Submitter, asked: Submission, goal: Goal, 
         submitted_by=submitter.principal,
         owner=submitter.owner,
         idempotency_key=asked.idempotency_key,
-        asked_digest=_asked_digest(tenant_id, asked),
+        asked_digest=_asked_digests(tenant_id, asked)[0],
         created_at=at,
     )

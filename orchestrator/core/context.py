@@ -12,6 +12,7 @@ import orjson
 from orchestrator.core.boundary import Boundary
 from orchestrator.core.desk import Desk
 from orchestrator.core.economy import notice
+from orchestrator.core.entrusting import SINCE as SEALED_SINCE
 from orchestrator.core.isolation import lacking, refused_apart
 from orchestrator.core.manifest import Pins
 from orchestrator.core.memory import refused_by_boundary
@@ -29,6 +30,13 @@ from traces.core.canonical import canonical, canonical_outside, canonical_typed
 LINES_SINCE = 9
 # What ends a line for a reader of Unicode though JSON lets it stand in a text.
 ENDS = str.maketrans({end: f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"})
+# Said where a reference stands in the prompt.
+SEALED = (
+    "A reference such as [sealed:secret_field:…] stands for a sensitive value that you are not shown. "
+    "To use the value, copy the whole reference, unchanged, into the member of a call that it was given for: "
+    "it is opened when the call is sent. In any other place it is refused; never make one up, shorten it or "
+    "describe its value."
+)
 SHOWN_FACTS = 32
 WINDOW = 8
 SHOWN_BUDGET = ("model_turns", "tool_calls", "output_tokens", "cost_usd", "steps")
@@ -74,7 +82,10 @@ def compile_prompt(
         "output_schema": view.output_schema,
         "max_output_tokens": max_output,
     }
-    return Prompt(body=canonical_outside(request), messages=len(messages) + 1, tools=len(tools))
+    body = canonical_outside(request)
+    if b"[sealed:" in body and view.manifest.core_version >= SEALED_SINCE:
+        body = canonical_outside({**request, "system": f"{request['system']}\n{SEALED}"})
+    return Prompt(body=body, messages=len(messages) + 1, tools=len(tools))
 
 
 def visible_tools(view: View) -> tuple[ToolSpec, ...]:

@@ -28,7 +28,7 @@ def misplaced(find: Find, *, tool: str, by: str, value: Any) -> Malformed | None
     where it stands. `find` gives the content of a digest, `by` is who asked for the call."""
     faults = []
     for found in references(value):
-        place = _place(find, found.digest)
+        place = _place(find, found.digest, found.kind)
         where = found.pointer[:80] or "/"
         if place is None:
             faults.append(f"the reference at {where} is none of this run's")
@@ -45,14 +45,16 @@ def is_entrusted(view: View, call: Call) -> bool:
     body = view.desk.read(call.arguments)
     if b"[sealed:" not in body:
         return False
-    places = [_place(view.desk.find, found.digest) for found in references(orjson.loads(body))]
+    found = references(orjson.loads(body))
+    places = [_place(view.desk.find, one.digest, one.kind) for one in found]
     return any(place is not None and place.source == "goal" for place in places)
 
 
-def _place(find: Find, digest: str) -> Place | None:
+def _place(find: Find, digest: str, kind: str) -> Place | None:
+    """What a value was sealed for; None where the digest names none of this kind."""
     body = find(digest)
     sealed = read_sealed(body) if body is not None else None
-    return sealed.place if sealed is not None else None
+    return sealed.place if sealed is not None and sealed.kind == kind else None
 
 
 def _meant(place: Place) -> str:

@@ -11,7 +11,7 @@ from orchestrator.gateways.tools.http import CallFailed
 from orchestrator.runtime.contents import body_of
 from traces.core.canonical import canonical_outside
 from traces.core.errors import NotCanonical, Unopenable
-from traces.core.sealed import REFERENCE, opened_text, references, with_opened
+from traces.core.sealed import REFERENCE, opened_text, references, spoken, with_opened
 from traces.sealing import Vault
 
 
@@ -24,27 +24,31 @@ class SealedOfRun:
     def open(self, arguments: bytes) -> Opened:
         """The arguments with what their references stand for. Raises CallFailed where one cannot be opened:
         nothing was sent."""
-        vault = self._hand.vault
+        vault, known = self._hand.vault, dict(self._hand.known)
         if vault is None or b"[sealed:" not in arguments:
-            return Opened(arguments, {})
+            return Opened(arguments, {}, known)
         value = orjson.loads(arguments)
         if not any(references(value)):
-            return Opened(arguments, {})
+            return Opened(arguments, {}, known)
         values: dict[str, str] = {}
         try:
             opened = canonical_outside(with_opened(value, self._opener(vault)))
-            for text in _referring(value):
-                values[opened_text(text, self._opener(vault))] = text
+            for reference in _referring(value):
+                for text in spoken(reference[1], opened_text(reference[0], self._opener(vault))):
+                    values[text] = reference[0]
         except (Unopenable, ContentMissing, NotCanonical) as error:
             detail = f"a sealed value cannot be opened: {error}".encode()
             raise CallFailed("refused", sent=False, detail=detail) from error
-        return Opened(opened, values)
+        except ValueError as error:
+            detail = b"a sealed value is not of the kind that its reference says"
+            raise CallFailed("refused", sent=False, detail=detail) from error
+        return Opened(opened, values, known)
 
     def _opener(self, vault: Vault) -> Any:
         return lambda digest: vault.open(body_of(self._hand, digest))
 
 
-def _referring(value: Any) -> set[str]:
-    """Every reference in the value, as it is written."""
+def _referring(value: Any) -> set[tuple[str, str]]:
+    """Every reference in the value as it is written, with its kind."""
     text = orjson.dumps(value).decode()
-    return {found[0] for found in REFERENCE.finditer(text)}
+    return {(found[0], found[1]) for found in REFERENCE.finditer(text)}

@@ -17,19 +17,20 @@ from tenancy.context import tenant
 from traces.core.chain import Head
 from traces.core.errors import TraceMissing
 from traces.core.patch import apply
-from traces.queries import RECALL, SALT, recalled, salted, sealing_key
+from traces.queries import RECALL, SALT, SEALED, recalled, salted, sealing_key
+from traces.sealing import learn_sealed
 
 if TYPE_CHECKING:
     from orchestrator.runtime.leases import Claimed
 
 MANIFEST = "SELECT body, pins_digest FROM orchestrator_manifestrow WHERE id = %(run)s"
 # What a worker wants to know of a run that it has taken; nobody else writes it from then on.
-READ = (RECALL, MANIFEST, SALT)
+READ = (RECALL, MANIFEST, SALT, SEALED)
 
 
 def take_in_hand(tenant_id: UUID, run_id: UUID, worker: str, claimed: "Claimed") -> Hand:
     """Everything a worker needs of a claimed run. Raises TraceMissing where it has none."""
-    states, manifests, salts = claimed.read
+    states, manifests, salts, sealed = claimed.read
     found = recalled(states)
     if not manifests:
         raise TraceMissing
@@ -43,7 +44,7 @@ def take_in_hand(tenant_id: UUID, run_id: UUID, worker: str, claimed: "Claimed")
         event_seq=claimed.event_seq,
         event_hash=claimed.event_hash,
     )
-    return Hand(
+    hand = Hand(
         run=run_id,
         tenant=tenant_id,
         worker=worker,
@@ -60,6 +61,9 @@ def take_in_hand(tenant_id: UUID, run_id: UUID, worker: str, claimed: "Claimed")
         patch_bytes=claimed.patch_bytes,
         snapshot_bytes=snapshot_bytes,
     )
+    if sealed and (vault := hand.vault) is not None:
+        learn_sealed(vault, sealed)
+    return hand
 
 
 def state_of(snapshot: bytes, patches: tuple[dict[str, Any], ...]) -> tuple[State, int]:

@@ -1,6 +1,8 @@
 """A service with notes for tools without code: a real HTTP server that writes down what it was asked."""
 
 import threading
+from collections.abc import Callable
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -20,6 +22,10 @@ class Crm:
         # What it says of a change instead of the note: a document, or bytes; `drops` cuts the connection.
         self.says: Any = None
         self.drops = False
+        # What it does to the connection instead, once the change was made: given a function that writes.
+        # `first_plain`: how many changes are answered well before that.
+        self.first_plain = 0
+        self.speaks: Callable[[Callable[[bytes], object]], None] | None = None
         # How many of the next changes are answered so; `honours`: a key makes one note, whatever comes.
         self.times = 1_000
         self.honours = False
@@ -71,11 +77,19 @@ class _Handler(BaseHTTPRequestHandler):
         self._tell(note)
 
     def _tell(self, note: Any) -> None:
+        self.crm.first_plain -= 1
+        if self.crm.first_plain >= 0:
+            self._say(201, note)
+            return
         self.crm.times -= 1
         if self.crm.times < 0:
             self._say(201, note)
         elif self.crm.drops:
             self.close_connection = True
+        elif self.crm.speaks is not None:
+            self.close_connection = True
+            with suppress(OSError):
+                self.crm.speaks(self.wfile.write)
         else:
             told = note if self.crm.status < 400 else {"error": "Something went wrong."}
             self._say(self.crm.status, told if self.crm.says is None else self.crm.says)

@@ -13,6 +13,9 @@ from typing import Any
 
 import orjson
 
+from traces.core.json_extent import value_end
+from traces.core.schema_shape import is_schema
+
 DEEPEST = 4
 PASSES = 8
 _WORD = r"[A-Za-z0-9_-]"
@@ -35,6 +38,7 @@ _KEYS = (
 _STANDS_FOR_A_VALUE = re.compile(r"\[redacted:[a-z_]+\]")
 # A mark, or the reference of a sealed value: neither is a secret itself.
 _MARK = r"\[(?:redacted:[a-z_]+|sealed:[a-z_]+:[0-9a-f]{64})\]"
+_MARKS = re.compile(rf"(?:{_MARK})+")
 _NAMES = (
     r"password|passwd|passphrase|secret|client[_-]?secret|(?:x[_-])?api[_-]?key|private[_-]?key"
     r"|(?:access|refresh|id|auth)[_-]?token|(?:aws[_-]?)?secret[_-]?access[_-]?key"
@@ -69,6 +73,7 @@ _ENDS_ADDRESS = re.compile(r'[\s/@"]')
 _BEGINS_ADDRESS = re.compile(r"(?::|\\+u003[aA])(?:\\*+/|\\+u002[fF]){2}")
 _BEGINS_ALONE = frozenset('{["0123456789')
 _COLON = re.compile(r"\s*:")
+_BEHIND_COLON = re.compile(r"\s*:\s*")
 
 
 IBAN_LENGTHS = {
@@ -139,13 +144,25 @@ def replace_secrets(text: str, name: str, put: Callable[[str, str], str]) -> str
     that `redact` would take out of it. `put` is given the kind and the secret."""
     cleaner = _Cleaner(Counter(), personal=False, put=put)
     if text and _SECRET_NAME.fullmatch(name) is not None:
-        return text if re.fullmatch(_MARK, text) is not None else put("secret_field", text)
+        return text if _MARKS.fullmatch(text) is not None else put("secret_field", text)
     return cleaner.value(text, 1)
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a text under this name is a secret, whatever it says."""
+    """Whether a value under this name is a secret, whatever it says."""
     return _SECRET_NAME.fullmatch(name) is not None
+
+
+def is_bare(value: Any) -> bool:
+    """Whether a JSON value under a secret's name gives nothing away: null, empty, nothing but marks and
+    references, or the schema of such a value."""
+    if isinstance(value, str):
+        return not value or _MARKS.fullmatch(value) is not None
+    if is_schema(value):
+        return True
+    if isinstance(value, dict | list):
+        return all(map(is_bare, value.values() if isinstance(value, dict) else value))
+    return value is None
 
 
 def may_hold_secret(data: bytes) -> bool:
@@ -187,18 +204,37 @@ class _Cleaner:
     def _json(self, text: str, depth: int) -> str:
         parts: list[str] = []
         end, name = 0, ""
-        for literal in _LITERAL.finditer(text):
+        while (literal := _LITERAL.search(text, end)) is not None:
             between = text[end : literal.start()]
             end = literal.end()
             secret = between.strip() == ":" and _SECRET_NAME.fullmatch(name) is not None
             said = _said(literal[0])
             parts += [self._numbers(between), self._literal(literal[0], said, depth, secret=secret)]
             name = said if _COLON.match(text, end) is not None else ""
+            if name and _SECRET_NAME.fullmatch(name) is not None:
+                end = self._value(text, end, parts)
         return "".join([*parts, self._numbers(text[end:])])
+
+    def _value(self, text: str, end: int, parts: list[str]) -> int:
+        """Take out the value behind a secret's name that ends at `end`, where it is no string; where the text
+        goes on."""
+        colon = _BEHIND_COLON.match(text, end)
+        if colon is None or text[colon.end() : colon.end() + 1] in ('"', ""):
+            return end
+        stop = value_end(text, colon.end())
+        value = text[colon.end() : stop]
+        if stop < 0 or not _is_json(value):
+            # It is still being written.
+            parts.append(text[end : colon.end()])
+            return len(text)
+        if is_bare(orjson.loads(value)):
+            return end
+        parts += [text[end : colon.end()], f'"{self._mark("secret_field", value)}"']
+        return stop
 
     def _literal(self, literal: str, said: str, depth: int, *, secret: bool) -> str:
         """The literal afterwards: the same one where nothing was taken out."""
-        if secret and said and re.fullmatch(_MARK, said) is None:
+        if secret and said and _MARKS.fullmatch(said) is None:
             return f'"{self._mark("secret_field", said)}"'
         clean = self.value(said, depth + 1)
         # Lone surrogates were escapes in the literal and must become escapes again.

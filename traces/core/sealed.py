@@ -6,17 +6,25 @@ run, so digests, replays and repetitions compare references (docs/trace-format.m
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 import orjson
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from traces.core.redaction import is_secret_name, replace_secrets
+from traces.core.canonical import canonical_outside
+from traces.core.redaction import is_bare, is_secret_name, replace_secrets
+from traces.core.schema_shape import is_schema
 
 REFERENCE = re.compile(r"\[sealed:([a-z_]{1,32}):([0-9a-f]{64})\]")
 # A sealed value may hold references itself: what was taken out of it before.
 DEEPEST = 8
+# The kind of a sealed value that is no text: what is sealed is its canonical form.
+JSON_VALUE = "secret_value"
+# A shorter value stands in too many texts by chance to be looked for there.
+LEAST = 6
+# Nor is a shorter part of a list or object.
+SHORTEST_LEAF = 4
 _BEGINS = "[sealed:"
 
 
@@ -41,11 +49,13 @@ class Sealed(BaseModel):
 
 
 class Reference(NamedTuple):
-    """A reference where it stands: the pointer, the name of the member, and the payload's digest (hex)."""
+    """A reference where it stands: the pointer, the name of the member, the payload's digest (hex), and the
+    kind that it says."""
 
     pointer: str
     member: str
     digest: str
+    kind: str
 
 
 Seal = Callable[[str, str, str], str]
@@ -66,12 +76,12 @@ def references(value: Any, pointer: str = "", member: str = "") -> Iterator[Refe
     """Every reference in a JSON value, in its texts and in the names of its members."""
     if isinstance(value, str):
         if _BEGINS in value:
-            yield from (Reference(pointer, member, found[2]) for found in REFERENCE.finditer(value))
+            yield from (Reference(pointer, member, found[2], found[1]) for found in REFERENCE.finditer(value))
     elif isinstance(value, dict):
         for name, held in value.items():
             place = f"{pointer}/{name.replace('~', '~0').replace('/', '~1')}"
             if _BEGINS in name:
-                yield from (Reference(place, name, found[2]) for found in REFERENCE.finditer(name))
+                yield from (Reference(place, name, found[2], found[1]) for found in REFERENCE.finditer(name))
             yield from references(held, place, name)
     elif isinstance(value, list):
         for number, held in enumerate(value):
@@ -86,26 +96,71 @@ def read_sealed(body: bytes) -> Sealed | None:
         return None
 
 
-def with_sealed(value: Any, seal: Seal, name: str = "") -> Any:
-    """The same JSON value with a reference in place of each secret that a redaction would take out of it."""
+def with_sealed(value: Any, seal: Seal, name: str = "", *, secret: bool = False) -> Any:
+    """The same JSON value with a reference in place of each secret that a redaction would take out of it.
+    `name` is the member's that it stands under; `secret`: it stands within a value that is one."""
+    secret = (secret or is_secret_name(name)) and not is_schema(value)
     if isinstance(value, str):
-        return _sealed_text(value, name, seal)
+        return _sealed_text(value, name, seal, secret=secret)
+    if secret and not is_bare(value) and not any(references(value)):
+        return seal(JSON_VALUE, canonical_outside(value).decode(), name)
     if isinstance(value, dict):
-        return {_sealed_text(key, "", seal): with_sealed(held, seal, key) for key, held in value.items()}
+        return {
+            _sealed_text(key, "", seal): with_sealed(held, seal, key, secret=secret)
+            for key, held in value.items()
+        }
     if isinstance(value, list):
-        return [with_sealed(held, seal) for held in value]
+        return [with_sealed(held, seal, name if secret else "", secret=secret) for held in value]
     return value
 
 
-def with_opened(value: Any, open_one: Callable[[str], str]) -> Any:
-    """The same JSON value with what `open_one` gives for a digest in place of each reference."""
+def with_known(value: Any, known: Mapping[str, str], seal: Seal, name: str = "") -> Any:
+    """The same JSON value with a reference in place of each value of `known` (value to reference) that stands
+    in a text of it: sealed for where it stands."""
     if isinstance(value, str):
+        return _without_known(value, known, lambda secret: seal("secret_field", secret, name))
+    if isinstance(value, dict):
+        return {key: with_known(held, known, seal, key) for key, held in value.items()}
+    if isinstance(value, list):
+        return [with_known(held, known, seal, name) for held in value]
+    return value
+
+
+def text_without(text: str, known: Mapping[str, str]) -> str:
+    """The text with its reference in place of each value of `known` (value to reference)."""
+    return _without_known(text, known, known.__getitem__)
+
+
+def with_opened(value: Any, open_one: Callable[[str], str]) -> Any:
+    """The same JSON value with what `open_one` gives for a digest in place of each reference. Raises
+    ValueError where a reference says of a text that it is none."""
+    if isinstance(value, str):
+        whole = REFERENCE.fullmatch(value)
+        if whole is not None and whole[1] == JSON_VALUE:
+            return orjson.loads(open_one(whole[2]))
         return opened_text(value, open_one)
     if isinstance(value, dict):
         return {opened_text(key, open_one): with_opened(held, open_one) for key, held in value.items()}
     if isinstance(value, list):
         return [with_opened(held, open_one) for held in value]
     return value
+
+
+def spoken(kind: str, secret: str) -> Iterator[str]:
+    """The texts by which an answer may repeat what was sealed: itself, and what a list or object holds."""
+    yield secret
+    if kind == JSON_VALUE:
+        yield from _leaves(orjson.loads(secret))
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    if isinstance(value, dict | list):
+        for held in value.values() if isinstance(value, dict) else value:
+            yield from (leaf for leaf in _leaves(held) if len(leaf) >= SHORTEST_LEAF)
+    elif isinstance(value, str):
+        yield value
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield orjson.dumps(value).decode()
 
 
 def opened_text(text: str, open_one: Callable[[str], str], depth: int = 0) -> str:
@@ -129,20 +184,51 @@ def may_open(place: Place, *, tool: str, member: str, by_model: bool) -> bool:
     return (tool, member) == (place.tool, place.member)
 
 
-def _sealed_text(text: str, name: str, seal: Seal) -> str:
+def _sealed_text(text: str, name: str, seal: Seal, *, secret: bool = False) -> str:
     """The text with references that open to exactly this text; the whole of it sealed where its parts would
-    not."""
+    not. References that were there before stay as they are: whether these may be opened is asked of each."""
     made: dict[str, str] = {}
 
-    def put(kind: str, secret: str) -> str:
-        reference = seal(kind, secret, name)
-        made[reference] = secret
+    def put(kind: str, found: str) -> str:
+        return "".join(
+            part if is_reference or not part else _made(kind, part)
+            for part, is_reference in _parts(found, made)
+        )
+
+    def _made(kind: str, part: str) -> str:
+        reference = seal(kind, part, name)
+        made[reference] = part
         return reference
 
+    if secret and not is_secret_name(name):
+        return text if is_bare(text) else put("secret_field", text)
     clean = replace_secrets(text, name, put)
     if not made or _undone(clean, made) == text:
         return clean
-    return seal("secret_field", text, name)
+    made.clear()
+    return put("secret_field", text)
+
+
+def _parts(text: str, made: Mapping[str, str]) -> Iterator[tuple[str, bool]]:
+    """The text in its order: references that are not among those just `made`, and what is between them."""
+    end = 0
+    for found in REFERENCE.finditer(text):
+        if found[0] not in made:
+            yield text[end : found.start()], False
+            yield found[0], True
+            end = found.end()
+    yield text[end:], False
+
+
+def _without_known(text: str, known: Mapping[str, str], put: Callable[[str], str]) -> str:
+    """The text with what `put` gives in place of each known value, the longest first; references stay."""
+    for secret in sorted(known, key=len, reverse=True):
+        if len(secret) >= LEAST and secret in text and not holds_reference(secret):
+            text = "".join(
+                part if is_reference else part.replace(secret, put(secret))
+                for part, is_reference in _parts(text, {})
+            )
+    return text
 
 
 def _undone(text: str, made: dict[str, str]) -> str:

@@ -11,6 +11,7 @@ from orchestrator.core.events import ModelFailed, ModelReplied, ToolRequest
 from orchestrator.gateways.llm.sealing import sealed_arguments
 from orchestrator.gateways.outcome import Keeper, Performed
 from orchestrator.gateways.tools.discretion import without_secret
+from traces.core.sealed import text_without
 from traces.sealing import Vault
 
 MAX_CALLS = 64
@@ -190,13 +191,16 @@ def _bounded(reply: Reply) -> Reply:
 
 
 def _sealed(reply: Reply, vault: Vault, keeper: Keeper) -> Reply:
-    calls = []
-    for call in reply.calls:
-        arguments, kinds = sealed_arguments(call.arguments, call.name, vault)
-        keeper.redacted.update(kinds)
-        calls.append(call._replace(arguments=arguments))
+    """The reply with references; twice, for what one call names a secret may stand in another, too."""
+    calls = list(reply.calls)
+    for _ in range(2):
+        for number, call in enumerate(calls):
+            arguments, kinds = sealed_arguments(call.arguments, call.name, vault)
+            keeper.redacted.update(kinds)
+            calls[number] = call._replace(arguments=arguments)
     keeper.bodies.update(vault.bodies)
-    return replace(reply, calls=tuple(calls))
+    refusal = None if reply.refusal is None else text_without(reply.refusal, vault.known)
+    return replace(reply, calls=tuple(calls), text=text_without(reply.text, vault.known), refusal=refusal)
 
 
 def _document(reply: Reply) -> dict[str, Any]:

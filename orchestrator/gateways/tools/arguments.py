@@ -1,6 +1,7 @@
 """A call's arguments on their way out: opened, and read by the tool's own types."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 from pydantic import BaseModel, ValidationError
@@ -13,10 +14,12 @@ from orchestrator.gateways.tools.registry import Tool
 
 
 class Opened(NamedTuple):
-    """The arguments as they are sent, and the values that were opened for them with their references."""
+    """The arguments as they are sent, and the values that were opened for them with their references;
+    `known` are the other sealed values of the run."""
 
     arguments: bytes
     values: Mapping[str, str]
+    known: Mapping[str, str] = MappingProxyType({})
 
 
 class Sealed(Protocol):
@@ -33,7 +36,7 @@ def open_arguments(arguments: bytes, spec: ToolSpec, sealed: Sealed | None, keep
     if sealed is None:
         return arguments
     opened = sealed.open(arguments)
-    keeper.opened = opened.values
+    keeper.opened = {**opened.known, **opened.values}
     if opened.values and (places := misfitting(spec.input_schema, opened.arguments)):
         named = ", ".join(place[:80] for place in places[:8])
         detail = f"a sealed value does not fit what the tool takes at {named}"

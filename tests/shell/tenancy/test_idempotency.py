@@ -14,6 +14,7 @@ import orjson
 import psycopg
 import pytest
 from django.db import connections
+from pytest_django import Settings
 
 from tenancy import idempotency
 from tenancy.context import tenant
@@ -161,7 +162,7 @@ def test_a_claim_whose_process_died_is_taken_over_at_once(
 ) -> None:
     with another_process(superuser) as lock:
         monkeypatch.setattr(idempotency, "process_lock_number", lambda: lock)
-        claim = idempotency._claim(acts.house.tenant.id, acts.principal, "k", PATH, body_digest({"a": 1}))
+        claim = idempotency._claim(acts.house.tenant.id, acts.principal, "k", PATH, (body_digest({"a": 1}),))
         assert isinstance(claim, UUID)
         with pytest.raises(KeyInUse) as refused:
             acts.post()
@@ -235,3 +236,28 @@ def test_old_answers_are_forgotten_and_young_ones_kept(acts: Acts) -> None:
     assert acts.post("young").replayed
     with tenant(acts.house.tenant.id):
         assert [row.key for row in IdempotencyKey.objects.all()] == ["young"]
+
+
+@proves("R-TRACE-5", part="the digest of a request with a secret")
+def test_a_digest_of_a_body_cannot_be_worked_out_and_one_of_before_still_counts(
+    acts: Acts, settings: Settings
+) -> None:
+    acts.post()
+    with tenant(acts.house.tenant.id):
+        rows = IdempotencyKey.objects.filter(key="k")
+        kept = bytes(rows.get().body_digest)
+        assert kept != body_digest({"a": 1})
+        assert acts.post().replayed
+        # As an earlier release kept it.
+        rows.update(body_digest=body_digest({"a": 1}))
+    assert acts.post().replayed
+    with pytest.raises(KeyReused):
+        acts.post(body={"a": 2})
+    with tenant(acts.house.tenant.id):
+        rows.update(body_digest=kept)
+    settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY]
+    settings.SECRET_KEY = "another-secret-of-the-application-0123456789"
+    assert acts.post().replayed
+    settings.SECRET_KEY_FALLBACKS = []
+    with pytest.raises(KeyReused):
+        acts.post()

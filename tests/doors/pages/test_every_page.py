@@ -123,7 +123,8 @@ def belongings(world: World) -> dict[str, str]:
     return nothing() | {
         "<uuid:run_id>": things["run_id"], "<uuid:request_id>": things["request_id"],
         "<uuid:person_id>": str(member.person_id), "<uuid:member_id>": str(member.id),
-        "<uuid:key_id>": str(key), "<uuid:session_id>": str(session.id), "<uuid:circuit_id>": things["circuit_id"],
+        "<uuid:key_id>": str(key), "<uuid:session_id>": str(session.id),
+        "<uuid:circuit_id>": things["circuit_id"],
         "<uuid:webhook_id>": things["webhook_id"], "<uuid:view_id>": str(view.id),
         "<uuid:review_id>": things["review_id"],
         "<str:name>": things["name"], "<str:server>": things["server"],

@@ -25,7 +25,7 @@ from tests.proves import proves
 PASSWORD, WRONG = "a long enough password", "not the password"
 IN = "/account/login/"
 HOME, ATTACKER = "198.51.100.7", "203.0.113.66"
-BROWSER = "Mozilla/5.0 (X11) Firefox/140.0"
+BROWSER = "Mozilla/5.0 (Linux) Firefox/140.0"
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from allauth.account import urls as account
 from django.urls import URLPattern, URLResolver, include, path
 
 from config import identities
+from tenancy.views import sessions
 
 KEPT = frozenset(
     {
@@ -19,7 +20,9 @@ KEPT = frozenset(
 urlpatterns: list[URLPattern | URLResolver] = [
     *(pattern for pattern in account.urlpatterns if getattr(pattern, "name", None) in KEPT),
     path("2fa/", include("allauth.mfa.urls")),
-    path("sessions/", include("allauth.usersessions.urls")),
+    path("sessions/", sessions.sessions, name="sessions"),
+    path("sessions/<uuid:session_id>/end", sessions.end, name="session-end"),
+    path("devices/<uuid:device_id>/forget", sessions.forget, name="device-forget"),
     path("sso/", include("allauth.socialaccount.urls")),
     path("oidc/<str:provider_id>/login/", identities.leave, name="openid_connect_login"),
     path("oidc/<str:provider_id>/login/callback/", identities.come_back, name="openid_connect_callback"),

@@ -4,23 +4,32 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from base64 import urlsafe_b64encode
 from typing import Any
+from uuid import UUID
 
 import structlog
 from allauth.account.adapter import DefaultAccountAdapter
 from allauth.account.authentication import get_authentication_records
+from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from allauth.socialaccount.providers.base.constants import AuthProcess
 from cryptography.fernet import Fernet, MultiFernet
 from django.conf import settings
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.http import HttpRequest, HttpResponse
 from requests import Session
 
+from config.pages import too_many
 from tenancy.actions.people import note_sign_in, note_tie
+from tenancy.actions.sign_in import begin_attempt, forget_devices, remember_device, take_back_attempt
+from tenancy.client_address import visitor_of
+from tenancy.clock import database_now
 from tenancy.core.addresses import folded
+from tenancy.core.sign_in_limits import LimitKind, Refusal
+from tenancy.device_cookie import device_of, fresh_device, set_device
 from tenancy.models import Person
 
 LOG = structlog.get_logger(__name__)
@@ -30,7 +39,6 @@ class Accounts(DefaultAccountAdapter):  # type: ignore[misc]
     """Accounts are made by administrators; errors name the wait and never the account."""
 
     error_messages = DefaultAccountAdapter.error_messages | {
-        "too_many_login_attempts": "Too many attempts. Wait five minutes, then try again.",
         "email_password_mismatch": "The e-mail address and the password do not belong together.",
     }
 
@@ -38,10 +46,34 @@ class Accounts(DefaultAccountAdapter):  # type: ignore[misc]
         """Never."""
         return False
 
+    def get_client_ip(self, request: HttpRequest) -> str:
+        """The address as all of Interlock reads it. Raises PermissionDenied where it cannot be told."""
+        address = visitor_of(request).address
+        if address is None:
+            raise PermissionDenied("the client's address cannot be told")
+        return str(address)
+
+    def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
+        """Weigh the try by address and account. Raises ValidationError, and ImmediateHttpResponse where the
+        address has to wait whatever the account."""
+        self._attempt = weighed(request, str(credentials.get("email", "")), "password")
+
+    def _rollback_login_failed_rl_usage(self) -> None:
+        """The password was right: the library says so by this name."""
+        take_back_attempt(self._attempt)
+
+    def set_password(self, user: Person, password: str) -> None:
+        """A new password makes every browser a stranger's, until its person signs in there."""
+        super().set_password(user, password)
+        forget_devices(user)
+
     def post_login(self, request: HttpRequest, user: Person, **how: Any) -> HttpResponse:
-        """Signed in, by whatever way: it is written down."""
+        """Signed in, by whatever way: it is written down, and the browser is known from now on."""
         note_sign_in(user, by=_ways(request, user))
         answer: HttpResponse = super().post_login(request, user, **how)
+        device = device_of(request) or fresh_device()
+        remember_device(user, device, visitor_of(request))
+        set_device(answer, device)
         return answer
 
     def pre_login(self, request: HttpRequest, user: Person, **how: Any) -> HttpResponse | None:
@@ -55,6 +87,26 @@ class Accounts(DefaultAccountAdapter):  # type: ignore[misc]
 def _ways(request: HttpRequest, user: Person) -> list[str]:
     """How this browser proved who is there: `password`, `socialaccount`, `totp`, `webauthn`, …"""
     return [str(one.get("type") or one["method"]) for one in get_authentication_records(request, user)]
+
+
+def weighed(request: HttpRequest, name: str, step: str) -> UUID:
+    """Begin a try to sign in; its id. Raises as `Accounts.pre_authenticate` does."""
+    begun = begin_attempt(name, step, visitor_of(request), device_of(request))
+    if not isinstance(begun, Refusal):
+        return begun
+    minutes = max(1, math.ceil((begun.until - database_now()).total_seconds() / 60))
+    if begun.kind is LimitKind.ADDRESS:
+        raise ImmediateHttpResponse(too_many(request, minutes))
+    raise ValidationError(
+        f"Too many attempts. Wait {_span(minutes)}, then try again, or ask an administrator of your tenant.",
+        code="too_many_login_attempts",
+    )
+
+
+def _span(minutes: int) -> str:
+    if minutes > 90:
+        return f"{math.ceil(minutes / 60)} hours"
+    return "a minute" if minutes == 1 else f"{minutes} minutes"
 
 
 class ForeignAccounts(DefaultSocialAccountAdapter):  # type: ignore[misc]

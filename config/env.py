@@ -76,6 +76,9 @@ class Environment(BaseSettings):
     # Where the console is reached from outside (https://console.example), and how many proxies stand before.
     origins: str = Field("", validation_alias="INTERLOCK_ORIGINS")
     proxies: int = Field(0, ge=0, le=9, validation_alias="INTERLOCK_PROXIES")
+    # How long a session lasts after signing in, and without anything being done with it.
+    session_hours: int = Field(12, ge=1, le=168, validation_alias="INTERLOCK_SESSION_HOURS")
+    idle_minutes: int = Field(60, ge=5, le=1_440, validation_alias="INTERLOCK_IDLE_MINUTES")
     oidc_url: str | None = Field(None, validation_alias="INTERLOCK_OIDC_URL")
     oidc_client_id: str | None = Field(None, validation_alias="INTERLOCK_OIDC_CLIENT_ID")
     oidc_secret: SecretStr | None = Field(None, validation_alias="INTERLOCK_OIDC_SECRET")

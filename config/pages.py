@@ -84,10 +84,11 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     )  # fmt: skip
 
 
-def too_many(request: HttpRequest) -> HttpResponse:
+def too_many(request: HttpRequest, minutes: int = 1) -> HttpResponse:
     """429 of the sign-in pages: names the wait, and not the account."""
-    response = refusal(request, 429, "Too many attempts from here. Wait one minute, then try again.")
-    response.headers["Retry-After"] = "60"
+    wait = "one minute" if minutes == 1 else f"{minutes} minutes"
+    response = refusal(request, 429, f"Too many attempts from here. Wait {wait}, then try again.")
+    response.headers["Retry-After"] = str(60 * minutes)
     return response
 
 

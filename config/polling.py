@@ -10,12 +10,13 @@ from django.views.decorators.http import require_safe
 
 from config.feeds import INBOX, OVERVIEW, RUN, RUNS
 from tenancy.core.roles import Scope
-from tenancy.pages import PageRequest, page
+from tenancy.pages import PageRequest, page, unattended
 from traces.views.polling import poll
 
 
 @require_safe
 @page(Scope.READ)
+@unattended
 def run(request: PageRequest, run_id: UUID) -> HttpResponseBase:
     """A run's page."""
     return poll(request, RUN, run_id)
@@ -23,6 +24,7 @@ def run(request: PageRequest, run_id: UUID) -> HttpResponseBase:
 
 @require_safe
 @page(Scope.READ)
+@unattended
 def runs(request: PageRequest) -> HttpResponseBase:
     """The list of runs."""
     return poll(request, RUNS, request.member.tenant.id)
@@ -30,6 +32,7 @@ def runs(request: PageRequest) -> HttpResponseBase:
 
 @require_safe
 @page(Scope.READ)
+@unattended
 def inbox(request: PageRequest) -> HttpResponseBase:
     """The inbox."""
     return poll(request, INBOX, request.member.tenant.id)
@@ -37,6 +40,7 @@ def inbox(request: PageRequest) -> HttpResponseBase:
 
 @require_safe
 @page(Scope.READ)
+@unattended
 def overview(request: PageRequest) -> HttpResponseBase:
     """The first page."""
     return poll(request, OVERVIEW, request.member.tenant.id)

@@ -71,7 +71,6 @@ REDIS_URL = clear(ENVIRONMENT.redis_url) or "redis://127.0.0.1:6379/0"
 INSTALLED_APPS = [
     "django.contrib.contenttypes",
     "django.contrib.auth",
-    "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.humanize",
     "servestatic.runserver_nostatic",
@@ -86,7 +85,6 @@ INSTALLED_APPS = [
     "allauth",
     "allauth.account",
     "allauth.mfa",
-    "allauth.usersessions",
     "allauth.socialaccount",
     "allauth.socialaccount.providers.openid_connect",
     "django_htmx",
@@ -111,6 +109,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "allauth.account.middleware.AccountMiddleware",
+    "tenancy.middleware.NoteActivity",
     "django_htmx.middleware.HtmxMiddleware",
     "django_structlog.middlewares.RequestMiddleware",
     "tenancy.middleware.LeaveReach",
@@ -173,7 +172,8 @@ SERVESTATIC_AUTOREFRESH = DEBUG
 SERVESTATIC_MAX_AGE = 0 if DEBUG else 31_536_000
 SERVESTATIC_ALLOW_ALL_ORIGINS = False
 
-# Attempts to sign in are counted where the sessions are: a restart forgets none, and no broker is needed.
+# What the library counts (a password changed, a proof asked again) stands in the database: a restart
+# forgets none, and no broker is needed.
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.db.DatabaseCache", "LOCATION": "config_cache"}}
 
 CHANNEL_LAYERS: dict[str, Any] = {
@@ -222,7 +222,10 @@ SECURE_REFERRER_POLICY = "same-origin"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = ENVIRONMENT.behind_https
 SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
-SESSION_COOKIE_AGE = 12 * 3600
+# A session ends so long after signing in, and so long after the last thing a person did with it.
+SESSION_ENGINE = "tenancy.session_store"
+SESSION_COOKIE_AGE = ENVIRONMENT.session_hours * 3600
+INTERLOCK_IDLE_SECONDS = ENVIRONMENT.idle_minutes * 60
 CSRF_TRUSTED_ORIGINS = [origin.strip() for origin in ENVIRONMENT.origins.split(",") if origin.strip()]
 CSRF_FAILURE_VIEW = "config.pages.csrf_failure"
 X_FRAME_OPTIONS = "DENY"
@@ -255,6 +258,8 @@ LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "/"
 AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
 ALLAUTH_TRUSTED_PROXY_COUNT = ENVIRONMENT.proxies
+# Tries to sign in are weighed by `config.accounts`: the library's own counts let a stranger keep people out.
+ACCOUNT_RATE_LIMITS = {"login": None, "login_failed": None}
 ACCOUNT_ADAPTER = "config.accounts.Accounts"
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None
 ACCOUNT_LOGIN_METHODS = {"email"}
@@ -267,6 +272,10 @@ ACCOUNT_LOGOUT_REDIRECT_URL = LOGIN_URL
 ACCOUNT_LOGOUT_ON_PASSWORD_CHANGE = False
 ACCOUNT_REAUTHENTICATION_TIMEOUT = 600
 MFA_ADAPTER = "config.accounts.SecondFactors"
+MFA_FORMS = {
+    "authenticate": "config.code_forms.CodeForm",
+    "reauthenticate": "config.code_forms.CodeAgainForm",
+}
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_PASSKEY_LOGIN_ENABLED = True
 MFA_TOTP_ISSUER = "Interlock"

@@ -1,8 +1,20 @@
-"""The address that a request came from, for keys that hold for some addresses alone (R-SEC-11)."""
+"""The address and the browser that a request came from (R-SEC-11)."""
+
+from typing import NamedTuple
 
 from django.conf import settings
+from django.http import HttpRequest
 
 from tenancy.core.reach import Address, read_address
+from tenancy.sign_in_models import BROWSER_LENGTH
+
+
+class Visitor(NamedTuple):
+    """The other end of a request. `address` is None where it cannot be told, `browser` what it calls
+    itself."""
+
+    address: Address | None
+    browser: str
 
 
 def client_address(peer: str, forwarded: str) -> Address | None:
@@ -17,3 +29,11 @@ def client_address(peer: str, forwarded: str) -> Address | None:
         return read_address(peer)
     entries = forwarded.split(",")
     return read_address(entries[-proxies]) if len(entries) >= proxies else None
+
+
+def visitor_of(request: HttpRequest) -> Visitor:
+    """Where a request came from."""
+    address = client_address(
+        request.META.get("REMOTE_ADDR", ""), request.META.get("HTTP_X_FORWARDED_FOR", "")
+    )
+    return Visitor(address, request.META.get("HTTP_USER_AGENT", "")[:BROWSER_LENGTH])

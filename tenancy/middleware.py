@@ -6,7 +6,10 @@ from django.core.exceptions import BadRequest
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
+from tenancy.actions.sessions import note_activity, note_presence
+from tenancy.client_address import visitor_of
 from tenancy.context import enter_reach
+from tenancy.pages import Member
 from tenancy.throttling import Standing
 
 FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
@@ -42,6 +45,28 @@ class LeaveReach:
             return self.get_response(request)
         finally:
             enter_reach(None)
+
+
+class NoteActivity:
+    """Notes that a person did something with their session, which ends when they do nothing for long. What a
+    page asks by itself while it is open (`tenancy.pages.unattended`) is not something that a person does."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        """The response."""
+        response = self.get_response(request)
+        session = getattr(request.session, "row", None)
+        match = request.resolver_match
+        if session is None or match is None or getattr(match.func, "unattended", False):
+            return response
+        visitor = visitor_of(request)
+        note_activity(session, visitor)
+        member: Member | None = getattr(request, "member", None)
+        if member is not None:
+            note_presence(member.tenant.id, member.person, session, member.session, visitor)
+        return response
 
 
 class ShowRate:

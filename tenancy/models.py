@@ -13,6 +13,10 @@ from tenancy.ids import fresh_id
 from tenancy.owned import OutgoingLetter as OutgoingLetter
 from tenancy.owned import Tenant as Tenant
 from tenancy.owned import TenantOwned as TenantOwned
+from tenancy.sign_in_models import BrowserSession as BrowserSession
+from tenancy.sign_in_models import FailedSignIn as FailedSignIn
+from tenancy.sign_in_models import KnownDevice as KnownDevice
+from tenancy.sign_in_models import TenantSession as TenantSession
 
 
 class People(BaseUserManager["Person"]):

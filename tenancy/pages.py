@@ -15,6 +15,7 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
+from django.contrib.auth import logout
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
@@ -24,11 +25,13 @@ from django.utils.cache import add_never_cache_headers, patch_vary_headers
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.module_loading import import_string
 
+from tenancy.context import tenant
 from tenancy.core.errors import Forbidden, InterlockError, NotFound, TenantSuspended
 from tenancy.core.roles import SCOPES, Authority, Role, Scope
 from tenancy.doors import uuid_or_none
-from tenancy.models import Person, Tenant
+from tenancy.models import BrowserSession, Person, Tenant, TenantSession
 from tenancy.queries import Standing, standing_of_person, tenants_by_id, tenants_of_person, who_grants
+from tenancy.tenant_sessions import session_within
 from tenancy.zones import known
 
 P = ParamSpec("P")
@@ -39,7 +42,8 @@ ZONE_COOKIE = "zone"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """A person in the tenant they look at. `tenants` are all they belong to, by name."""
+    """A person in the tenant they look at. `tenants` are all they belong to, by name; `session` is what the
+    tenant has of the one they came by, None on its first page."""
 
     person: Person
     tenant: Tenant
@@ -50,6 +54,7 @@ class Member:
     scopes: tuple[Scope, ...]
     authorities: tuple[Authority, ...]
     time_zone: ZoneInfo
+    session: TenantSession | None = None
 
     def may(self, *scopes: Scope) -> bool:
         """Whether all of `scopes` are held."""
@@ -98,6 +103,12 @@ def page(*scopes: Scope) -> Callable[[View[P]], Door[P]]:
     return decorate
 
 
+def unattended(view: View[P]) -> View[P]:
+    """A view that a page asks by itself while it is open: it keeps no session alive."""
+    view.unattended = True  # type: ignore[attr-defined]  # read by `tenancy.middleware.NoteActivity`
+    return view
+
+
 def posted(home: str, *places: str) -> Callable[[Door[P]], Door[P]]:
     """A page that only takes forms. Whoever opens its address, or loads again what it answered, is led to the
     page called `home`, with those `places` of the address that it has too (303).
@@ -124,6 +135,9 @@ def _answer(
             return _to_sign_in(request)
         member = member_of(request)
         if member is None:
+            if getattr(request, "ended", False):
+                logout(request)
+                return _to_sign_in(request)
             raise _nowhere(request.user)
         with timezone.override(member.time_zone):
             try:
@@ -165,10 +179,22 @@ def _member(request: HttpRequest) -> Member | None:
     chosen = request.session.get(CHOSEN)
     tenants_in_turn = sorted(tenants, key=lambda one: str(one.id) != chosen)
     for candidate in tenants_in_turn:
-        standing = standing_of_person(candidate.id, person.id)
-        if standing is not None:
-            return _as_member(request, person, candidate, tuple(tenants), standing)
+        with tenant(candidate.id):
+            standing = standing_of_person(candidate.id, person.id)
+            session = _session_within(request)
+        if standing is None:
+            continue
+        if session is not None and session.ended_at is not None:
+            request.ended = True  # type: ignore[attr-defined]
+            continue
+        return _as_member(request, person, candidate, tuple(tenants), standing, session)
     return None
+
+
+def _session_within(request: HttpRequest) -> TenantSession | None:
+    """What the tenant has of the session that the request came by. In the tenant's context."""
+    row: BrowserSession | None = getattr(request.session, "row", None)
+    return None if row is None else session_within(row.id)
 
 
 def _tenants_of(person: Person) -> list[Tenant]:
@@ -184,12 +210,17 @@ def _nowhere(person: Person) -> InterlockError:
 
 
 def _as_member(
-    request: HttpRequest, person: Person, at: Tenant, tenants: tuple[Tenant, ...], standing: Standing
+    request: HttpRequest,
+    person: Person,
+    at: Tenant,
+    tenants: tuple[Tenant, ...],
+    standing: Standing,
+    session: TenantSession | None,
 ) -> Member:
     return Member(
         person=person, tenant=at, tenants=tenants, principal=standing.principal, owner=standing.owner,
         roles=standing.roles, scopes=standing.scopes, authorities=standing.authorities,
-        time_zone=zone_of(request, at),
+        time_zone=zone_of(request, at), session=session,
     )  # fmt: skip
 
 

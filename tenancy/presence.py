@@ -16,6 +16,7 @@ from django.http.request import split_domain_port, validate_host
 
 from tenancy.authentication import Caller, caller_of
 from tenancy.client_address import client_address
+from tenancy.context import tenant
 from tenancy.core.errors import Forbidden, KeyInvalid, TenancyError
 from tenancy.core.reach import Reach
 from tenancy.core.roles import Scope
@@ -27,6 +28,7 @@ from tenancy.queries import (
     tenants_by_id,
     tenants_of_person,
 )
+from tenancy.tenant_sessions import session_within
 
 Headers = tuple[tuple[bytes, bytes], ...]
 CHOSEN = "tenant"
@@ -121,11 +123,18 @@ def of_session(key: str, tenant_id: UUID | None = None) -> Presence:
     houses = [one.id for one in open_ones]
     # A chosen tenant that was left gives way to the first, as on a page; one that is followed does not.
     houses.sort(key=lambda house: str(house) != wanted)
+    ended = False
     for house in houses if tenant_id is None else [tenant_id]:
-        standing = standing_of_person(house, person.id)
+        with tenant(house):
+            standing, within = standing_of_person(house, person.id), session_within(store.row.id)
+        if within is not None and within.ended_at is not None:
+            ended = True
+            continue
         if standing is not None:
             scopes = tuple(scope.value for scope in standing.scopes)
             return Presence(tenant=house, principal=standing.principal, scopes=scopes, session=key)
+    if ended:
+        raise SignedOut
     raise Forbidden(reason="you have no role in this tenant")
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from django.db import migrations
 
 TABLES = (
-    "django_session, account_emailaddress, account_emailconfirmation, mfa_authenticator, "
-    "usersessions_usersession, socialaccount_socialaccount, socialaccount_socialapp, socialaccount_socialtoken"
+    "account_emailaddress, account_emailconfirmation, mfa_authenticator, "
+    "socialaccount_socialaccount, socialaccount_socialapp, socialaccount_socialtoken"
 )
 CACHE = """
 CREATE TABLE config_cache (
@@ -26,10 +26,8 @@ class Migration(migrations.Migration):
 
     dependencies = (
         ("config", "0001_grants"),
-        ("sessions", "0001_initial"),
         ("account", "0009_emailaddress_unique_primary_email"),
         ("mfa", "0003_authenticator_type_uniq"),
-        ("usersessions", "0001_initial"),
         ("socialaccount", "0006_alter_socialaccount_extra_data"),
     )
     operations = (

@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     """Two columns."""
 
-    dependencies = [("orchestrator", "0040_abandoned_runs")]
+    dependencies = [("orchestrator", "0041_boundary_proposals")]
     operations = [
         migrations.AddField(model_name="circuitrow", name="prober", field=models.UUIDField(null=True)),
         migrations.AddField(

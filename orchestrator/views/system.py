@@ -24,7 +24,7 @@ from tenancy.context import tenant
 from tenancy.core.errors import NotFound
 from tenancy.core.roles import Scope
 from tenancy.directory import names_of
-from tenancy.pages import PageRequest, page, posted, require
+from tenancy.pages import PageRequest, page, posted, require, unattended
 
 EVERYTHING = "tenant:"
 LONGEST = 500
@@ -106,6 +106,7 @@ def lift(request: PageRequest, stop_id: UUID) -> HttpResponse:
 
 @require_safe
 @page(Scope.READ)
+@unattended
 def circuits(request: PageRequest) -> HttpResponse:
     """The table of circuits alone: what the page fetches again while it is open."""
     with tenant(request.member.tenant.id):

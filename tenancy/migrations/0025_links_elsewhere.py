@@ -18,7 +18,7 @@ SELECT id FROM held WHERE id <> $1
 class Migration(migrations.Migration):
     """One function of the closed list."""
 
-    dependencies = [("tenancy", "0015_column_grants")]
+    dependencies = [("tenancy", "0017_failed_sign_ins")]
     operations = [
         crossing("tenancy_persontie", "SELECT"),
         definer("people_with_link", "person uuid, tenant uuid", "SETOF uuid", HOLDERS),

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from tenancy.views import audit, keys, people
+from tenancy.views import audit, keys, people, sign_ins
 
 urlpatterns = [
     path("tenant/people", people.people, name="people"),
@@ -15,5 +15,8 @@ urlpatterns = [
     path("tenant/keys", keys.keys, name="keys"),
     path("tenant/keys/<uuid:key_id>/rotate", keys.rotate, name="key-rotate"),
     path("tenant/keys/<uuid:key_id>/revoke", keys.revoke, name="key-revoke"),
+    path("tenant/sign-ins", sign_ins.sign_ins, name="sign-ins"),
+    path("tenant/sign-ins/<uuid:session_id>/end", sign_ins.end, name="tenant-session-end"),
+    path("tenant/people/<uuid:person_id>/lift", sign_ins.lift, name="sign-in-lift"),
     path("tenant/audit", audit.audit, name="audit"),
 ]

@@ -34,13 +34,13 @@ HALF = "2fa/authenticate/"
 OF_NOBODY = ("password/set/",)
 LONG = "A key whose name goes on and on " + "W" * 40
 # Looked at elsewhere (`BEFORE` of test_shell, test_drawn_by_forms); another's page (the provider's); no page
-# (a file, a script's answer); a page that needs the provider to have begun.
+# (a file, a script's answer, the target of a form); a page that needs the provider to have begun.
 ELSEWHERE = frozenset(
     {
         "login/", "signup/", "sso/login/error/", "sso/login/cancelled/", "password/reset/key/done/",
         "^password/reset/key/(?P<uidb36>[0-9A-Za-z]+)-(?P<key>.+)/$", "oidc/<str:provider_id>/login/",
         "oidc/<str:provider_id>/login/callback/", "2fa/recovery-codes/download/", "2fa/webauthn/login/",
-        "sso/signup/",
+        "sso/signup/", "sessions/<uuid:session_id>/end", "devices/<uuid:device_id>/forget",
     }
 )  # fmt: skip
 

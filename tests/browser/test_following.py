@@ -11,12 +11,12 @@ from uuid import UUID
 
 import pytest
 from channels.routing import ProtocolTypeRouter
-from django.contrib.sessions.models import Session
 from django.db import connection
 from playwright.sync_api import Browser, Page, expect
 
 from config.embedded import EmbeddedValkey
 from config.routing import router
+from tenancy.models import BrowserSession
 from tests.browser.harness import PILL_WATCH, Messages, assert_told_in_time, session_of
 from tests.conftest import House
 from tests.doors.live.serving import QUICK, Serving
@@ -256,7 +256,7 @@ def test_readers_are_told_politely_and_an_alarm_at_once(page: Page, stage: Stage
 
 
 def test_a_lost_session_says_so(page: Page, stage: Stage) -> None:
-    Session.objects.all().delete()
+    BrowserSession.objects.all().delete()
     connection.close()
     pill(page, "Signed out – Sign in")
     expect(page.locator("#assertive")).to_have_text("You are signed out.")

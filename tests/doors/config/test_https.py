@@ -18,13 +18,12 @@ from urllib.parse import urlencode
 
 import pytest
 from django.conf import settings
-from django.contrib.sessions.backends.db import SessionStore
-from django.contrib.sessions.models import Session
 from django.core.cache import cache
 
 from config import plan
 from config.embedded import EmbeddedValkey
 from tenancy.models import Person
+from tenancy.session_store import SessionStore
 from tests.conftest import House
 from tests.proves import proves
 from tests.servers import TestServers
@@ -158,6 +157,6 @@ def test_a_session_that_was_planted_before_signing_in_is_worth_nothing_after(
     assert victim.cookies["sessionid"].value != planted.session_key
     assert victim.cookies["csrftoken"].value != secret
     assert victim.ask("/").status == 200
-    assert not Session.objects.filter(session_key=planted.session_key).exists()
+    assert not SessionStore().exists(str(planted.session_key))
     thief = Browser(port, dict(given)).ask("/")
     assert (thief.status, thief.headers["Location"]) == (302, f"{IN}?next=/")

@@ -19,10 +19,11 @@ from orchestrator.actions.saved_views import save_view
 from orchestrator.actions.stopping import stop_everything
 from orchestrator.models import PolicyProposal, ToolProposal
 from orchestrator.queries.listing import Filters
+from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.roles import Role
 from tenancy.ids import fresh_id
-from tenancy.models import Membership
+from tenancy.models import BrowserSession, Membership, TenantSession
 from tests.doors.api.doors import OUTSIDE, things_of
 from tests.doors.pages.people import alike, at
 from tests.doors.pages.people import world as world
@@ -82,6 +83,7 @@ def nothing() -> dict[str, str]:
         "webhook_id",
         "review_id",
         "view_id",
+        "session_id",
     )
     ids = {f"<uuid:{name}>": unknown for name in names}
     return ids | {
@@ -94,6 +96,22 @@ def nothing() -> dict[str, str]:
     }
 
 
+def a_session(world: World) -> TenantSession:
+    """A session of a person of the tenant's, in the tenant's context."""
+    person, now = world.people.auditor.person, database_now()
+    row = BrowserSession.objects.create(
+        digest=fresh_id().bytes * 2, data="", person=person, started_at=now, last_seen_at=now
+    )
+    return TenantSession.objects.create(
+        tenant_id=world.id,
+        session=row,
+        person=person,
+        began_at=now,
+        last_seen_at=now,
+        browser="alone in sessions",
+    )
+
+
 def belongings(world: World) -> dict[str, str]:
     """One thing of each kind, all in this tenant alone."""
     things = things_of(world)
@@ -101,10 +119,12 @@ def belongings(world: World) -> dict[str, str]:
     with tenant(world.id):
         member = Membership.objects.filter(role=Role.REVIEWER.value)[0]
         key = world.people.client_key.key.id
+        session = a_session(world)
     return nothing() | {
         "<uuid:run_id>": things["run_id"], "<uuid:request_id>": things["request_id"],
         "<uuid:person_id>": str(member.person_id), "<uuid:member_id>": str(member.id),
-        "<uuid:key_id>": str(key), "<uuid:circuit_id>": things["circuit_id"],
+        "<uuid:key_id>": str(key), "<uuid:session_id>": str(session.id),
+        "<uuid:circuit_id>": things["circuit_id"],
         "<uuid:webhook_id>": things["webhook_id"], "<uuid:view_id>": str(view.id),
         "<uuid:review_id>": things["review_id"],
         "<str:name>": things["name"], "<str:server>": things["server"],

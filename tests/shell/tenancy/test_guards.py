@@ -203,6 +203,10 @@ CHANGED = {
         "sealed", "sealed_before", "before_until", "failing_since", "off_at", "off_why", "tell_at",
         "told_at", "removed_at",
     },
+    "tenancy_browsersession": {"digest", "data", "person_id", "last_seen_at", "address", "browser"},
+    "tenancy_tenantsession": {"last_seen_at", "address", "browser", "ended_at", "ended_by"},
+    "tenancy_knowndevice": {"last_used_at", "address", "browser"},
+    "tenancy_failedsignin": {"lifted_at"},
 }  # fmt: skip
 
 

@@ -1,0 +1,166 @@
+"""Tries to sign in: each is written down before it is looked at, and taken back where it succeeds, so that
+many at once are counted too (R-SEC-11)."""
+
+import hmac
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import Final
+from uuid import UUID
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models import Q, QuerySet
+
+from tenancy.actions import audit
+from tenancy.client_address import Visitor
+from tenancy.clock import database_now
+from tenancy.context import tenant
+from tenancy.core.errors import NotFound
+from tenancy.core.reach import read_address
+from tenancy.core.sign_in_limits import LIFTED, LONGEST, Failures, Refusal, judge_attempt, source_of
+from tenancy.device_cookie import digest_of
+from tenancy.models import FailedSignIn, KnownDevice, Person
+from tenancy.session_store import SessionStore
+
+LONGEST_NAME: Final = 254
+MOST_READ: Final = 400
+MOST_DEVICES: Final = 20
+# A refusal is written down once in so long for an account at an address, so often an hour for an account.
+REFUSED_AGAIN: Final = timedelta(minutes=5)
+MOST_REFUSED: Final = 60
+KEPT: Final = timedelta(days=30)
+KEPT_DEVICE: Final = timedelta(days=180)
+MOST_KEPT: Final = 200_000
+_HOLD: Final = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
+
+
+def begin_attempt(name: str, step: str, visitor: Visitor, device: str | None) -> UUID | Refusal:
+    """Write down a try to sign in as `name` as one that failed: its id, for `take_back_attempt`. Or why it is
+    not to be looked at. `device` is the secret of the browser's cookie. Owns the transaction."""
+    account, source = account_digest(name), source_of(visitor.address)
+    person = Person.objects.filter(email=name.strip().lower()[:LONGEST_NAME]).first()
+    with transaction.atomic():
+        _hold(f"sign-in:account:{account.hex()}")
+        _hold(f"sign-in:source:{source}")
+        now, known = database_now(), _known_device(person, device)
+        refusal = judge_attempt(_failures(account, source, known, person, now), now)
+        if refusal is not None and (person is None or not _is_refusal_due(account, source, now)):
+            return refusal
+        row = FailedSignIn.objects.create(
+            at=now, step="refused" if refusal else step, account=account, person=person, source=source,
+            address=None if visitor.address is None else str(visitor.address), browser=visitor.browser,
+            device=None if known is None else known.id,
+        )  # fmt: skip
+        return refusal or row.id
+
+
+def take_back_attempt(attempt: UUID) -> None:
+    """The try succeeded: it counts against nobody."""
+    FailedSignIn.objects.filter(id=attempt).delete()
+
+
+def lift_limits(tenant_id: UUID, person_id: UUID, *, by: UUID, reason: str) -> Person:
+    """Let a person of this tenant try again at once, wherever they tried: nothing that failed so far counts.
+    Audited. Outermost verb: owns the transaction. Raises NotFound."""
+    with tenant(tenant_id):
+        person = Person.objects.filter(memberships__tenant_id=tenant_id, id=person_id).distinct().first()
+        if person is None:
+            raise NotFound
+        lifted = FailedSignIn.objects.filter(person=person, lifted_at=None).update(lifted_at=database_now())
+        if lifted:
+            audit(
+                tenant_id, by, verb="sign_in.lift", object=f"person:{person.id}", before={},
+                after={"failed": lifted}, reason=reason,
+            )  # fmt: skip
+        return person
+
+
+def remember_device(person: Person, device: str, visitor: Visitor) -> None:
+    """Know this browser as one in which the person has signed in; the ones used longest ago are forgotten."""
+    now, address = database_now(), None if visitor.address is None else str(visitor.address)
+    seen = {"last_used_at": now, "address": address, "browser": visitor.browser}
+    row, made = KnownDevice.objects.get_or_create(
+        person=person, digest=digest_of(device), defaults={"created_at": now, **seen}
+    )
+    if not made:
+        KnownDevice.objects.filter(id=row.id).update(**seen)
+    kept = KnownDevice.objects.filter(person=person).order_by("-last_used_at")[:MOST_DEVICES]
+    KnownDevice.objects.filter(person=person).exclude(id__in=list(kept.values_list("id", flat=True))).delete()
+
+
+def forget_devices(person: Person) -> None:
+    """Every browser of a person's is a stranger's until they sign in there again."""
+    KnownDevice.objects.filter(person=person).delete()
+
+
+def forget_old_sign_ins() -> None:
+    """Delete what has ended and what is old: sessions, tries that failed (those as nobody known after a day,
+    and the oldest where there are very many), and browsers that were not used for long."""
+    SessionStore.clear_expired()
+    now = database_now()
+    old = Q(at__lt=now - KEPT) | Q(person=None, at__lt=now - LONGEST)
+    FailedSignIn.objects.filter(old).delete()
+    beyond = FailedSignIn.objects.order_by("-at")[MOST_KEPT : MOST_KEPT + 1].values_list("at", flat=True)
+    for at in beyond:
+        FailedSignIn.objects.filter(at__lte=at).delete()
+    KnownDevice.objects.filter(last_used_at__lt=now - KEPT_DEVICE).delete()
+
+
+def account_digest(name: str) -> bytes:
+    """The digest under which tries as this name are counted; nobody without the secret key can tell the name
+    from it."""
+    typed = name.strip().lower()[:LONGEST_NAME].encode()
+    key = b"interlock.sign-in:" + str(settings.SECRET_KEY).encode()
+    return hmac.new(key, typed, sha256).digest()
+
+
+def failures_of(
+    account: bytes, source: str, known: KnownDevice | None, *, familiar: bool, now: datetime
+) -> Failures:
+    """What failed that a try on this account from there is counted with."""
+    counted = FailedSignIn.objects.filter(at__gt=now - LONGEST, lifted_at=None).exclude(step="refused")
+    strangers = counted.filter(device=None)
+    lifted = FailedSignIn.objects.filter(account=account, source=source, lifted_at__gt=now - LIFTED)
+    return Failures(
+        device=None if known is None else _times(counted.filter(account=account, device=known.id)),
+        pair=_times(strangers.filter(account=account, source=source)),
+        address=_times(strangers.filter(source=source)),
+        account=_times(strangers.filter(account=account)),
+        familiar=familiar,
+        lifted=lifted.exists(),
+    )
+
+
+def is_familiar(person: Person | None, source: str) -> bool:
+    """Whether the person has signed in from this address, by a browser that is still known."""
+    found = KnownDevice.objects.filter(person=person).values_list("address", flat=True) if person else ()
+    return bool(source) and any(source_of(read_address(str(one))) == source for one in found if one)
+
+
+def _failures(
+    account: bytes, source: str, known: KnownDevice | None, person: Person | None, now: datetime
+) -> Failures:
+    return failures_of(account, source, known, familiar=is_familiar(person, source), now=now)
+
+
+def _times(rows: "QuerySet[FailedSignIn]") -> Sequence[datetime]:
+    return list(rows.order_by("-at").values_list("at", flat=True)[:MOST_READ])
+
+
+def _known_device(person: Person | None, device: str | None) -> KnownDevice | None:
+    if person is None or device is None:
+        return None
+    return KnownDevice.objects.filter(person=person, digest=digest_of(device)).first()
+
+
+def _is_refusal_due(account: bytes, source: str, now: datetime) -> bool:
+    refused = FailedSignIn.objects.filter(account=account, step="refused")
+    if refused.filter(source=source, at__gt=now - REFUSED_AGAIN).exists():
+        return False
+    return refused.filter(at__gt=now - timedelta(hours=1)).count() < MOST_REFUSED
+
+
+def _hold(name: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(_HOLD, (name,))

@@ -1,0 +1,110 @@
+"""Where people are signed in, which browsers are known as theirs, and which tries to sign in failed
+(R-SEC-11).
+
+A person is one person in all tenants, so three of these tables belong to none. What an administrator sees and
+ends is a session within their own tenant: `TenantSession`, under row-level security like all of a tenant's.
+"""
+
+from typing import ClassVar
+
+from django.db import models
+
+from tenancy.ids import fresh_id
+from tenancy.owned import TenantOwned
+
+BROWSER_LENGTH = 200
+
+
+class BrowserSession(models.Model):
+    """A browser's session. `digest` is that of the cookie's value, which is stored nowhere. `person` is null
+    until somebody has signed in; `started_at` is when they did."""
+
+    id = models.UUIDField(primary_key=True, default=fresh_id)
+    digest = models.BinaryField(max_length=32, unique=True)
+    data = models.TextField()
+    person = models.ForeignKey("tenancy.Person", on_delete=models.CASCADE, null=True, related_name="+")
+    started_at = models.DateTimeField()
+    last_seen_at = models.DateTimeField()
+    address = models.GenericIPAddressField(null=True)
+    browser = models.CharField(max_length=BROWSER_LENGTH, blank=True, default="")
+
+    class Meta:
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["last_seen_at"], name="browser_session_idle")
+        ]
+
+
+class TenantSession(TenantOwned):
+    """A person's session within one tenant, from their first page there on. Once `ended_at` is set the
+    session does nothing in this tenant any more, whatever it does in others."""
+
+    session = models.ForeignKey(
+        BrowserSession, on_delete=models.DO_NOTHING, related_name="+", db_constraint=False, db_index=False
+    )
+    person = models.ForeignKey("tenancy.Person", on_delete=models.PROTECT, related_name="+", db_index=False)
+    began_at = models.DateTimeField()
+    last_seen_at = models.DateTimeField()
+    address = models.GenericIPAddressField(null=True)
+    browser = models.CharField(max_length=BROWSER_LENGTH, blank=True, default="")
+    ended_at = models.DateTimeField(null=True)
+    ended_by = models.UUIDField(null=True)
+
+    class Meta(TenantOwned.Meta):
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            *TenantOwned.Meta.constraints,
+            models.UniqueConstraint(fields=["tenant", "session"], name="tenant_session_once"),
+        ]
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["session"], name="tenant_session_of"),
+            models.Index(fields=["tenant", "person"], name="tenant_session_by_person"),
+        ]
+
+
+class KnownDevice(models.Model):
+    """A browser in which a person has signed in. `digest` is that of its cookie's secret; people who share a
+    browser have a row each. One that is forgotten is deleted."""
+
+    id = models.UUIDField(primary_key=True, default=fresh_id)
+    person = models.ForeignKey("tenancy.Person", on_delete=models.CASCADE, related_name="+", db_index=False)
+    digest = models.BinaryField(max_length=32)
+    created_at = models.DateTimeField()
+    last_used_at = models.DateTimeField()
+    address = models.GenericIPAddressField(null=True)
+    browser = models.CharField(max_length=BROWSER_LENGTH, blank=True, default="")
+
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["person", "digest"], name="known_device_once")
+        ]
+
+
+class FailedSignIn(models.Model):
+    """A try to sign in that failed, or was refused unread (`step` "refused").
+
+    `account` is a digest of the name that was typed, keyed with the secret key; `person` is who has that
+    name, null where nobody has. `source` is the address, an IPv6 one cut to its network. `device` is the
+    known device that it came from. It counts against the limits until it is old or `lifted_at` is set.
+    """
+
+    id = models.UUIDField(primary_key=True, default=fresh_id)
+    at = models.DateTimeField()
+    step = models.CharField(max_length=8, choices=[(one, one) for one in ("password", "code", "refused")])
+    account = models.BinaryField(max_length=32)
+    person = models.ForeignKey("tenancy.Person", on_delete=models.CASCADE, null=True, related_name="+")
+    source = models.CharField(max_length=45)
+    address = models.GenericIPAddressField(null=True)
+    browser = models.CharField(max_length=BROWSER_LENGTH, blank=True, default="")
+    device = models.UUIDField(null=True)
+    lifted_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.CheckConstraint(
+                condition=models.Q(step__in=["password", "code", "refused"]), name="failed_sign_in_step_known"
+            )
+        ]
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["account", "at"], name="failed_sign_in_by_account"),
+            models.Index(fields=["source", "at"], name="failed_sign_in_by_source"),
+            models.Index(fields=["at"], name="failed_sign_in_by_time"),
+        ]

@@ -17,7 +17,7 @@ WARM := env DJANGO_SETTINGS_MODULE=config.settings $(BIN)/python -c \
   "import django; django.setup(); import celery.apps.beat, celery.apps.worker, config.house, config.serve, config.urls, demo.web"
 
 .DEFAULT_GOAL := help
-.PHONY: help up test slow lint types bench soak audit prerequisites
+.PHONY: help up test slow lint types bench faults soak audit prerequisites
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,6 +41,9 @@ types: $(VENV)/installed ## mypy, strict
 
 bench: $(VENV)/installed ## the measurements of the README
 	$(BIN)/python -m bench
+
+faults: $(VENV)/installed ## break the running application under load, and count every effect
+	$(BIN)/python -m bench.faults
 
 slow: $(VENV)/installed ## the tests that start processes, break things or walk everything
 	$(BIN)/python -m pytest -q -n $(WORKERS) -m slow

@@ -10,8 +10,8 @@ from bench.judging import VERDICTS
 from bench.servers import DATABASE, database
 
 SERVED = ("transitions", "live", "pages", "fairness", "estimates", "injection")
-# Starts a house of its own, as a person does.
-ALONE = ("first",)
+# Start what they need themselves: `first` a house of its own, as a person does.
+ALONE = ("first", "scripts")
 NAMES = ALONE + SERVED
 
 

@@ -8,9 +8,12 @@ from typing import Any
 from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, register
+from django.core.checks import Warning as CheckWarning
 from django.core.management.base import SystemCheckError
 from django.db import DatabaseError, connections
 from psycopg_pool import PoolTimeout
+
+from orchestrator.gateways.sandbox import bubblewrap, scripts
 
 LEDGERS = (
     "traces_event",
@@ -36,6 +39,24 @@ def a_key_outside_embedded_mode(
         return []
     hint = "Set INTERLOCK_SECRET_KEY to at least 50 random characters."
     return [Error("No secret key is configured.", hint=hint, id="interlock.E001")]
+
+
+@register(Tags.security, deploy=True)
+def isolation_of_scripts(
+    app_configs: Sequence[AppConfig] | None = None, **_kwargs: Any
+) -> list[CheckMessage]:
+    """Warn where code of a model runs without the system's isolation on this machine, or not at all."""
+    why = bubblewrap.unavailable()
+    if not why:
+        return []
+    if scripts.missing_isolation():
+        said = "sandbox.script runs without the system's isolation"
+        hint = (
+            "Install bubblewrap 0.7 or later, or set INTERLOCK_SCRIPT_ISOLATION=required to refuse scripts."
+        )
+    else:
+        said, hint = "sandbox.script is refused", "Install bubblewrap 0.7 or later."
+    return [CheckWarning(f"{said} on this machine: {why}.", hint=hint, id="interlock.W001")]
 
 
 def power_of_the_role() -> list[CheckMessage]:

@@ -150,6 +150,10 @@ class Environment(BaseSettings):
     )
     # What tenants may open of what is not public: networks, addresses, names, each with a port or without.
     private_places: str | None = Field(None, validation_alias="INTERLOCK_PRIVATE_PLACES")
+    # Whether scripts (sandbox.script) may run by their interpreter alone where bubblewrap cannot be used.
+    script_isolation: Literal["preferred", "required"] = Field(
+        "preferred", validation_alias="INTERLOCK_SCRIPT_ISOLATION"
+    )
     # Databases that tools of every tenant may ask, by name: {"company": {"reader": "postgresql://…"}}.
     databases: dict[str, dict[Literal["reader", "writer"], str]] = Field(
         default_factory=dict, repr=False, validation_alias="INTERLOCK_DATABASES"

@@ -13,7 +13,9 @@ from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiParameter
 
 from config.problems import CONTENT_TYPE
-from tenancy.shapes import Text
+from tenancy.core.amounts import MOST, amount_schema
+from tenancy.model_schema import SHAPES, member_schema, shapes_of
+from tenancy.shapes import MOMENT, Formed, Text
 
 # Python counts the separators of ASCII among the blanks.
 VISIBLE = r"[^\s\x1c-\x1f\x85]"
@@ -75,7 +77,8 @@ PROBLEM: dict[str, Any] = {
 ALWAYS = {"401": "No valid key.", "403": "The key lacks the scope.", "503": "Not now; come back later."}
 READING = {"400": "A parameter is not acceptable.", "406": "No such representation."}
 WRITING = {
-    "400": "The body is not acceptable; `errors` names the fields.",
+    "400": "The body is not acceptable; `errors` names the fields, with the code `not-allowed` where "
+    "the form is right and a rule that no schema can say refuses it.",
     "406": "No such representation.",
     "409": "Not in this state, or the Idempotency-Key is in use.",
     "410": "Too late.",
@@ -121,8 +124,10 @@ class ExactShape(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
         """The shape as it is mapped by itself, closed."""
         mapped: dict[str, Any] = auto_schema._map_serializer(self.target, direction, bypass_extensions=True)  # noqa: SLF001 - the way of drf-spectacular's own extensions
         if self.target.one_of:
-            mapped["oneOf"] = [{"required": list(names)} for names in self.target.one_of]
+            mapped["oneOf"] = [alternative(names, self.target.one_of) for names in self.target.one_of]
         for name, field in self.target.fields.items():
+            if self.target.judged_by is not None and name in self.target.judged_by.model_fields:
+                tighten(mapped["properties"][name], member_schema(self.target.judged_by, name))
             refuse_blank(mapped["properties"][name], field)
             if (most := getattr(field, "max_length", None)) is not None and hasattr(field, "child"):
                 mapped["properties"][name]["maxItems"] = most
@@ -136,19 +141,68 @@ class ExactAmount(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-c
 
     def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
         """Both ways of writing it."""
-        most = min(10**15 - 1, int(self.target.max_value or 10**15 - 1))
-        return {
-            "oneOf": [
-                {"type": "string", "pattern": r"^[0-9]{1,15}(\.[0-9]{1,9})?$"},
-                {"type": "integer", "minimum": 0, "maximum": most},
-            ]
-        }
+        return amount_schema(min(MOST, int(self.target.max_value or MOST)))
+
+
+class ExactForm(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
+    """A text of one form says which."""
+
+    target_class = "tenancy.shapes.Formed"
+
+    def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
+        """Its pattern, and how long it may be where that is not in the pattern."""
+        most = self.target.max_length
+        return {"type": "string", "pattern": self.target.form} | ({} if most is None else {"maxLength": most})
+
+
+class ExactMoment(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
+    """A moment has a zone, and a year that every zone knows."""
+
+    target_class = "tenancy.shapes.Moment"
+
+    def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
+        """The format, and what of it is taken."""
+        return {"type": "string", "format": "date-time", "pattern": MOMENT}
+
+
+class JudgedMember(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
+    """A member that a pydantic model is made of refers to the schema that judges it."""
+
+    target_class = "tenancy.shapes.Judged"
+
+    def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
+        """The reference; `with_problems` adds the components."""
+        JUDGED.update(shapes_of(self.target.model))
+        return {"$ref": SHAPES + self.target.model.__name__}
+
+
+# The components of pydantic models. They join the document after its enums were given names of their own.
+JUDGED: dict[str, dict[str, Any]] = {}
+TIGHTER = (
+    "pattern", "minLength", "maxLength", "minimum", "maximum", "minItems", "maxItems",
+)  # fmt: skip
+
+
+def tighten(mapped: dict[str, Any], judged: dict[str, Any]) -> None:
+    """Say of a member, or of the members of a list, what the model that it goes into asks of it."""
+    mapped |= {word: judged[word] for word in TIGHTER if word in judged}
+    if "items" in judged and "items" in mapped:
+        tighten(mapped["items"], judged["items"])
+
+
+def alternative(names: tuple[str, ...], every: tuple[tuple[str, ...], ...]) -> dict[str, Any]:
+    """One of the sets of members of which exactly one is given: these, and none of the others."""
+    others = [name for one in every if one != names for name in one]
+    return {"required": list(names), "not": {"anyOf": [{"required": [name]} for name in others]}}
 
 
 def refuse_blank(mapped: dict[str, Any], field: Any) -> None:
-    """Say of a text that is trimmed, and may not be empty then, that it has more than blanks."""
+    """Say of a text that is trimmed, and may not be empty then, that it has more than blanks; of one with
+    a form that may be empty, that its form says so."""
     blank = isinstance(field, Text) and field.trim_whitespace and not field.allow_blank
-    if blank and not {"pattern", "format", "enum"} & set(mapped):
+    if isinstance(field, Formed) and "oneOf" in mapped:
+        mapped |= mapped.pop("oneOf")[0]
+    elif blank and not {"pattern", "format", "enum"} & set(mapped):
         mapped["pattern"] = VISIBLE
     elif (child := getattr(field, "child", None)) is not None and "items" in mapped:
         refuse_blank(mapped["items"], child)
@@ -175,9 +229,17 @@ def simplified(node: Any) -> Any:
     return [simplified(item) for item in node] if isinstance(node, list) else node
 
 
+def _asks_for_one(result: dict[str, Any], operation: dict[str, Any]) -> bool:
+    """Whether the body has one of several sets of members, none of which is required by itself."""
+    content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+    name = content.get("schema", {}).get("$ref", "").removeprefix(SHAPES)
+    return "oneOf" in result["components"]["schemas"].get(name, {})
+
+
 def with_problems(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     """The hook of drf-spectacular: every operation that asks for a key documents its refusals."""
-    result["components"].setdefault("schemas", {})["Problem"] = PROBLEM
+    shapes: dict[str, Any] = result["components"].setdefault("schemas", {})
+    shapes |= {"Problem": PROBLEM} | JUDGED
     reference = {CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     for path, methods in result["paths"].items():
         for method, operation in methods.items():
@@ -187,5 +249,7 @@ def with_problems(result: dict[str, Any], **_: Any) -> dict[str, Any]:
             for status, words in refusals.items():
                 operation["responses"].setdefault(status, {"description": words, "content": reference})
             operation["responses"] = dict(sorted(operation["responses"].items()))
+            if writes and _asks_for_one(result, operation):
+                operation["requestBody"]["required"] = True
     exact: dict[str, Any] = simplified(result)
     return exact

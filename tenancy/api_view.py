@@ -22,6 +22,9 @@ class APIView(views.APIView):
         """Look at the key, its scope and its rate first. Raises ParameterUnknown, ParameterRepeated."""
         super().initial(request, *arguments, **names)
         view: Any = type(self)
+        if not hasattr(self, (request.method or "").lower()):
+            # No such method here (405), whatever else is wrong.
+            return
         for name, values in request.query_params.lists():
             known = query_parameters(view, (request.method or "").lower())
             if name not in known:

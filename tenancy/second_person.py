@@ -47,7 +47,7 @@ def ask_second(
 def check_reason(reason: str) -> None:
     """Raises InvalidInput where nobody says why."""
     if not reason.strip():
-        raise InvalidInput(errors=[{"pointer": "/reason", "code": "required", "detail": "Say why."}])
+        raise InvalidInput(errors=[{"pointer": "/reason", "code": "not-allowed", "detail": "Say why."}])
 
 
 def loosened_alone(at: datetime) -> list[AuditEntry]:

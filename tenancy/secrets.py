@@ -175,7 +175,7 @@ def _check(name: str, value: str, origin: str) -> None:
     if not origin or len(origin) > 300:
         faults.append(("/origin", "The one origin that it may be sent to."))
     if faults:
-        raise InvalidInput(errors=[{"pointer": p, "code": "invalid", "detail": d} for p, d in faults])
+        raise InvalidInput(errors=[{"pointer": p, "code": "not-allowed", "detail": d} for p, d in faults])
 
 
 def _bound(tenant_id: UUID, origin: str, value: str) -> bytes:

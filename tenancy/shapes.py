@@ -1,19 +1,37 @@
-"""Shapes that every API door shares: inputs that know all their fields, and pages."""
+"""Shapes that every API door shares: inputs that know all their fields, and pages.
+
+What they refuse, the OpenAPI document refuses, and the other way round: config/openapi.py reads the document
+from these fields. Where a pydantic model judges a body, its JSON Schema is both (tenancy/model_schema.py).
+"""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
 from typing import Any, ClassVar, TypeVar
 
 from django.http import QueryDict
+from pydantic import BaseModel
 from rest_framework import serializers
 from rest_framework.exceptions import ErrorDetail
 
-from tenancy.core.errors import NotFound
+from tenancy.core.amounts import amount_pattern
+from tenancy.core.errors import InvalidInput, NotFound
+from tenancy.core.moments import read_moment
+from tenancy.model_schema import Fault, faults_in, member_fault
 
 Row = TypeVar("Row", bound=serializers.Serializer[Any])
 SENT = 400
 LARGEST = 200
-AMOUNT = re.compile(r"[0-9]{1,15}(\.[0-9]{1,9})?", re.ASCII)
+AMOUNT = re.compile(amount_pattern(), re.ASCII)
+UUID_TEXT = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", re.ASCII)
+# The years of which every offset leads to another that there is, and no second 60.
+MOMENT = (
+    r"^([1-8][0-9]{3}|9[0-8][0-9]{2}|99[0-8][0-9]|999[0-8])-[0-9]{2}-[0-9]{2}[Tt]"
+    r"[0-9]{2}:[0-9]{2}:[0-5][0-9](\.[0-9]{1,9})?([Zz]|[+-][0-9]{2}:[0-9]{2})$"
+)
+URL = r"^https?://[!$-;=?-\[\]_a-z~]{1,1990}$"
+CURSOR = r"^[A-Za-z0-9_-]{1,400}$"
 
 
 class Text(serializers.CharField):
@@ -23,8 +41,86 @@ class Text(serializers.CharField):
         """The text. Raises ValidationError."""
         if not isinstance(data, str):
             self.fail("invalid")
+        if self.max_length is not None and len(data) > self.max_length:
+            # Before anything is trimmed: what the document counts are the characters that were sent.
+            self.fail("max_length", max_length=self.max_length)
         text: str = super().to_internal_value(data)
         return text
+
+
+class Formed(Text):
+    """A text of one form, such as a name: nothing of it is trimmed. `form` is a pattern of the whole text
+    that means the same to Python and to JSON Schema."""
+
+    default_error_messages = {"form": "This does not have the form that is asked for: {form}"}
+
+    def __init__(self, form: str, **more: Any) -> None:
+        self.form = form
+        self._form = re.compile(form, re.ASCII)
+        empty = self._form.fullmatch("") is not None
+        super().__init__(trim_whitespace=False, allow_blank=empty, **more)
+
+    def to_internal_value(self, data: Any) -> str:
+        """The text. Raises ValidationError."""
+        text = super().to_internal_value(data)
+        if self._form.fullmatch(text) is None:
+            self.fail("form", form=self.form)
+        return text
+
+
+class Id(serializers.UUIDField):
+    """A UUID in its one form; the framework's own also takes numbers, braces and URNs."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        """The UUID. Raises ValidationError."""
+        if not isinstance(data, str) or UUID_TEXT.fullmatch(data) is None:
+            self.fail("invalid", value=data)
+        return super().to_internal_value(data)
+
+
+class Moment(serializers.DateTimeField):
+    """A moment as RFC 3339 writes it, with its offset from UTC."""
+
+    def to_internal_value(self, value: Any) -> datetime:
+        """The moment in UTC. Raises ValidationError."""
+        if isinstance(value, str) and re.fullmatch(MOMENT, value, re.ASCII) is not None:
+            try:
+                return read_moment(value.upper())
+            except ValueError:
+                pass
+        self.fail("invalid", format="RFC 3339, such as 2026-01-31T12:00:00Z")
+        raise AssertionError
+
+
+class Judged(serializers.Field[Any, Any, Any, Any]):
+    """A member that a pydantic model is made of. It is judged by the JSON Schema of the model, which is what
+    the OpenAPI document shows, and handed on as it is."""
+
+    def __init__(self, model: type[BaseModel], **more: Any) -> None:
+        super().__init__(**more)
+        self.model = model
+
+    def to_internal_value(self, data: Any) -> Any:
+        """The value as it was given. Raises ValidationError, which names each wrong or unknown member."""
+        found: dict[Any, Any] = {}
+        for fault in faults_in(self.model, data):
+            _place(found, fault)
+        if found:
+            raise serializers.ValidationError(found)
+        return data
+
+    def to_representation(self, value: Any) -> Any:
+        """The value."""
+        return value
+
+
+def _place(found: dict[Any, Any], fault: Fault) -> None:
+    """Put a fault where it is within the errors of a value; what is wrong with a whole goes before its
+    members."""
+    within = found
+    for part in fault.path:
+        within = within.setdefault(part, {})
+    within.setdefault("non_field_errors", []).append(ErrorDetail(fault.detail, code=fault.code))
 
 
 class Flag(serializers.BooleanField):
@@ -74,10 +170,13 @@ class Amount(serializers.DecimalField):
 class Exact(serializers.Serializer[Any]):
     """An input that knows all its fields: a misspelt limit must not be a silent one (R-SEC-7).
 
-    `one_of` says in the document which sets of members there are, of which exactly one is given.
+    `one_of` says in the document which sets of members there are, of which exactly one is given. `judged_by`
+    is the pydantic model that the members go into: those that have the name of a member of the model are
+    judged by its schema too, as they were sent.
     """
 
     one_of: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    judged_by: ClassVar[type[BaseModel] | None] = None
 
     def to_internal_value(self, data: Any) -> Any:
         """The typed values. Raises ValidationError naming each wrong or unknown field."""
@@ -92,15 +191,24 @@ class Exact(serializers.Serializer[Any]):
         for name in data:
             if name not in self.fields:
                 errors[name] = [ErrorDetail("This field is not known.", code="unknown")]
+            elif name not in errors and (fault := self._fault(name, data[name])) is not None:
+                errors[name] = [ErrorDetail(fault, code="invalid")]
         if errors:
             raise serializers.ValidationError(errors)
         return value
 
+    def _fault(self, name: str, given: Any) -> str | None:
+        """What the model that the members go into has against one of them."""
+        model = self.judged_by
+        if model is None or name not in model.model_fields or given is None:
+            return None
+        return member_fault(model, name, given)
 
-class PageQuery(serializers.Serializer[Any]):
+
+class PageQuery(Exact):
     """What every list takes: an opaque `cursor` from the page before, and how many rows at the most."""
 
-    cursor = serializers.CharField(required=False)
+    cursor = Formed(CURSOR, required=False)
     limit = Whole(required=False, min_value=1, max_value=LARGEST)
 
 
@@ -122,6 +230,20 @@ def asked(shape: type[Row], given: Any) -> dict[str, Any]:
     read = shape(data=given.dict() if isinstance(given, QueryDict) else given)
     read.is_valid(raise_exception=True)
     return dict(read.validated_data)
+
+
+@contextmanager
+def faults_within(member: str) -> Iterator[None]:
+    """Name what a verb finds wrong with a member of a body by its place in the whole body. The reason stands
+    beside the member. Raises InvalidInput."""
+    try:
+        yield
+    except InvalidInput as error:
+        whole = [
+            one if one["pointer"] == "/reason" else {**one, "pointer": f"/{member}{one['pointer']}"}
+            for one in error.data["errors"]
+        ]
+        raise InvalidInput(errors=whole) from None
 
 
 def known(text: str | None) -> str:

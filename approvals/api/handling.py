@@ -20,15 +20,15 @@ from tenancy.core.roles import Scope
 from tenancy.doors import caller, post_once, uuid_or_none
 from tenancy.idempotency import Answer
 from tenancy.permissions import requires
-from tenancy.shapes import Exact, Text, asked
+from tenancy.shapes import Exact, Id, Moment, Text, asked
 
 
 class HandlingBody(Exact):
     """What somebody does with a request."""
 
     do = serializers.ChoiceField(choices=[kind.value for kind in WISHES])
-    to = serializers.UUIDField(required=False)
-    until = serializers.DateTimeField(required=False)
+    to = Id(required=False)
+    until = Moment(required=False)
     text = Text(max_length=LONGEST_COMMENT, required=False, allow_blank=True)
 
 

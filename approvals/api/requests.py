@@ -31,7 +31,7 @@ from tenancy.doors import caller, page, post_once, uuid_or_none
 from tenancy.idempotency import Answer
 from tenancy.permissions import requires
 from tenancy.queries import standing_of
-from tenancy.shapes import Exact, PageQuery, Text, asked, page_of
+from tenancy.shapes import Exact, Formed, Id, PageQuery, Text, asked, page_of
 
 STATUSES = [status.value for status in RequestStatus]
 KINDS = [kind.value for kind in DecisionKind]
@@ -121,17 +121,17 @@ class DecisionBody(Exact):
     decision = serializers.ChoiceField(choices=KINDS)
     reason = Text(max_length=4_000, required=False, allow_blank=True)
     arguments = serializers.DictField(child=serializers.JSONField(allow_null=True), required=False)
-    amounts = serializers.DictField(child=serializers.CharField(max_length=40), required=False)
+    amounts = serializers.DictField(child=Text(max_length=40), required=False)
     answer = serializers.JSONField(required=False, allow_null=True)
-    packet_digest = serializers.RegexField(r"^[0-9a-f]{64}$", required=False)
+    packet_digest = Formed(r"^[0-9a-f]{64}$", required=False)
 
 
 class ApprovalFilters(PageQuery):
     """Which requests."""
 
     status = serializers.ChoiceField(choices=STATUSES, required=False)
-    run = serializers.UUIDField(required=False)
-    queue = serializers.CharField(max_length=64, required=False)
+    run = Id(required=False)
+    queue = Text(max_length=64, required=False)
 
 
 class Approvals(APIView):

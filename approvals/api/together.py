@@ -17,14 +17,14 @@ from tenancy.core.roles import Scope
 from tenancy.doors import caller, post_once
 from tenancy.idempotency import Answer
 from tenancy.permissions import requires
-from tenancy.shapes import Exact, Text, asked
+from tenancy.shapes import Exact, Formed, Id, Text, asked
 
 
 class ShownField(Exact):
     """A request and the digest of the packet that was looked at."""
 
-    id = serializers.UUIDField()
-    packet_digest = serializers.RegexField(r"^[0-9a-f]{64}$")
+    id = Id()
+    packet_digest = Formed(r"^[0-9a-f]{64}$")
 
 
 class TogetherBody(Exact):

@@ -20,13 +20,13 @@ from tenancy.core.roles import Scope
 from tenancy.doors import caller, expected_version, post_once, uuid_or_none
 from tenancy.idempotency import Answer
 from tenancy.permissions import requires
-from tenancy.shapes import Exact, Text, Whole, asked
+from tenancy.shapes import Exact, Id, Text, Whole, asked
 
 
 class UndoBody(Exact):
     """Which yes is meant, by the `id` in `deferred`; without it the one that stands."""
 
-    deferred = serializers.UUIDField(required=False)
+    deferred = Id(required=False)
 
 
 class UndoWindowBody(Exact):

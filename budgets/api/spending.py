@@ -23,7 +23,7 @@ from tenancy.core.roles import Scope
 from tenancy.doors import caller
 from tenancy.models import Tenant
 from tenancy.permissions import ReachesTenant, requires
-from tenancy.shapes import asked
+from tenancy.shapes import Exact, Formed, asked
 from traces.core.canonical import plain
 
 DAYS = 30
@@ -132,10 +132,10 @@ class Budgets(APIView):
             return Response(_budgets(who, database_now()))
 
 
-class FiguresQuery(serializers.Serializer[Any]):
+class FiguresQuery(Exact):
     """Whose figures. Without: those of the first workflow by name."""
 
-    workflow = serializers.RegexField(r"^[a-z0-9][a-z0-9_-]{0,63}$", required=False)
+    workflow = Formed(r"^[a-z0-9][a-z0-9_-]{0,63}$", required=False)
 
 
 class Figures(APIView):

@@ -58,7 +58,7 @@ def refusals_of(asked: Sequence[tuple[Target, Leave]]) -> list[EgressRefused | N
 
 def _raise_faults(found: Sequence[tuple[str, EgressRefused | None]]) -> None:
     errors = [
-        {"pointer": pointer, "code": "invalid", "detail": str(refused.data["detail"])}
+        {"pointer": pointer, "code": "not-allowed", "detail": str(refused.data["detail"])}
         for pointer, refused in found
         if refused is not None
     ]

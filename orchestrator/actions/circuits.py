@@ -61,10 +61,13 @@ ON CONFLICT (id) DO UPDATE SET
   failures = greatest(%(threshold)s, c.failures + 1), reason = EXCLUDED.reason, state = 'open',
   changes = c.changes + 1, until = {OPENED}, since = clock_timestamp(), failed_at = clock_timestamp()
 RETURNING state"""  # noqa: S608 - our own words
+# The lease of a run ends with its worker: what that had sent as the probe brings no answer to anybody, so the
+# run has it again under its next lease.
 PROBE = """
 UPDATE orchestrator_circuitrow SET state = 'half_open', changes = changes + 1, since = clock_timestamp(),
-  until = clock_timestamp() + make_interval(secs => %(lease)s)
-WHERE id = %(id)s AND state <> 'closed' AND until <= clock_timestamp()
+  until = clock_timestamp() + make_interval(secs => %(lease)s), prober = %(run)s, prober_fence = %(fence)s
+WHERE id = %(id)s AND state <> 'closed' AND (until <= clock_timestamp()
+   OR state = 'half_open' AND prober = %(run)s AND prober_fence < %(fence)s)
 RETURNING changes"""
 SUCCEED = """
 UPDATE orchestrator_circuitrow SET state = 'closed', failures = 0, until = NULL, reason = '',
@@ -104,6 +107,8 @@ class TenantCircuits:
     tenant_id: UUID
     known: Known | None = None
     setting: Setting = field(default_factory=setting_now)
+    run: UUID | None = None
+    fence: int | None = None
 
     def admit(self, kind: Kind, subject: str, *, timeout_ms: int) -> Ticket | Blocked:
         """The right to one call, or how long there is none. A silent database gives none."""
@@ -147,7 +152,8 @@ class TenantCircuits:
 
     def _probe(self, kind: Kind, subject: str, timeout_ms: int) -> Ticket | Blocked:
         """Take the probe, or read again why there is none: it may have been closed since."""
-        values = {"id": self._id(kind, subject), "lease": (timeout_ms + GRACE_MS) / 1000}
+        lease = (timeout_ms + GRACE_MS) / 1000
+        values = {"id": self._id(kind, subject), "lease": lease, "run": self.run, "fence": self.fence}
         with tenant(self.tenant_id):
             cursor = raw_cursor()
             cursor.execute(PROBE, values)

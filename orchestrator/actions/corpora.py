@@ -116,4 +116,4 @@ def _check(new: NewDocument, text: str) -> None:
 
 
 def _wrong(pointer: str, detail: str) -> InvalidInput:
-    return InvalidInput(errors=[{"pointer": pointer, "code": "invalid", "detail": detail}])
+    return InvalidInput(errors=[{"pointer": pointer, "code": "not-allowed", "detail": detail}])

@@ -40,4 +40,4 @@ def keep_credential(
 
 
 def _invalid(pointer: str, detail: str) -> InvalidInput:
-    return InvalidInput(errors=[{"pointer": pointer, "code": "invalid", "detail": detail}])
+    return InvalidInput(errors=[{"pointer": pointer, "code": "not-allowed", "detail": detail}])

@@ -113,5 +113,5 @@ def _check_verifier(spec: ToolSpec) -> None:
     if reader.tool not in registry_tools() or not known or known[0].spec.mutating:
         detail = "The read-back is an active tool that only reads."
         raise InvalidInput(
-            errors=[{"pointer": "/verifier/read_back/tool", "code": "invalid", "detail": detail}]
+            errors=[{"pointer": "/verifier/read_back/tool", "code": "not-allowed", "detail": detail}]
         )

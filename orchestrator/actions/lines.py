@@ -37,7 +37,8 @@ UPDATE orchestrator_modelturn SET stage = 'calling', fence = %(fence)s, since = 
 WHERE id = %(run)s AND place = %(place)s AND stage = 'called' AND until > clock_timestamp()
 RETURNING id"""
 LEAVE = """
-DELETE FROM orchestrator_modelturn WHERE id = %(run)s AND fence = %(fence)s AND stage = 'calling'
+DELETE FROM orchestrator_modelturn
+WHERE id = %(run)s AND (fence = %(fence)s AND stage = 'calling' OR stage = 'away')
 RETURNING place"""
 CALLED_UP = """
 SELECT 1 FROM orchestrator_modelturn w LEFT JOIN orchestrator_circuitrow c ON c.id = w.place
@@ -49,11 +50,13 @@ FORGET = "DELETE FROM orchestrator_modelturn WHERE id = %s"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunLines:
-    """The places of one run, under its worker's fence."""
+    """The places of one run, under its worker's fence. `waits`: the run has waited for its model before this
+    call."""
 
     tenant: UUID
     run: UUID
     fence: int
+    waits: bool = False
 
     def enter(self, subject: str, most: int, *, own: bool, timeout_ms: int) -> bool:
         """As the protocol says. A silent database lets nobody through."""
@@ -97,6 +100,11 @@ class RunLines:
         except Error as error:
             log.warning("line.not_noted", error=type(error).__name__)
 
+    def stand_behind_again(self, kind: Kind, subject: str) -> None:
+        """As the protocol says. A run that has not waited before tries again by its own time."""
+        if self.waits:
+            self.stand_behind(kind, subject)
+
     def call_all(self) -> None:
         """As the protocol says."""
         try:
@@ -115,7 +123,7 @@ class RunLines:
 
 def leaves_line(hand: Hand, after: State, *, asks: bool) -> bool:
     """Whether a commit takes the run out of the place where it waits for a model: it waits no more and asks
-    nobody, or it has ended."""
+    no model, or it has ended."""
     if after.outcome is not None and hand.state.outcome is None:
         bounded = any(profile.at_once is not None for profile in hand.manifest.pins.profiles)
         return bounded or hand.state.away is not None

@@ -259,7 +259,7 @@ def _place(asked: Database | MailServer, pointer: str) -> None:
 
 
 def _wrong(pointer: str, detail: str) -> InvalidInput:
-    return InvalidInput(errors=[{"pointer": pointer, "code": "invalid", "detail": detail}])
+    return InvalidInput(errors=[{"pointer": pointer, "code": "not-allowed", "detail": detail}])
 
 
 def _entries(allow: tuple[str, ...]) -> tuple[str, ...]:
@@ -270,11 +270,11 @@ def _entries(allow: tuple[str, ...]) -> tuple[str, ...]:
             found.append(entry_of(text.strip()))
         except EgressRefused as refused:
             faults.append(
-                {"pointer": f"/allow/{number}", "code": "invalid", "detail": refused.data["detail"]}
+                {"pointer": f"/allow/{number}", "code": "not-allowed", "detail": refused.data["detail"]}
             )
     if len(allow) > MOST_ADDRESSES:
         faults.append(
-            {"pointer": "/allow", "code": "invalid", "detail": f"At most {MOST_ADDRESSES} addresses."}
+            {"pointer": "/allow", "code": "not-allowed", "detail": f"At most {MOST_ADDRESSES} addresses."}
         )
     if faults:
         raise InvalidInput(errors=faults)

@@ -189,4 +189,4 @@ def _secret_fault(tenant_id: UUID, one: OwnModel) -> str:
 
 
 def _invalid(found: list[tuple[str, str]]) -> InvalidInput:
-    return InvalidInput(errors=[{"pointer": p, "code": "invalid", "detail": d} for p, d in found])
+    return InvalidInput(errors=[{"pointer": p, "code": "not-allowed", "detail": d} for p, d in found])

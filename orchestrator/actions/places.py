@@ -98,11 +98,11 @@ def look_at_places(tenant_id: UUID, places: tuple[str, ...]) -> tuple[str, ...]:
         if refusal is not None and not refusal.data.get("unresolved"):
             faults[number] = str(refusal.data["detail"])
     errors = [
-        {"pointer": f"/places/{number}", "code": "invalid", "detail": why}
+        {"pointer": f"/places/{number}", "code": "not-allowed", "detail": why}
         for number, why in sorted(faults.items())
     ]
     if len(places) > MOST:
-        errors.append({"pointer": "/places", "code": "invalid", "detail": f"At most {MOST} places."})
+        errors.append({"pointer": "/places", "code": "not-allowed", "detail": f"At most {MOST} places."})
     if errors:
         raise InvalidInput(errors=errors)
     return tuple(sorted(dict.fromkeys(found.values())))

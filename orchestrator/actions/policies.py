@@ -32,6 +32,10 @@ class Changed:
     proposal: PolicyProposal | None = None
 
 
+# What a validator of the policy says is beyond its form: that two rules have one name, or no detector one.
+CODES = {"extra_forbidden": "unknown", "value_error": "not-allowed"}
+
+
 def asked_policy(given: dict[str, Any]) -> Policy:
     """The policy in a body or a form; its version is not the caller's. Raises InvalidInput naming each wrong
     or unknown field."""
@@ -42,7 +46,7 @@ def asked_policy(given: dict[str, Any]) -> Policy:
             errors=[
                 {
                     "pointer": "/" + "/".join(str(part) for part in found["loc"]),
-                    "code": "unknown" if found["type"] == "extra_forbidden" else "invalid",
+                    "code": CODES.get(found["type"], "invalid"),
                     "detail": found["msg"],
                 }
                 for found in error.errors(include_url=False, include_input=False, include_context=False)[:50]

@@ -370,4 +370,4 @@ def _with_lookup(server: ToolServer, admission: Admission) -> Admission:
 
 
 def _invalid(pointer: str, detail: str) -> InvalidInput:
-    return InvalidInput(errors=[{"pointer": pointer, "code": "invalid", "detail": detail}])
+    return InvalidInput(errors=[{"pointer": pointer, "code": "not-allowed", "detail": detail}])

@@ -79,4 +79,4 @@ def _hold(tenant_id: UUID) -> None:
 
 
 def _wrong(pointer: str, detail: str) -> InvalidInput:
-    return InvalidInput(errors=[{"pointer": pointer, "code": "invalid", "detail": detail}])
+    return InvalidInput(errors=[{"pointer": pointer, "code": "not-allowed", "detail": detail}])

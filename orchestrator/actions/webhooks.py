@@ -170,7 +170,7 @@ def _check(name: str, events: tuple[str, ...]) -> None:
 
 
 def _wrong(pointer: str, detail: str) -> InvalidInput:
-    return InvalidInput(errors=[{"pointer": pointer, "code": "invalid", "detail": detail}])
+    return InvalidInput(errors=[{"pointer": pointer, "code": "not-allowed", "detail": detail}])
 
 
 def _audit(

@@ -155,7 +155,7 @@ def write(script: Script, cursor: "psycopg.Cursor[Any]") -> "Draft":
         save_snapshot(hand.tenant, hand.run, head.record_number, state, batch=batch)
     batch.insert(INTENTS, [_intent(hand, effect, head.record_number, at) for effect in effects])
     batch.insert(RECEIPTS, _receipts(script, head.record_number))
-    if leaves_line(hand, script.state, asks=bool(effects)):
+    if leaves_line(hand, script.state, asks=any(isinstance(one, CallModel) for one in effects)):
         batch.add(FORGET, (hand.run,))
     batch.add(UPDATE, _update(script, head, snapshot, keep=bool(effects)))
     written = _written(script, head, effects, finish, snapshot, _tripped(said))

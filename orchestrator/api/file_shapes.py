@@ -9,15 +9,17 @@ from rest_framework import serializers
 
 from orchestrator.core.workspace import MOST_FILES
 from tenancy.core.errors import InvalidInput
-from tenancy.shapes import Exact, Text, Whole
+from tenancy.shapes import Exact, Formed, Text, Whole
 
 
 class FileBody(Exact):
     """A file that a task comes with: its text, or its bytes in base64."""
 
+    one_of = (("text",), ("base64",))
+
     path = Text(max_length=240, trim_whitespace=False)
     text = Text(required=False, allow_blank=True, trim_whitespace=False)
-    base64 = Text(required=False, allow_blank=True)
+    base64 = Formed(r"^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$", required=False)
 
 
 @extend_schema_field({"type": "string", "pattern": "^[0-9a-f]{64}$"})
@@ -87,4 +89,4 @@ def _bytes(at: int, text: str) -> bytes:
 
 
 def _invalid(pointer: str, detail: str) -> InvalidInput:
-    return InvalidInput(errors=[{"pointer": f"/files{pointer}", "code": "invalid", "detail": detail}])
+    return InvalidInput(errors=[{"pointer": f"/files{pointer}", "code": "not-allowed", "detail": detail}])

@@ -14,6 +14,7 @@ from orchestrator.api.outside import version_field, who_asks
 from orchestrator.api.prices import PriceField, price_field
 from orchestrator.api.serializers import ReasonBody
 from orchestrator.api.tool_proposals import ToolProposalField, proposal_field
+from orchestrator.core.own_models import OwnModel
 from orchestrator.core.profile import Role
 from orchestrator.models import ToolProposal
 from orchestrator.queries.models import ModelNow, models_now
@@ -23,7 +24,7 @@ from tenancy.context import tenant
 from tenancy.core.errors import NotFound
 from tenancy.doors import caller, expected_version, post_once
 from tenancy.idempotency import Answer
-from tenancy.shapes import Amount, Exact, Flag, Text, Whole, asked, known
+from tenancy.shapes import URL, Amount, Exact, Flag, Formed, Text, Whole, asked, known
 from traces.core.canonical import plain
 
 ROLES = list(get_args(Role))
@@ -45,8 +46,10 @@ class ModelFields(Exact):
     At a `base_url` of one's own a model that runs are to ask needs a price that is known: `price` states
     one."""
 
+    judged_by = OwnModel
+
     model = Text(max_length=100)
-    base_url = Text(max_length=2_000, required=False, allow_blank=True)
+    base_url = Formed(rf"^$|{URL}", required=False)
     secret = Text(max_length=64, required=False, allow_blank=True)
     roles = serializers.ListField(child=serializers.ChoiceField(choices=ROLES), required=False, max_length=10)
     context_tokens = Whole(required=False, min_value=1_000, max_value=10_000_000)

@@ -31,7 +31,7 @@ from tenancy.context import tenant
 from tenancy.core.errors import NotFound
 from tenancy.doors import caller, expected_version, post_once
 from tenancy.idempotency import Answer
-from tenancy.shapes import asked, known, page_of
+from tenancy.shapes import asked, faults_within, known, page_of
 
 
 class Web(ByScope):
@@ -98,10 +98,11 @@ class Mail(ByScope):
         waits for a second administrator, where there is one (202). Raises InvalidInput (400), ProposalOpen
         (409), Stale (412)."""
         body, who = asked(MailBody, request.data), caller(request)
-        now = ask_for_mail(
-            who.tenant, body["server"], expected=expected_version(request), who=who_asks(request),
-            reason=body["reason"],
-        )  # fmt: skip
+        with faults_within("server"):
+            now = ask_for_mail(
+                who.tenant, body["server"], expected=expected_version(request), who=who_asks(request),
+                reason=body["reason"],
+            )  # fmt: skip
         return _set(now)
 
 

@@ -4,8 +4,11 @@ from typing import Any
 
 from rest_framework import serializers
 
+from orchestrator.core.outside import Database, MailServer
 from orchestrator.core.passages import LANGUAGES, LARGEST
-from tenancy.shapes import Exact, Text, Whole
+from tenancy.shapes import URL, Exact, Formed, Text, Whole
+
+HOST = r"^[A-Za-z0-9._:-]{1,253}$"
 
 
 class VersionField(serializers.Serializer[Any]):
@@ -25,7 +28,7 @@ class WebField(VersionField):
 class WebBody(Exact):
     """Every address: one page, all below with /* at the end, any query with ?* after that."""
 
-    allow = serializers.ListField(child=Text(max_length=2_000), max_length=200)
+    allow = serializers.ListField(child=Formed(URL), max_length=200)
     reason = Text(max_length=500)
 
 
@@ -34,8 +37,10 @@ class DatabaseBody(Exact):
     origin postgresql://host:port/database. Each account is the user that its secret has to name; without
     one it is the user that it names now."""
 
+    judged_by = Database
+
     name = Text(max_length=32)
-    host = Text(max_length=253)
+    host = Formed(HOST)
     port = Whole(min_value=1, max_value=65_535, required=False)
     database = Text(max_length=63)
     reader = Text(max_length=64)
@@ -63,7 +68,9 @@ class MailServerBody(Exact):
     smtp://host:port; `account` is the user that it has to name, without one the user that it names now.
     `domains` null: any recipient."""
 
-    host = Text(max_length=253, required=False, allow_blank=True)
+    judged_by = MailServer
+
+    host = Formed(rf"^$|{HOST}", required=False)
     port = Whole(min_value=1, max_value=65_535, required=False)
     tls = serializers.ChoiceField(choices=["starttls", "implicit", "off"], required=False)
     secret = Text(max_length=64, required=False, allow_blank=True)
@@ -117,8 +124,8 @@ class DocumentField(DocumentRow):
 class DocumentBody(Exact):
     """A document to keep: plain text or Markdown."""
 
-    corpus = serializers.RegexField(r"^[a-z][a-z0-9_-]{0,63}$")
-    name = Text(max_length=120)
+    corpus = Formed(r"^[a-z][a-z0-9_-]{0,63}$")
+    name = Formed(r"^[a-z0-9]([a-z0-9._-]{0,118}[a-z0-9])?$")
     title = Text(max_length=200)
     text = Text(max_length=LARGEST, trim_whitespace=False)
     language = serializers.ChoiceField(choices=list(LANGUAGES), required=False, default="english")

@@ -3,7 +3,7 @@
 from typing import Any
 from uuid import UUID
 
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -11,14 +11,14 @@ from rest_framework.response import Response
 from orchestrator.actions.policies import Who, agree_to_policy, asked_policy, change_policy, drop_proposal
 from orchestrator.api.catalogue import ByScope
 from orchestrator.api.serializers import stamp
-from orchestrator.core.detectors import SEVERITIES
-from orchestrator.core.policy import Policy, Weaker
+from orchestrator.core.detectors import PLACES, SEVERITIES, detectors
+from orchestrator.core.policy import MOST_RULES, Policy, Rule, Weaker
 from orchestrator.queries.policies import PolicyNow, Proposed, policy_now, policy_versions, proposed
 from tenancy.context import tenant
 from tenancy.core.errors import NotFound
 from tenancy.doors import caller, expected_version, post_once, uuid_or_none
 from tenancy.idempotency import Answer
-from tenancy.shapes import Exact, Text, asked, page_of
+from tenancy.shapes import Exact, Judged, Text, asked, page_of
 
 DECISIONS = ("allow", "gate", "deny")
 
@@ -56,14 +56,23 @@ class PolicyField(RulesField):
     proposal = ProposalField(allow_null=True)
 
 
+@extend_schema_field(
+    {
+        "type": "object",
+        "propertyNames": {"enum": [f"{place}:{name}" for place in PLACES for name in detectors()]},
+        "additionalProperties": {"type": "string", "enum": list(SEVERITIES)},
+    }
+)
+class SafetyField(serializers.DictField):
+    """What a detector's finding means at a place."""
+
+
 class PolicyBody(Exact):
     """The whole policy as it is to be, and why. Without `safety` the detectors mean what they mean now."""
 
-    rules = serializers.ListField(
-        child=serializers.DictField(child=serializers.JSONField(allow_null=True)), max_length=60
-    )
+    rules = serializers.ListField(child=Judged(Rule), max_length=MOST_RULES)
     after_untrusted = serializers.ChoiceField(choices=DECISIONS, required=False, default="gate")
-    safety = serializers.DictField(
+    safety = SafetyField(
         child=serializers.ChoiceField(choices=SEVERITIES), required=False, allow_null=True, default=None
     )
     reason = Text(max_length=500)

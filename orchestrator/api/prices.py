@@ -25,7 +25,7 @@ from tenancy.core.roles import Scope
 from tenancy.doors import caller, post_once
 from tenancy.idempotency import Answer
 from tenancy.permissions import requires
-from tenancy.shapes import Amount, Exact, Flag, Text, asked
+from tenancy.shapes import Amount, Exact, Flag, Formed, Id, Text, asked
 from traces.core.canonical import plain
 
 MILLION: Final = Decimal(1_000_000)
@@ -83,7 +83,7 @@ class PricesField(serializers.Serializer[Any]):
 class PriceBody(Exact):
     """A new version of a model's price, from now on, for runs to come."""
 
-    provider = serializers.RegexField(PROVIDER)
+    provider = Formed(PROVIDER)
     model = Text(max_length=200)
     kind = serializers.ChoiceField(choices=list(KINDS), required=False, default="contract")
     input_usd_per_mtok = Amount(max_value=MOST)
@@ -100,12 +100,12 @@ class CorrectionBody(Exact):
 
     one_of = (("tool",), ("provider", "model"))
 
-    provider = serializers.RegexField(PROVIDER, required=False)
+    provider = Formed(PROVIDER, required=False)
     model = Text(max_length=200, required=False)
     tool = Text(max_length=64, required=False)
     version = Text(max_length=120)
     preview = Flag(required=False, default=False)
-    after = serializers.UUIDField(required=False, allow_null=True, default=None)
+    after = Id(required=False, allow_null=True, default=None)
     reason = Text(max_length=500)
 
 

@@ -26,7 +26,7 @@ class ReviewFilters(PageQuery):
     """Only those that stand so, or in this queue."""
 
     state = serializers.ChoiceField(choices=STATES, required=False)
-    queue = serializers.CharField(max_length=64, required=False)
+    queue = Text(max_length=64, required=False)
 
 
 class ReviewRow(serializers.Serializer[Any]):

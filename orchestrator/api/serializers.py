@@ -8,7 +8,8 @@ from rest_framework import serializers
 
 from orchestrator.api.file_shapes import FileBody
 from orchestrator.core.terminal import Status, TerminalCode
-from tenancy.shapes import Amount, Exact, Flag, PageQuery, Text
+from orchestrator.core.workspace import MOST_FILES
+from tenancy.shapes import Amount, Exact, Flag, Moment, PageQuery, Text, Whole
 
 STATUSES = [status.value for status in Status]
 CODES = [code.value for code in TerminalCode]
@@ -48,7 +49,7 @@ class GoalField(Exact):
     done_condition = Text(max_length=2_000, required=False, allow_blank=True)
     validation_method = Text(max_length=2_000, required=False, allow_blank=True)
     stop_rules = serializers.ListField(child=Text(max_length=2_000), required=False, max_length=20)
-    deadline = serializers.DateTimeField(required=False, allow_null=True)
+    deadline = Moment(required=False, allow_null=True)
     requires_human_approval = Flag(required=False)
 
 
@@ -61,7 +62,7 @@ class TaskBody(Exact):
     boundary = Text(max_length=64, required=False)
     budget = serializers.DictField(child=Amount(), required=False)
     metadata = serializers.DictField(child=serializers.JSONField(allow_null=True), required=False)
-    files = FileBody(many=True, required=False)
+    files = FileBody(many=True, required=False, max_length=MOST_FILES)  # type: ignore[call-arg]
 
 
 class RunLinks(serializers.Serializer[Any]):
@@ -103,16 +104,16 @@ class RunFilters(PageQuery):
     """Which runs: `q` is a part of the id or of the workflow's name."""
 
     status = serializers.ChoiceField(choices=STATUSES, required=False)
-    workflow = serializers.CharField(max_length=64, required=False)
+    workflow = Text(max_length=64, required=False)
     terminal_code = serializers.ChoiceField(choices=CODES, required=False)
-    created_after = serializers.DateTimeField(required=False)
-    q = serializers.CharField(max_length=200, required=False)
+    created_after = Moment(required=False)
+    q = Text(max_length=200, required=False)
 
 
-class EventsQuery(serializers.Serializer[Any]):
+class EventsQuery(Exact):
     """From where on."""
 
-    after = serializers.IntegerField(required=False, min_value=0, max_value=2**53, default=0)
+    after = Whole(required=False, min_value=0, max_value=2**53, default=0)
 
 
 class BeganField(serializers.Serializer[Any]):

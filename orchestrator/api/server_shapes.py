@@ -4,7 +4,13 @@ from typing import Any
 
 from rest_framework import serializers
 
-from tenancy.shapes import Exact, Text
+from orchestrator.core.outside import A_SECRET
+from orchestrator.core.tool_admission import Admission, DeclarationBesideOperation, HttpDeclaration
+from tenancy.shapes import URL, Exact, Formed, Judged, Moment, Text
+
+SERVER = r"^[a-z][a-z0-9_]{0,30}$"
+NO_SECRET = rf"^$|{A_SECRET}"
+PLACE = r"^(\[[0-9A-Fa-f:.]{2,60}\]|[A-Za-z0-9._-]{1,253}):[0-9]{1,5}$"
 
 
 class ServerRow(serializers.Serializer[Any]):
@@ -48,11 +54,11 @@ class ServerField(ServerRow):
 class ServerBody(Exact):
     """A server to add: `http` with its URL, or `stdio` with the name of one of the operator's commands."""
 
-    slug = serializers.RegexField(r"^[a-z][a-z0-9_]{0,30}$")
+    slug = Formed(SERVER)
     kind = serializers.ChoiceField(choices=["http", "stdio"])
     address = Text(max_length=2_000)
-    secret = Text(max_length=64, required=False, allow_blank=True, default="")
-    secret_header = Text(max_length=64, required=False, default="Authorization")
+    secret = Formed(NO_SECRET, required=False, default="")
+    secret_header = Formed(r"^[A-Za-z0-9_-]{1,64}$", required=False, default="Authorization")
     reason = Text(max_length=500)
 
 
@@ -62,7 +68,7 @@ class AdmitBody(Exact):
 
     tool = Text(max_length=128)
     seen = Text(max_length=64)
-    admission = serializers.DictField(child=serializers.JSONField(allow_null=True))
+    admission = Judged(Admission)
     reason = Text(max_length=500)
 
 
@@ -75,12 +81,18 @@ class QuarantineBody(Exact):
 
 class HttpToolBody(Exact):
     """A tool that is one request (docs/tools.md); `declaration` may say `error_means_no_effect` as an
-    admission does. With `openapi` the named operation fills in what the
-    declaration leaves out."""
+    admission does."""
 
-    declaration = serializers.DictField(child=serializers.JSONField(allow_null=True))
-    openapi = serializers.DictField(child=serializers.JSONField(allow_null=True), required=False)
-    operation = Text(max_length=200, required=False)
+    declaration = Judged(HttpDeclaration)
+    reason = Text(max_length=500)
+
+
+class HttpOperationBody(Exact):
+    """A tool that is an operation of an OpenAPI document, which fills in what the declaration leaves out."""
+
+    declaration = Judged(DeclarationBesideOperation)
+    openapi = serializers.DictField(child=serializers.JSONField(allow_null=True))
+    operation = Text(max_length=200)
     server = Text(max_length=2_000, required=False)
     reason = Text(max_length=500)
 
@@ -97,7 +109,7 @@ class PlacesField(serializers.Serializer[Any]):
 class PlacesBody(Exact):
     """Every private `host:port` that tools may reach, and why."""
 
-    places = serializers.ListField(child=Text(max_length=300), max_length=100)
+    places = serializers.ListField(child=Formed(PLACE), max_length=100)
     reason = Text(max_length=500)
 
 
@@ -114,7 +126,7 @@ class SecretRow(serializers.Serializer[Any]):
 class RenewalBody(Exact):
     """Where a new secret is had: an OAuth 2 token endpoint, and what it is asked with."""
 
-    url = Text(max_length=2_000)
+    url = Formed(URL)
     client_id = Text(max_length=500)
     client_secret = Text(max_length=4_000, trim_whitespace=False)
     refresh_token = Text(max_length=4_000, required=False, allow_blank=True, default="")
@@ -124,10 +136,10 @@ class RenewalBody(Exact):
 class SecretBody(Exact):
     """A secret to keep. One that expires may say where a new one is had."""
 
-    expires_at = serializers.DateTimeField(required=False, allow_null=True, default=None)
+    expires_at = Moment(required=False, allow_null=True, default=None)
     renewal = RenewalBody(required=False, allow_null=True, default=None)
 
-    name = Text(max_length=64)
-    value = Text(max_length=8_192, trim_whitespace=False)
+    name = Formed(A_SECRET)
+    value = Formed(r"^[ -~]{1,8192}$")
     origin = Text(max_length=300)
     reason = Text(max_length=500)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import PolymorphicProxySerializer, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -23,6 +23,7 @@ from orchestrator.api.catalogue_shapes import ToolField
 from orchestrator.api.serializers import ReasonBody, stamp
 from orchestrator.api.server_shapes import (
     AdmitBody,
+    HttpOperationBody,
     HttpToolBody,
     PlacesBody,
     PlacesField,
@@ -53,7 +54,13 @@ from tenancy.doors import caller, expected_version, key_of, post_once
 from tenancy.idempotency import Answer
 from tenancy.permissions import requires
 from tenancy.secrets import Renewal, revoke_secret, secrets_of
-from tenancy.shapes import asked, known, page_of
+from tenancy.shapes import asked, faults_within, known, page_of
+
+DECLARED = PolymorphicProxySerializer(
+    component_name="DeclaredTool",
+    serializers=[HttpToolBody, HttpOperationBody],
+    resource_type_field_name=None,
+)
 
 
 class ToolServers(ByScope):
@@ -122,10 +129,11 @@ class Admit(ByScope):
         admission = asked_admission(body["admission"])
 
         def admitted() -> Answer:
-            found = ask_to_admit(
-                who.tenant, known(server), body["tool"], body["seen"], admission, who=_who(who),
-                reason=body["reason"],
-            )  # fmt: skip
+            with faults_within("admission"):
+                found = ask_to_admit(
+                    who.tenant, known(server), body["tool"], body["seen"], admission, who=_who(who),
+                    reason=body["reason"],
+                )  # fmt: skip
             return _answered(found)
 
         return post_once(request, admitted)
@@ -169,28 +177,30 @@ class HttpTools(ByScope):
     """Tools that are one HTTP request."""
 
     @extend_schema(
-        operation_id="declare_http_tool", request=HttpToolBody,
+        operation_id="declare_http_tool", request=DECLARED,
         responses={201: ToolField, 202: ToolProposalField},
     )  # fmt: skip
     def post(self, request: Request) -> Response:
         """Declare one, by its request or by an operation of an OpenAPI document; what guards less waits for a
         second administrator, where there is one (202). Raises InvalidInput (400),
         DefinitionRefused, EgressRefused (422), NameTaken (409)."""
-        body, who = asked(HttpToolBody, request.data), caller(request)
+        by_operation = isinstance(request.data, dict) and "openapi" in request.data
+        body, who = asked(HttpOperationBody if by_operation else HttpToolBody, request.data), caller(request)
         given = dict(body["declaration"])
-        if "openapi" in body:
-            found = operation_of(body["openapi"], body.get("operation", ""), server=body.get("server", ""))
-            own = given.get("request", {})
+        if by_operation:
+            found = operation_of(body["openapi"], body["operation"], server=body.get("server", ""))
+            own = given.get("request") or {}
             given = {
                 "description": found.description, "input_schema": found.input_schema,
                 "output_schema": found.output_schema, **given,
-                # What is no request stays what it is, and is refused as such.
-                "request": {**found.request.model_dump(), **own} if isinstance(own, dict) else own,
+                "request": {**found.request.model_dump(), **own},
             }  # fmt: skip
-        declaration = asked_declaration(given)
+        with faults_within("declaration"):
+            declaration = asked_declaration(given)
 
         def made() -> Answer:
-            found = ask_to_declare(who.tenant, declaration, who=_who(who), reason=body["reason"])
+            with faults_within("declaration"):
+                found = ask_to_declare(who.tenant, declaration, who=_who(who), reason=body["reason"])
             return _answered(found, made=201)
 
         return post_once(request, made)

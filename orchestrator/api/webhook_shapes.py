@@ -9,7 +9,7 @@ from orchestrator.core.webhooks import FEWEST_DAYS, MOST_DAYS
 from orchestrator.queries.webhooks import Endpoint, KeepingNow, Logged
 from tenancy.core.news import KINDS, TEST
 from tenancy.models import WebhookDelivery
-from tenancy.shapes import Exact, Text, Whole
+from tenancy.shapes import URL, Exact, Formed, Text, Whole
 
 STATES = (("waiting", "waiting"), ("delivered", "delivered"), ("failed", "failed"))
 
@@ -43,7 +43,7 @@ class WebhookBody(Exact):
     """An endpoint to add: https, or http at one of the tenant's private places."""
 
     name = Text(max_length=80)
-    url = Text(max_length=2_000)
+    url = Formed(URL)
     events = serializers.ListField(
         child=serializers.ChoiceField(choices=list(KINDS)), min_length=1, max_length=len(KINDS)
     )

@@ -149,8 +149,9 @@ def woken(view: View) -> Woken:
 
 
 def is_called_up(state: State, *, called_up: bool) -> bool:
-    """Whether what the run waits for, other than a time, has come."""
-    return called_up and state.away is not None and state.away.by != "timer"
+    """True if what the run waits for, other than a time, has come. A run whose probe failed waits for its own
+    time and behind the circuit: the next probe need not wait for that time."""
+    return called_up and state.away is not None
 
 
 def given_up_said(state: State, cause: str) -> Said:

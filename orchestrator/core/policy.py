@@ -6,9 +6,9 @@ that no rule fits is allowed as far as this policy is concerned.
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import product
-from typing import Literal, NamedTuple, TypeVar
+from typing import Annotated, Literal, NamedTuple, TypeVar
 
-from pydantic import Field, field_validator
+from pydantic import Field, WithJsonSchema, field_validator
 
 from orchestrator.core.detectors import PLACES, SEVERITIES, Place, Severity, detectors
 from orchestrator.core.naming import named_by
@@ -27,6 +27,11 @@ RANK: dict[Decision, int] = {"allow": 0, "gate": 1, "deny": 2}
 MOST_RULES = 60
 CHOOSERS: tuple[Chooser, ...] = ("model", "plan")
 _OTHER = "zz_other"
+# Doors ask for these forms of what is stated anew; a policy that a run is pinned to is read as it is.
+ToolPattern = Annotated[
+    str, WithJsonSchema({"type": "string", "maxLength": 64, "pattern": r"^[A-Za-z0-9][A-Za-z0-9._]*(\.\*)?$"})
+]
+ArgumentPointer = Annotated[str, WithJsonSchema({"type": "string", "maxLength": 200, "pattern": "^/"})]
 T = TypeVar("T")
 
 
@@ -55,8 +60,8 @@ class Rule(Value):
     name: str = Field(pattern=r"^[a-z][a-z0-9-]{0,47}$")
     decision: Decision
     reason: str = Field(min_length=1, max_length=300)
-    tools: tuple[str, ...] = Field(default=(), max_length=50)
-    arguments: tuple[str, ...] = Field(default=(), max_length=50)
+    tools: tuple[ToolPattern, ...] = Field(default=(), max_length=50)
+    arguments: tuple[ArgumentPointer, ...] = Field(default=(), max_length=50)
     kinds: tuple[Kind, ...] = ()
     origins: tuple[Origin, ...] = ()
     scope: tuple[Standing, ...] = ()

@@ -78,6 +78,21 @@ class HttpDeclaration(Admission):
     request: HttpRequest
 
 
+class RequestBesideOperation(HttpRequest):
+    """What of a request is another than the operation of an OpenAPI document says."""
+
+    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"] = "GET"
+    url: str = Field(default="", max_length=2_000)
+
+
+class DeclarationBesideOperation(HttpDeclaration):
+    """A tool that is an operation of an OpenAPI document, which says what is left out here."""
+
+    description: str = Field(default="", min_length=1, max_length=4_000)
+    input_schema: dict[str, Any] = Field(default_factory=dict)
+    request: RequestBesideOperation = RequestBesideOperation()
+
+
 def asked_admission(given: dict[str, Any]) -> Admission:
     """The admission in a body or a form. Raises InvalidInput naming each wrong or unknown field."""
     try:

@@ -13,8 +13,9 @@ class CircuitRow(models.Model):
     or learn that it is shut. A model provider's has no tenant: key, address and quota are the house's, so
     what one run meets holds for all. A tenant's `use` of a provider is its own: what its requests were
     charged beyond their reservation says nothing of anybody else's. `id` follows from whose it is and what it
-    is in front of. `tried_at`: when a person last had a shared one tried before its cooldown was over. Not a
-    tenant table, for there are rows of nobody; row-level security shows those and the tenant's own.
+    is in front of. `prober`, `prober_fence`: the run that got the last probe, under that lease. `tried_at`:
+    when a person last had a shared one tried before its cooldown was over. Not a tenant table, for there are
+    rows of nobody; row-level security shows those and the tenant's own.
     """
 
     id = models.UUIDField(primary_key=True)
@@ -29,6 +30,8 @@ class CircuitRow(models.Model):
     since = models.DateTimeField()
     failed_at = models.DateTimeField()
     tried_at = models.DateTimeField(null=True)
+    prober = models.UUIDField(null=True)
+    prober_fence = models.BigIntegerField(null=True)
 
     class Meta:
         constraints: ClassVar[list[models.BaseConstraint]] = [
@@ -42,6 +45,11 @@ class CircuitRow(models.Model):
                 condition=Q(kind="model", tenant_id__isnull=True)
                 | Q(kind__in=["tool", "use"], tenant_id__isnull=False),
                 name="circuit_of_whom",
+            ),
+            models.CheckConstraint(
+                condition=Q(prober__isnull=True, prober_fence__isnull=True)
+                | Q(prober__isnull=False, prober_fence__isnull=False),
+                name="circuit_prober_whole",
             ),
         ]
         indexes: ClassVar[list[models.Index]] = [

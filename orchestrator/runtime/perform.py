@@ -88,7 +88,7 @@ class Performer:
         """Start one effect; a future of its outcome. Gateways never raise: what goes wrong is an outcome."""
         known = hand.permits.pop(effect.id, None)
         permit = DatabasePermit(hand.tenant, hand.run, effect.id, hand.fence, known)
-        circuits = TenantCircuits(hand.tenant, hand.circuits)
+        circuits = _circuits_of(hand)
         if isinstance(effect, CallModel):
             profile = next(p for p in hand.manifest.pins.profiles if p.name == effect.profile)
             request = body_of(hand, effect.request)
@@ -101,7 +101,9 @@ class Performer:
                 permit,
                 circuits=circuits,
                 tenant=hand.tenant,
-                lines=RunLines(tenant=hand.tenant, run=hand.run, fence=hand.fence),
+                lines=RunLines(
+                    tenant=hand.tenant, run=hand.run, fence=hand.fence, waits=hand.state.away is not None
+                ),
                 before_wait=connection.close,
                 audience=RunAudience(hand.run, effect.id),
                 vault=hand.vault,
@@ -213,12 +215,16 @@ class Performer:
             hand.manifest.pins.by_name[effect.tool],
             hand.salt,
             DatabasePermit(hand.tenant, hand.run, effect.id, hand.fence, look=True),
-            circuits=TenantCircuits(hand.tenant, hand.circuits),
+            circuits=_circuits_of(hand),
             remotes=TenantRemotes(hand.tenant),
             tenant=hand.tenant,
             before_wait=connection.close,
             sealed=SealedOfRun(hand),
         )
+
+
+def _circuits_of(hand: Hand) -> TenantCircuits:
+    return TenantCircuits(hand.tenant, hand.circuits, run=hand.run, fence=hand.fence)
 
 
 def _away(event: AnyEvent) -> bool:

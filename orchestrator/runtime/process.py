@@ -11,7 +11,7 @@ from django.conf import settings
 
 from orchestrator.gateways.effects_loop import EffectLoop
 from orchestrator.gateways.llm.gateway import ModelGateway
-from orchestrator.gateways.sandbox import bubblewrap
+from orchestrator.gateways.sandbox import scripts
 from orchestrator.gateways.tools.dispatcher import ToolGateway
 from orchestrator.runtime.held import Heartbeat
 from orchestrator.runtime.large_pages import LargePages
@@ -40,7 +40,7 @@ class Process:
         """Start the threads. What the machine has for a sandbox is tried now, not in the first commit that
         asks for it."""
         switch_often()
-        Thread(target=bubblewrap.unavailable, name="sandbox", daemon=True).start()
+        Thread(target=scripts.report_isolation, name="sandbox", daemon=True).start()
         self.heartbeat.start()
         self.sweep.start()
         self.learner.start()

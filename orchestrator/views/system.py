@@ -13,6 +13,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from orchestrator.actions import reviewing, stopping
 from orchestrator.actions.circuits import reset_circuit, setting_now
 from orchestrator.gateways.broker import broker_answers
+from orchestrator.gateways.sandbox import bubblewrap
 from orchestrator.queries.circuits import CircuitSeen, circuit_now, circuits_now
 from orchestrator.queries.security import to_review, unreviewed
 from orchestrator.queries.system import ended_by, standing, stop_of
@@ -179,6 +180,8 @@ def _shown(
         "seen": seen,
         "switch": DISABLED,
         "broker": broker_answers(),
+        "isolation": bubblewrap.unavailable(),
+        "bare": settings.INTERLOCK_SCRIPT_ISOLATION != "required",
         "version": settings.INTERLOCK_VERSION,
         "names": names_of(one.by for one in seen.stops),
         "form": form,

@@ -14,7 +14,7 @@ from orchestrator.core.errors import ProposalOpen
 from orchestrator.core.loosening import weaker
 from orchestrator.core.tool import Risk, ToolSpec
 from orchestrator.core.tool_change import ADJUSTABLE, ToolChange, asked_change, changed, difference
-from orchestrator.gateways.tools.available import Readiness, lacking, readiness
+from orchestrator.gateways.tools.available import Readiness, lacking, missing_isolation, readiness
 from orchestrator.gateways.tools.registry import shipped_tools
 from orchestrator.models import ToolProposal
 from orchestrator.queries.circuits import circuits_of_tools
@@ -100,7 +100,7 @@ def tools(request: PageRequest) -> HttpResponse:
         users, used = used_by(), use(house, database_now())
         shown, circuits = tools_now(house), circuits_of_tools(database_now())
         ready = _ready([tool.spec for tool in shown])
-        missing = {**ready.left_out, **lacking()}
+        missing, bare = {**ready.left_out, **lacking()}, missing_isolation()
         waiting, unseen = quarantined_names(), sum(one.states.get("quarantined", 0) for one in servers_now())
         rows = [
             {
@@ -112,6 +112,7 @@ def tools(request: PageRequest) -> HttpResponse:
                 "raised": any(stop.scope == "risk" for stop in tool.stops),
                 "lacks": missing.get(tool.spec.name, ""),
                 "soon": ready.cautions.get(tool.spec.name, ""),
+                "bare": bare.get(tool.spec.name, ""),
                 "circuit": circuits.get(tool.spec.name),
             }
             for tool in shown
@@ -265,6 +266,7 @@ def _shown(
         "lacks": lacking().get(name, ""),
         "unset": ready.left_out.get(name, ""),
         "soon": ready.cautions.get(name, ""),
+        "bare": missing_isolation().get(name, ""),
         "opened": form is not None,
     }
     return render(request, "tools/tool.html", context, status=status)

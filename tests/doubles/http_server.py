@@ -80,14 +80,14 @@ class ScriptedServer:
 
     path = "/"
 
-    def __init__(self, *script: Reply) -> None:
+    def __init__(self, *script: Reply, port: int = 0) -> None:
         self._script = deque(script)
         self._lock = threading.Lock()
         self._closing, self._dead = threading.Event(), threading.Event()
         self.seen: list[Seen] = []
         self.violations: list[str] = []
         self.unscripted: list[Seen] = []
-        self._server = _Server(self)
+        self._server = _Server(self, port)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
 
     def problems(self, seen: Seen) -> list[str]:

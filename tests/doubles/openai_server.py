@@ -101,8 +101,10 @@ class OpenAIServer(ScriptedServer):
 
     path = "/v1/chat/completions"
 
-    def __init__(self, *script: Reply, key: str | None = None, strict_arguments: bool = False) -> None:
-        super().__init__(*script)
+    def __init__(
+        self, *script: Reply, key: str | None = None, strict_arguments: bool = False, port: int = 0
+    ) -> None:
+        super().__init__(*script, port=port)
         self._key = key
         self._strict = strict_arguments
 

@@ -138,6 +138,45 @@ def test_all_runs_of_a_server_that_died_wait_without_a_worker_and_go_on_when_it_
         assert ModelTurn.objects.count() == 0
 
 
+@proves(
+    "R-BUDGET-13", part="the next probe comes with the end of the cooldown, whatever the prober's own wait is"
+)
+@pytest.mark.parametrize("bounded", [True, False], ids=["as many calls as it takes", "without a bound"])
+def test_the_next_probe_does_not_wait_for_the_timer_of_the_run_whose_probe_failed(
+    world: World,
+    model: Obedient,
+    superuser: psycopg.Connection,
+    monkeypatch: pytest.MonkeyPatch,
+    bounded: bool,
+) -> None:
+    usual = profiles.available_profiles
+    if not bounded:
+        monkeypatch.setattr(
+            profiles,
+            "available_profiles",
+            lambda *given: tuple(one.evolve(at_once=None) for one in usual(*given)),
+        )
+    runs = [world.submit("tool-loop", GOAL) for _ in range(1 if bounded else 2)]
+    sweep = Sweep(fresh_worker())
+    model.die()
+    for run in runs:
+        until_it_waits(world, run, "circuit")
+    for _ in range(3):
+        before = records(world, *runs)
+        cooled_down(superuser)
+        sweep.tick()
+        tried = [now != was for now, was in zip(records(world, *runs), before, strict=True)]
+        assert sum(tried) == 1, "nobody tries the model, though its cooldown is over"
+    assert {away_of(world, run).by for run in runs} <= {"timer", "circuit"}  # type: ignore[union-attr]
+    model.come_back()
+    cooled_down(superuser)
+    for found in ended(world, runs, sweep):
+        assert found.terminal_code == "SUCCESS", found.reason
+        world.sound(found.id)
+    with tenant(world.id):
+        assert ModelTurn.objects.count() == 0
+
+
 @proves("R-TOOL-22", part="people's words act at once on a run that waits for its model")
 def test_a_run_that_waits_for_its_model_is_cancelled_paused_and_stopped_at_once(
     world: World, model: Obedient

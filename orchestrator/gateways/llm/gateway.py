@@ -16,6 +16,7 @@ from uuid import UUID
 import structlog
 from django.db import Error
 
+from orchestrator.core.awaiting import OUTAGE
 from orchestrator.core.circuits import LONGEST_SUBJECT, Blocked, Ticket, model_silence_tells
 from orchestrator.core.effects import CallModel
 from orchestrator.core.profile import ModelProfile
@@ -181,8 +182,8 @@ class ModelGateway:
         finally:
             if bounded is not None:
                 await asyncio.to_thread(bounded.leave)
-        if lines is not None and admitted.ticket.probe and "error" not in performed.fields:
-            await asyncio.to_thread(lines.call_all)
+        if lines is not None and (lines.waits or admitted.ticket.probe):
+            await asyncio.to_thread(_tell_lines, lines, admitted.ticket, performed.fields.get("error"))
         return performed
 
     async def _call(
@@ -209,6 +210,17 @@ class ModelGateway:
 
     def _count(self, label: str, performed: Performed) -> None:
         TALLY.add("model", label, str(performed.fields.get("error", "replied")))
+
+
+def _tell_lines(lines: Lines, ticket: Ticket, error: str | None) -> None:
+    """Tell those who wait for the model what became of a call: of the probe, or of one who has waited."""
+    if ticket.probe and error in OUTAGE:
+        lines.stand_behind_again(ticket.kind, ticket.subject)
+        return
+    if lines.waits:
+        lines.leave()
+    if ticket.probe and error is None:
+        lines.call_all()
 
 
 def _entered(lines: Lines, effect: CallModel, profile: ModelProfile, subject: str) -> bool:

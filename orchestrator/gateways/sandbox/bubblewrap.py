@@ -133,7 +133,7 @@ def _command(bwrap: str, job: Job, seccomp: int, reporting: int) -> list[str]:
         "argv": [python if word == "python" and at == 0 else word for at, word in enumerate(job.argv)],
         "environment": {**command.ENVIRONMENT, **job.environment},
         "limits": {
-            "RLIMIT_CPU": limits.cpu_seconds, "RLIMIT_AS": limits.memory_bytes,
+            "RLIMIT_CPU": limits.cpu_seconds, "RLIMIT_AS": limits.address_bytes or limits.memory_bytes,
             "RLIMIT_FSIZE": limits.file_bytes, "RLIMIT_NOFILE": limits.open_files,
             "RLIMIT_NPROC": limits.processes + (1 if uid else OWN_PROCESSES), "RLIMIT_CORE": 0,
             "RLIMIT_MSGQUEUE": 0, "RLIMIT_MEMLOCK": 0,

@@ -13,12 +13,14 @@ class Limits:
     """Bounds of one piece of work. Bytes, seconds, and numbers of processes and files.
 
     `cpu_seconds` and `file_bytes` hold for each process and file, `memory_bytes` for each process and for all
-    together; `space_bytes` is the room of the work folder, and once more of the one for temporary files.
+    together; a process that reserves more than it uses may have `address_bytes` of addresses instead (0: as
+    `memory_bytes`). `space_bytes` is the room of the work folder, and once more of that for temporary files.
     """
 
     seconds: float = 10.0
     cpu_seconds: int = 10
     memory_bytes: int = 512 * 1024 * 1024
+    address_bytes: int = 0
     processes: int = 16
     open_files: int = 128
     files: int = 2_000

@@ -1,10 +1,12 @@
 """Small scripts in a subset of Python that has no way out (R-TOOL-19): no files, no sockets, no processes, no
 imports but a few pure modules, and limits on time, memory and depth (Monty).
 
-It needs nothing of the machine. The interpreter is a program of its own, started for one script and ended
-with it.
+The interpreter is a program of its own, started for one script and ended with it. It runs in a sandbox of the
+operating system where the machine has one, so that a hole in the interpreter leads nowhere. Elsewhere it
+runs by itself, unless the operator insists (`INTERLOCK_SCRIPT_ISOLATION=required`).
 """
 
+import asyncio
 import os
 import re
 import resource
@@ -16,37 +18,66 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+import structlog
+from django.conf import settings
+
 from orchestrator.gateways.clock import steady
 from orchestrator.gateways.processes import started
 from orchestrator.gateways.sandbox import bubblewrap
 from orchestrator.gateways.sandbox.following import Followed
 from orchestrator.gateways.sandbox.limits import Ended, Job, Limits
 
+log = structlog.stdlib.get_logger(__name__)
+# The interpreter reserves more addresses than it uses.
 LIMITS = Limits(
-    seconds=6.0, cpu_seconds=6, memory_bytes=256 * 1024 * 1024, processes=1, output_bytes=64 * 1024
-)
+    seconds=6.0, cpu_seconds=6, memory_bytes=256 * 1024 * 1024, address_bytes=1024 * 1024 * 1024,
+    processes=1, output_bytes=64 * 1024,
+)  # fmt: skip
 SECONDS, MEGABYTES, DEPTH = 5, 64, 200
 # Before the value of the last expression the program says how long it took.
 _PLACE = re.compile(r"/dev/fd/\d+|/code/script\.py")
 _LAST = re.compile(r"(?:^|\n)[0-9.]+\S{1,2} ❯ (.*)\Z", re.DOTALL)
 
 
-@cache
 def unavailable() -> str:
     """Why no script can be run here; empty where it can."""
     if sys.platform != "linux":
         return "scripts are run on Linux alone"
-    return "" if _program() is not None else "the package pydantic-monty-runtime is not installed here"
+    if _program() is None:
+        return "the package pydantic-monty-runtime is not installed here"
+    if _is_isolation_required() and (why := bubblewrap.unavailable()):
+        return f"scripts are run in isolation alone (INTERLOCK_SCRIPT_ISOLATION), and {why}"
+    return ""
+
+
+def missing_isolation() -> str:
+    """Why scripts run here without a sandbox of the operating system around them; empty where they do not."""
+    return bubblewrap.unavailable() if not unavailable() else ""
+
+
+def report_isolation() -> None:
+    """Try the sandbox once, and log in one line where scripts run without it or are refused for that."""
+    if why := bubblewrap.unavailable():
+        log.warning("sandbox.unavailable", reason=why, scripts="refused" if unavailable() else "not isolated")
 
 
 async def run(code: str, limits: Limits = LIMITS) -> Ended:
     """Run a script to its end or its limits; `result` is the value of its last expression, as it is written.
 
-    Raises FileNotFoundError where there is no interpreter of them (see `unavailable`).
+    Raises bubblewrap.Unavailable where there is no interpreter, or no isolation and the operator insists.
     """
+    if why := await asyncio.to_thread(unavailable):
+        raise bubblewrap.Unavailable(why)
+    if await asyncio.to_thread(bubblewrap.unavailable):
+        return await run_bare(code, limits)
+    return await run_apart(code, limits)
+
+
+async def run_bare(code: str, limits: Limits = LIMITS) -> Ended:
+    """Run a script by its interpreter alone. Raises bubblewrap.Unavailable where there is none."""
     program, began = _program(), steady()
     if program is None:
-        raise FileNotFoundError(unavailable())
+        raise bubblewrap.Unavailable(unavailable())
     source = os.memfd_create("script")
     try:
         with os.fdopen(os.dup(source), "wb") as file:
@@ -71,19 +102,26 @@ async def run(code: str, limits: Limits = LIMITS) -> Ended:
 
 
 async def run_apart(code: str, limits: Limits = LIMITS) -> Ended:
-    """The same in a sandbox of the machine around it. Raises bubblewrap.Unavailable."""
+    """Run a script in a sandbox of the machine around its interpreter. Raises bubblewrap.Unavailable."""
+    ended = await bubblewrap.run(script_job(code, limits))
+    said, value = _parted(ended.stderr)
+    return replace(ended, stderr=said, result=value)
+
+
+def script_job(code: str, limits: Limits = LIMITS) -> Job:
+    """The job of a script in a sandbox of the machine. Raises bubblewrap.Unavailable where there is no
+    interpreter."""
     program = _program()
     if program is None:
         raise bubblewrap.Unavailable(unavailable())
-    # The interpreter keeps more room than a script may use.
-    around = replace(limits, memory_bytes=4 * limits.memory_bytes, processes=4)
-    job = Job(
+    return Job(
         argv=(f"/packages/{program.name}", *_bounds(), "/code/script.py"),
-        files={"code/script.py": code.encode()}, limits=around, programs=(str(program),),
+        files={"code/script.py": code.encode()}, limits=limits, programs=(str(program),),
     )  # fmt: skip
-    ended = await bubblewrap.run(job)
-    said, value = _parted(ended.stderr)
-    return replace(ended, stderr=said, result=value)
+
+
+def _is_isolation_required() -> bool:
+    return bool(settings.INTERLOCK_SCRIPT_ISOLATION == "required")
 
 
 def _bounds() -> tuple[str, ...]:
@@ -96,8 +134,9 @@ def _bounds() -> tuple[str, ...]:
 
 def _bound(pid: int, limits: Limits) -> None:
     """Limits of the operating system around those of the interpreter."""
+    addresses = limits.address_bytes or limits.memory_bytes
     for name, bound in (
-        (resource.RLIMIT_CPU, limits.cpu_seconds), (resource.RLIMIT_AS, 4 * limits.memory_bytes),
+        (resource.RLIMIT_CPU, limits.cpu_seconds), (resource.RLIMIT_AS, addresses),
         (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0),
     ):  # fmt: skip
         resource.prlimit(pid, name, (bound, bound))

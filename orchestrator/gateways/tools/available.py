@@ -8,7 +8,7 @@ from typing import NamedTuple
 from orchestrator.core.naming import named_by
 from orchestrator.core.readiness import Lack, Life, credential_lack
 from orchestrator.core.tool import Remote, ToolSpec
-from orchestrator.gateways.sandbox import bubblewrap
+from orchestrator.gateways.sandbox import bubblewrap, scripts
 from orchestrator.gateways.tools.dispatcher import from_environment
 from orchestrator.gateways.tools.http import origin_of
 from orchestrator.gateways.tools.registry import particular_tools, shipped_tools
@@ -26,6 +26,11 @@ class Readiness(NamedTuple):
 def lacking() -> dict[str, str]:
     """The shipped tools that cannot be called on this machine, with the reason."""
     return {declared.spec.name: why for declared in particular_tools() if (why := declared.lacks())}
+
+
+def missing_isolation() -> dict[str, str]:
+    """The shipped tools that run on this machine without the system's isolation, with the reason."""
+    return {"sandbox.script": why} if (why := scripts.missing_isolation()) else {}
 
 
 def unavailable(pinned: Mapping[str, ToolSpec], named: tuple[str, ...]) -> dict[str, str]:

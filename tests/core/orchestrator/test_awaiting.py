@@ -221,10 +221,15 @@ def test_behind_an_open_circuit_nothing_is_recorded_until_the_run_is_called_up()
     assert asked(run).profile == "local"
 
 
-def test_a_run_that_waits_by_its_own_timer_is_not_called_up_before_it() -> None:
+@proves(
+    "R-BUDGET-13", part="the run whose probe failed may be called up for the next one before its own time"
+)
+def test_a_run_that_waits_by_its_own_timer_goes_on_before_it_only_if_called_up() -> None:
     run = started()
     outage(run)
-    assert run.feed(TimerFired(at=run.now), CALLED_UP).transitions == ()
+    assert run.feed(TimerFired(at=run.now)).transitions == ()
+    run.feed(TimerFired(at=run.now), CALLED_UP)
+    assert asked(run).profile == "local"
 
 
 @proves("R-TOOL-22", part="failover stays immediate")

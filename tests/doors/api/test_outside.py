@@ -56,7 +56,7 @@ def test_databases_and_the_mail_server_are_said_in_versions(admin: Program, worl
     assert (sent.status_code, sent.json()) == (200, admin.get("/outside/mail").json())
     assert admin.get("/outside/mail").json()["server"]["tls"] == "starttls"
     bad = admin.send("put", "/outside/mail", {"server": {**mail, "sender": "nobody"}, "reason": "x"})
-    assert (bad.status_code, pointers(bad)) == (400, ["/sender"])
+    assert (bad.status_code, pointers(bad)) == (400, ["/server/sender"])
 
 
 @proves("R-TOOL-19", part="corpora by API")

@@ -119,7 +119,12 @@ def test_every_body_says_that_it_takes_no_other_field(document: dict[str, Any]) 
     shapes = document["components"]["schemas"]
     bodies = {name for name in shapes if name.endswith("Request")}
     assert "GoalFieldRequest" in bodies
-    assert {name for name in bodies if shapes[name].get("additionalProperties") is not False} == set()
+    # One body or another: each of them is closed.
+    either = {name for name in bodies if shapes[name].keys() == {"oneOf"}}
+    named = {one["$ref"].rpartition("/")[2] for name in either for one in shapes[name]["oneOf"]}
+    assert either == {"DeclaredToolRequest"}
+    assert named <= bodies - either
+    assert {n for n in bodies - either if shapes[n].get("additionalProperties") is not False} == set()
 
 
 @pytest.mark.parametrize("key", ["oneOf", "anyOf"])
@@ -143,8 +148,10 @@ def test_the_document_bounds_what_the_server_bounds(document: dict[str, Any]) ->
     named = [shapes[name].get("enum") for name in shapes if f'/{name}"' in kind]
     assert ["http", "stdio"] in [*named, member("ServerBodyRequest", "kind").get("enum")]
     assert "reason" in shapes["ModelChangeRequest"]["required"]
-    assert {"required": ["yaml"]} in shapes["WorkflowBodyRequest"]["oneOf"]
-    assert {"required": ["provider", "model"]} in shapes["CorrectionBodyRequest"]["oneOf"]
+    assert [one["required"] for one in shapes["WorkflowBodyRequest"]["oneOf"]] == [["document"], ["yaml"]]
+    assert {"required": ["provider", "model"], "not": {"anyOf": [{"required": ["tool"]}]}} in shapes[
+        "CorrectionBodyRequest"
+    ]["oneOf"]
     assert member("ReviewAnswerBodyRequest", "note")["pattern"] == VISIBLE
     assert member("UndoWindowBodyRequest", "reason")["pattern"] == VISIBLE
     price = member("PriceBodyRequest", "request_usd")

@@ -49,7 +49,7 @@ def test_a_program_adds_looks_and_admits(admin: Program, tool_server: ToolServer
     assert (admitted.status_code, admitted.json()["name"]) == (200, "shop.say")
     assert refusal(admin.post("/tool-servers/shop/admit", {**asked, "seen": "0" * 64})) == (412, "stale")
     wrong = admin.post("/tool-servers/shop/admit", {**asked, "admission": {**READS, "trust": "trusted"}})
-    assert (wrong.status_code, pointers(wrong)) == (400, ["/trust"])
+    assert (wrong.status_code, pointers(wrong)) == (400, ["/admission/trust"])
     back = admin.post("/tool-servers/shop/quarantine", {"tool": "say", "reason": "Not sure"}).json()
     assert back["tools"] == {"quarantined": 4}
     assert refusal(admin.send("patch", "/tools/shop.say", {"enabled": True})) == (409, "quarantined")
@@ -146,5 +146,5 @@ def test_a_tool_is_declared_by_an_operation_of_a_document(admin: Program) -> Non
     assert refusal(admin.post("/http-tools", body)) == (422, "egress-refused")
     missing = admin.post("/http-tools", {"declaration": declaration, "reason": "We need it"})
     assert missing.status_code == 400
-    assert "/request" in pointers(missing)
+    assert "/declaration/request" in pointers(missing)
     assert refusal(admin.post("/http-tools", {**body, "operation": "none"})) == (422, "definition-refused")

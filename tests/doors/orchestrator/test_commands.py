@@ -38,7 +38,7 @@ def test_a_stop_ends_a_running_run_before_its_next_effect(
 ) -> None:
     run = world.submit("tool-loop", SUM)
     stop = typed(
-        "stop", "set", *words, "--tenant", world.house.tenant.slug, "--reason", "odd figures"
+        "stop", "set", *words, "--tenant", world.house.tenant.slug, "--reason", "odd figures", "--yes"
     ).strip()
     ended = world.drive(run)
     assert ended.terminal_code == code
@@ -53,7 +53,7 @@ def test_a_stop_ends_a_running_run_before_its_next_effect(
 def test_a_stopped_tool_takes_no_call_of_a_running_run(world: World) -> None:
     run = world.submit("tool-loop", SUM)
     where = ("--tenant", world.house.tenant.slug, "--reason", "wrong sums")
-    stop = typed("stop", "set", "tool", "calculator.evaluate", *where).strip()
+    stop = typed("stop", "set", "tool", "calculator.evaluate", *where, "--yes").strip()
     assert world.drive(run).terminal_code != "SUCCESS"
     assert "fact_committed" not in world.kinds(run)
     world.sound(run)
@@ -66,7 +66,7 @@ def test_a_stopped_tool_takes_no_call_of_a_running_run(world: World) -> None:
 @proves("R-SEC-9", part="global")
 def test_a_global_stop_is_everybodys(world: World) -> None:
     run = world.submit("tool-loop", SUM)
-    stop = typed("stop", "set", "global", "--reason", "a drill").strip()
+    stop = typed("stop", "set", "global", "--reason", "a drill", "--yes").strip()
     try:
         assert world.drive(run).terminal_code == "USER_CANCEL"
     finally:
@@ -90,6 +90,53 @@ def test_a_global_stop_is_everybodys(world: World) -> None:
 def test_a_stop_that_makes_no_sense_is_refused(world: World, words: tuple[str, ...]) -> None:
     with pytest.raises(CommandError):
         typed("stop", *(word.format(slug=world.house.tenant.slug) for word in words))
+
+
+def asked_to_stop(monkeypatch: pytest.MonkeyPatch, answer: str | None, *words: str) -> tuple[str, str]:
+    """What `stop set` prints, and says on standard error, where somebody answers so (None: nobody)."""
+    out, said = StringIO(), StringIO()
+    monkeypatch.setattr("sys.stdin", StringIO("" if answer is None else f"{answer}\n"))
+    try:
+        call_command("stop", "set", *words, "--reason", "a drill", stdout=out, stderr=said)
+    except CommandError as refused:
+        return out.getvalue(), f"{said.getvalue()}{refused}"
+    return out.getvalue(), said.getvalue()
+
+
+@proves("R-SEC-9", part="the command says how many runs it ends and asks once more")
+@pytest.mark.parametrize("answer", ["y", "n", "", None])
+def test_a_stop_by_command_counts_the_runs_it_ends_and_waits_for_a_yes(
+    world: World, monkeypatch: pytest.MonkeyPatch, answer: str | None
+) -> None:
+    for _ in range(2):
+        world.submit("tool-loop", SUM)
+    stop, said = asked_to_stop(monkeypatch, answer, "tenant", "--tenant", world.house.tenant.slug)
+    assert "2 runs are under way there" in said
+    assert "Put the stop of tenant in force? [y/N]" in said
+    with tenant(world.id):
+        stops = list(EmergencyStop.objects.filter(tenant_id=world.id, lifted_at=None))
+    assert [str(one.id) for one in stops] == stop.split()
+    assert len(stops) == (answer == "y")
+    assert ("a script says --yes" in said) == (answer is None)
+
+
+@proves("R-SEC-9", part="the command says what a stop of a tool, and one of nothing, ends")
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("tool", "calculator.evaluate"), "It ends no run by itself"),
+        (("workflow", "other"), "No run is under way there"),
+        (("workflow", "tool-loop"), "1 run is under way there: it ends as cancelled"),
+    ],
+)
+def test_a_stop_by_command_says_what_it_ends_though_nobody_is_asked(
+    world: World, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], said: str
+) -> None:
+    world.submit("tool-loop", SUM)
+    stop, told = asked_to_stop(monkeypatch, None, *words, "--tenant", world.house.tenant.slug, "--yes")
+    assert said in told
+    assert "[y/N]" not in told
+    assert len(stop.split()) == 1
 
 
 @proves("R-TRACE-6", part="command")

@@ -1,11 +1,14 @@
 """The tab of a run's files: what is there, what was changed, and downloads that are never shown."""
 
+from html import unescape
 from uuid import UUID
 
 import pytest
 from django.test import Client
+from pytest_django.fixtures import Settings
 
 from orchestrator.actions.workspace import change_files, hand_in
+from orchestrator.gateways.sandbox import bubblewrap
 from orchestrator.gateways.tools.registry import shipped_tools
 from tenancy.context import tenant
 from tests.doors.pages.people import at, text
@@ -83,3 +86,32 @@ def test_a_tool_that_this_machine_cannot_call_says_why(
     page = text(auditor.get("/tools/sandbox.tests"))
     assert "This tool cannot be called on this machine." in page
     assert "bubblewrap is not installed" in page
+
+
+@proves("R-LOOP-21", part="missing isolation is shown")
+@pytest.mark.parametrize(
+    ("insisted", "words"),
+    [(False, "Scripts run by their interpreter alone."), (True, "Scripts, programs and tests are refused.")],
+)
+def test_pages_say_where_scripts_are_not_isolated(
+    auditor: Client, monkeypatch: pytest.MonkeyPatch, settings: Settings, insisted: bool, words: str
+) -> None:
+    shipped_tools()
+    monkeypatch.setattr(bubblewrap, "unavailable", lambda: "namespaces are forbidden")
+    settings.INTERLOCK_SCRIPT_ISOLATION = "required" if insisted else "preferred"
+    system = text(auditor.get("/system"))
+    assert "namespaces are forbidden" in system
+    assert words in system
+    page = text(auditor.get("/tools/sandbox.script"))
+    assert ("This tool cannot be called on this machine." in page) is insisted
+    assert ("On this machine it runs without the system's isolation." in unescape(page)) is not insisted
+    assert ("Not isolated" in text(auditor.get("/tools"))) is not insisted
+
+
+def test_pages_say_nothing_where_scripts_are_isolated(
+    auditor: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shipped_tools()
+    monkeypatch.setattr(bubblewrap, "unavailable", lambda: "")
+    assert "code of a model runs in bubblewrap" in text(auditor.get("/system"))
+    assert "Not isolated" not in text(auditor.get("/tools"))

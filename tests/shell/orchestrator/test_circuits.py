@@ -116,6 +116,32 @@ def test_a_prober_that_died_holds_the_circuit_no_longer_than_its_lease(
     assert row_of(house.tenant.id).state == "closed"
 
 
+@proves("R-BUDGET-13", part="a run whose worker died in the probe has it again under its next lease")
+def test_a_probe_is_let_out_again_to_its_run_under_a_later_lease_and_to_nobody_else(
+    house: House, superuser: psycopg.Connection
+) -> None:
+    own = house.tenant.id
+    break_it(own)
+    let_time_pass(superuser, own)
+    prober, other = fresh_id(), fresh_id()
+
+    def admit(run: UUID, fence: int) -> Ticket | Blocked:
+        return TenantCircuits(own, None, SETTING, run, fence).admit("tool", TOOL, timeout_ms=60_000)
+
+    first = admit(prober, 3)
+    assert isinstance(first, Ticket)
+    assert first.probe
+    assert isinstance(admit(prober, 3), Blocked), "beside it, in the same batch"
+    assert isinstance(admit(other, 9), Blocked)
+    again = admit(prober, 4)
+    assert isinstance(again, Ticket)
+    assert again.probe
+    board(own).failed(first, "timeout")
+    assert row_of(own).state == "half_open", "the answer to the first one says nothing any more"
+    board(own).succeeded(again)
+    assert row_of(own).state == "closed"
+
+
 @proves("R-BUDGET-13", part="a probe that told nothing")
 def test_after_a_probe_that_told_nothing_the_next_waits_a_moment(
     house: House, superuser: psycopg.Connection

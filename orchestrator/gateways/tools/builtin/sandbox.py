@@ -1,11 +1,12 @@
 """sandbox.*: code that a model wrote, run where it can reach nothing (R-TOOL-19, R-LOOP-21).
 
 `sandbox.python` and `sandbox.tests` are whole Python in a sandbox of the operating system, with a copy of the
-run's files; where the machine has none they are not available. `sandbox.script` is a small subset of Python
-that needs nothing of the machine; it is young, so it stands one risk class higher. What code prints is data,
-whoever wrote it.
+run's files; where the machine has none they are not available. `sandbox.script` is a small subset of Python,
+in such a sandbox too where there is one; it is young, so it stands one risk class higher. What code prints is
+data, whoever wrote it.
 """
 
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -93,10 +94,9 @@ async def script(context: ToolContext, code: Code) -> Ran:
     Returns what it prints and the value of its last expression. 5 seconds, 64 MB.
     """
     limits = _within_time(context, scripts.LIMITS)
-    if context.spec is None or not context.spec.isolated:
-        return _ran(await scripts.run(code, limits), limits)
+    apart = context.spec is not None and context.spec.isolated
     try:
-        return _ran(await scripts.run_apart(code, limits), limits)
+        return _ran(await (scripts.run_apart if apart else scripts.run)(code, limits), limits)
     except bubblewrap.Unavailable as why:
         raise _nowhere(why) from why
 
@@ -197,10 +197,7 @@ async def _files(context: ToolContext, folder: str) -> tuple[str, dict[str, byte
 def _within_time(context: ToolContext, limits: Limits) -> Limits:
     """The limits, so that the call can still answer within its own time."""
     seconds = max(1.0, min(limits.seconds, context.seconds - MARGIN))
-    return Limits(
-        seconds=seconds, cpu_seconds=limits.cpu_seconds, memory_bytes=limits.memory_bytes,
-        processes=limits.processes, output_bytes=limits.output_bytes,
-    )  # fmt: skip
+    return replace(limits, seconds=seconds)
 
 
 def _ran(ended: Ended, limits: Limits, *, value: bool = True) -> Ran:

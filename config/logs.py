@@ -83,7 +83,7 @@ def configure(*, style: str, level: str) -> None:
     `style` is `auto`, `console` or `json`; `level` is a standard level's name.
     """
     render = renderer(style, tty=sys.stderr.isatty())
-    # Each beat and each job, several a second, are of use to whoever looks for a fault and to nobody else.
+    # Each beat, each job and each socket, several a second, are of use to whoever looks for a fault alone.
     routine = level.upper() if level.upper() == "DEBUG" else "WARNING"
     tail: list[structlog.typing.Processor] = [
         structlog.stdlib.ProcessorFormatter.remove_processors_meta,
@@ -109,6 +109,7 @@ def configure(*, style: str, level: str) -> None:
         "loggers": {
             # Requests are logged once, by django-structlog, with their ids.
             "uvicorn.access": {"level": "WARNING"},
+            "uvicorn.error": {"level": routine},
             "django_structlog": {"level": level.upper()},
             "django_structlog.celery": {"level": routine},
             "celery": {"level": routine},

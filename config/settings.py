@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 from pathlib import Path
 from typing import Any
@@ -340,3 +341,5 @@ SPECTACULAR_SETTINGS = {
 LOGGING_CONFIG = None
 logs.configure(style=ENVIRONMENT.log_format, level=ENVIRONMENT.log_level)
 DJANGO_STRUCTLOG_CELERY_ENABLED = True
+# A request has one line, when it is over.
+DJANGO_STRUCTLOG_STATUS_START_LOG_LEVEL = logging.DEBUG

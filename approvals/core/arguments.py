@@ -16,9 +16,9 @@ ORIGINS: Mapping[Origin, str] = {
     "goal": "the goal",
     "plan": "the workflow",
     "trusted_fact": "a verified fact",
-    "untrusted_observation": "untrusted output",
+    "untrusted_observation": "tool output, not verified",
     "person": "a person",
-    "model": "the model alone",
+    "model": "written by the model",
 }
 
 

@@ -39,9 +39,10 @@ PENDING: Final = RequestStatus.PENDING.value
 LINE: Final = 300
 LONGEST: Final = 64
 WORDS: Final = {
-    "approve": "yes", "edit": "yes, with changes", "reject": "no", "revise": "to propose it anew",
-    "answer": "an answer", "extend": "to give more", "happened": "that it happened",
-    "not_happened": "that it did not happen", "cancel": "to cancel the run",
+    "approve": "approved", "edit": "approved with changes", "reject": "rejected",
+    "revise": "asked for changes", "answer": "answered", "extend": "extended the budget",
+    "happened": "confirmed that it happened", "not_happened": "confirmed that it did not happen",
+    "cancel": "cancelled the run",
 }  # fmt: skip
 RANK = Case(
     *(When(risk=risk, then=Value(rank)) for rank, risk in enumerate(RISKS)),
@@ -91,7 +92,7 @@ class Said:
 
     @property
     def word(self) -> str:
-        """What they said, in words."""
+        """Return the decision as a verb in the past tense."""
         return WORDS[self.kind]
 
 

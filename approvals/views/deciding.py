@@ -45,12 +45,12 @@ SAID: Mapping[DecisionKind, str] = {
     DecisionKind.APPROVE: "Approved.",
     DecisionKind.EDIT: "Approved with your changes.",
     DecisionKind.REJECT: "Rejected; the run is told your reason.",
-    DecisionKind.REVISE: "Sent back; the agent is told your words and proposes anew.",
+    DecisionKind.REVISE: "Sent back; the agent sees your words and proposes again.",
     DecisionKind.ANSWER: "Answered; the run goes on.",
     DecisionKind.HAPPENED: "Noted: it happened.",
     DecisionKind.NOT_HAPPENED: "Noted: it did not happen.",
     DecisionKind.CANCEL: "Noted: the run is cancelled.",
-    DecisionKind.EXTEND: "Given; the run goes on.",
+    DecisionKind.EXTEND: "Budget extended; the run goes on.",
 }
 AGAIN = Notice(
     tone="stale", title="Look again.", text="The page was old; this is how it stands. Nothing was decided."
@@ -189,8 +189,8 @@ def _notice(error: InterlockError, card: Card) -> Notice:
             return _already(error, card)
         case YesStands():
             name = error.data["name"]
-            text = "Nobody else’s word is taken until that takes effect or is taken back; the card says when."
-            return Notice(tone="stale", title=f"{name} said yes already.", text=text)
+            text = "Other decisions are blocked until the undo window closes; the card says when."
+            return Notice(tone="stale", title=f"{name} has already approved this.", text=text)
         case PacketChanged():
             text = "What is asked changed after you opened it. Nothing was decided; the changes are marked."
             return Notice(tone="stale", title="Look again.", text=text)
@@ -202,11 +202,13 @@ def _notice(error: InterlockError, card: Card) -> Notice:
 
 def _already(error: AlreadyDecided, card: Card) -> Notice:
     if card.row.voted and card.row.open:
-        text = "Your word counts already; another person is needed."
+        text = "Your decision is recorded; another person must agree."
         return Notice(tone="info", title="You have decided this before.", text=text)
     title = f"The request was already {error.data['status']}."
     return Notice(
-        tone="stale", title=title, text="Your word was not needed. Who decided, and when, stands below."
+        tone="stale",
+        title=title,
+        text="Your decision was not counted. The card below shows who decided and when.",
     )
 
 

@@ -21,12 +21,12 @@ from tenancy.marks import mark_now
 from tenancy.pages import PageRequest
 
 DONE: Mapping[Handle, str] = {
-    Handle.CLAIM: "It is yours now. Others can still decide it.",
-    Handle.ASSIGN: "Given.",
-    Handle.RELEASE: "It is nobody's now.",
-    Handle.SNOOZE: "Put aside. It comes back by itself, before it expires.",
-    Handle.WAKE: "It stands before you again.",
-    Handle.COMMENT: "Your remark stands at the request.",
+    Handle.CLAIM: "Claimed by you. Others can still decide.",
+    Handle.ASSIGN: "Reassigned.",
+    Handle.RELEASE: "Released. Nobody has claimed it.",
+    Handle.SNOOZE: "Snoozed. It comes back before it expires.",
+    Handle.WAKE: "Back in your list.",
+    Handle.COMMENT: "Comment added.",
 }
 MORNING = time(9)
 

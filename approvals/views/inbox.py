@@ -35,7 +35,7 @@ from tenancy.core.roles import Scope
 from tenancy.marks import mark_now
 from tenancy.pages import Member, PageRequest, page
 
-NAMES = {"mine": "Mine", "open": "All open", "snoozed": "Put aside", "decided": "Decided"}
+NAMES = {"mine": "Mine", "open": "All open", "snoozed": "Snoozed", "decided": "Decided"}
 MOST_DONE = 50
 
 

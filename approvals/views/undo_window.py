@@ -28,7 +28,7 @@ class WindowForm(forms.Form):
 
     seconds = forms.TypedChoiceField(label="A yes can be taken back for", coerce=int, choices=CHOICES)
     reason = forms.CharField(
-        label="Reason", max_length=LONGEST_REASON, help_text="Stands in the audit log.",
+        label="Reason", max_length=LONGEST_REASON, help_text="Saved to the audit log.",
         widget=forms.Textarea(attrs={"rows": 2}),
     )  # fmt: skip
     version = forms.IntegerField(widget=forms.HiddenInput, min_value=0)

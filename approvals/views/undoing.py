@@ -43,10 +43,10 @@ def _refused(request: PageRequest, request_id: UUID, error: InterlockError) -> H
         seq = str(mark_now())
         shown = shown_card(request.member, request_id, **way_of(request))
     if isinstance(error, NotYours):
-        status, text = 403, "Whoever said yes takes it back, or an administrator."
+        status, text = 403, "Only the approver or an administrator can undo it."
     else:
-        status, text = 409, "It can be taken back no more. How the request stands is shown below."
-    notice = Notice(tone="stale", title="Nothing was taken back.", text=text)
+        status, text = 409, "It can no longer be undone. The card below shows how the request stands."
+    notice = Notice(tone="stale", title="Nothing was undone.", text=text)
     return card_answer(request, {"shown": shown, "notice": notice, "seq": seq}, status=status)
 
 

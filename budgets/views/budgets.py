@@ -51,7 +51,7 @@ class CeilingsForm(forms.Form):
     nothing."""
 
     reason = forms.CharField(
-        label="Reason", max_length=500, help_text="Stands in the audit log.",
+        label="Reason", max_length=500, help_text="Saved to the audit log.",
         widget=forms.Textarea(attrs={"rows": 2}),
     )  # fmt: skip
     tag = forms.CharField(widget=forms.HiddenInput)
@@ -92,7 +92,7 @@ class RatesForm(forms.Form):
 
     prefix = "rates"
     reason = forms.CharField(
-        label="Reason", max_length=500, help_text="Stands in the audit log.",
+        label="Reason", max_length=500, help_text="Saved to the audit log.",
         widget=forms.Textarea(attrs={"rows": 2}),
     )  # fmt: skip
     tag = forms.CharField(widget=forms.HiddenInput)

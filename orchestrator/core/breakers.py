@@ -83,9 +83,9 @@ WORDS: Final[Mapping[str, Words]] = MappingProxyType(
             "The prompt was not sent.", _GIVE_MORE,
         ),
         "privileged_action": Words(
-            "Privileged action", "{subject} is {reason}: what it does stands outside this run",
-            "It was not sent before a person approved it.",
-            "An approval lets it go; after a rejection the run goes another way.",
+            "Privileged action", "{subject} is {reason}: its effect is outside this run",
+            "It is sent only after an approval.",
+            "After a rejection the workflow goes another way.",
         ),
         "safety": Words(
             "Safety", "a safety rule was broken by the {subject}: {reason}",

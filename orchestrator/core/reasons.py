@@ -55,8 +55,8 @@ SENTENCES: Final = {
     "granted_side_effects": "It has no change left that people may grant.",
     "depth": "It went as deep as it may.",
     # By which rule a call was stopped or held.
-    "no_grant": "a person has to say yes to exactly this call first",
-    "grant_void": "the yes that was given holds no longer",
+    "no_grant": "waiting for approval",
+    "grant_void": "the approval is no longer valid",
     "open_effect": "the same may have happened before; a person says first whether it did",
     "not_in_registry": "there is no such tool",
     "schema": "its arguments do not fit the tool",

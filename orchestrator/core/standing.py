@@ -55,7 +55,7 @@ _WAITS: Mapping[str, str] = {
     "action": "Waits for {who} to decide on {tool}",
     "reconciliation": "Waits for {who} to say whether {tool} happened",
     "clarification": "Waits for an answer to a question",
-    "budget": "Frozen: its budget is used up; waits for {who} to give more or to say no",
+    "budget": "Its budget is used up; waits for {who} to extend or refuse it",
 }
 
 
@@ -70,7 +70,7 @@ def standing(facts: Facts) -> Standing:
         return _waiting(facts, facts.awaited)
     if facts.status is Status.PAUSED:
         return Standing(
-            what="Paused; nothing more is performed until somebody resumes it", because=facts.reason,
+            what="Paused; nothing new starts until someone resumes it", because=facts.reason,
             since=facts.since, until=facts.deadline, then=_expires(facts), next="Resume it, or cancel it.",
         )  # fmt: skip
     if facts.status is Status.QUEUED:
@@ -93,14 +93,14 @@ def _away(facts: Facts, away: Away) -> Standing:
     return Standing(
         what=f"Waits for the model {away.profile}", because=in_words(away.cause), since=away.since,
         turned=SINCE, until=facts.deadline if sooner else away.until,
-        then=_expires(facts) if sooner else "it gives up, and goes the way its workflow draws for that",
-        next="It goes on by itself when the model answers; its working time stands still meanwhile.",
+        then=_expires(facts) if sooner else "it gives up; the workflow takes its unavailable path",
+        next="It goes on by itself when the model answers; its working time does not run meanwhile.",
     )  # fmt: skip
 
 
 def _doing(facts: Facts) -> str:
     if facts.halting:
-        return f"Stopping ({facts.halting}) as soon as what is in flight has come back"
+        return f"Stopping ({facts.halting}) as soon as the calls in progress have finished"
     doing = " and ".join(facts.in_flight)
     return f"Running at {facts.position}: {doing}" if doing else f"Running at {facts.position}"
 
@@ -118,7 +118,7 @@ def _waiting(facts: Facts, awaited: Awaited) -> Standing:
     unanswered = "the question expires" if awaited.kind == "clarification" else "the request expires"
     return Standing(
         what=what + held, since=awaited.since, until=awaited.until,
-        then=f"{unanswered} and the run goes the way its workflow draws for that",
+        then=f"{unanswered} and the workflow takes its expired path",
     )  # fmt: skip
 
 

@@ -98,7 +98,7 @@ class RuleForm(forms.Form):
     origins = _checks("Its value comes from", ORIGINS, dict(ORIGIN_WORDS))
     scope = _checks("The task", STANDINGS, dict(STANDING_WORDS))
     why = forms.CharField(
-        label="Reason", max_length=500, help_text="Stands in the audit log.",
+        label="Reason", max_length=500, help_text="Saved to the audit log.",
         widget=forms.Textarea(attrs={"rows": 2}),
     )  # fmt: skip
     former = forms.CharField(widget=forms.HiddenInput, required=False)

@@ -65,7 +65,7 @@ class PriceForm(forms.Form):
     cache_write_usd_per_mtok = _rate("Cache write, US$ a million tokens", required=False)
     request_usd = _rate("A request, US$")
     reason = forms.CharField(
-        label="Reason", max_length=500, help_text="Stands in the audit log.",
+        label="Reason", max_length=500, help_text="Saved to the audit log.",
         widget=forms.Textarea(attrs={"rows": 2}),
     )  # fmt: skip
 
@@ -76,7 +76,7 @@ class CorrectionForm(forms.Form):
     prefix = "correct"
     wrong = forms.ChoiceField(label="The wrong price")
     reason = forms.CharField(
-        label="Reason", max_length=500, help_text="Stands in the audit log and in the runs’ traces.",
+        label="Reason", max_length=500, help_text="Saved to the audit log and in the runs’ traces.",
         widget=forms.Textarea(attrs={"rows": 2}),
     )  # fmt: skip
 

@@ -43,16 +43,16 @@ _LIVE = tuple(status for status in Status if status not in TERMINAL_STATUSES)
 WISHES: Final = {
     "pause": Wish(
         signalling.pause, Scope.OPERATE, "Pause",
-        "What is in flight comes back and is recorded; nothing more is begun until somebody resumes it. "
-        "Deadlines go on.",
+        "Calls in progress finish and are recorded. Nothing new starts until someone resumes the run. "
+        "Deadlines keep running.",
         tuple(status for status in _LIVE if status is not Status.PAUSED),
     ),
     "resume": Wish(
-        signalling.resume, Scope.OPERATE, "Resume", "The run goes on where it was held.", (Status.PAUSED,)
+        signalling.resume, Scope.OPERATE, "Resume", "The run continues where it was paused.", (Status.PAUSED,)
     ),
     "cancel": Wish(
         signalling.cancel, Scope.SUBMIT, "Cancel",
-        "What is in flight comes back and is recorded, then the run ends. What it has done stays done.",
+        "Calls in progress finish and are recorded, then the run ends. What it has done stays done.",
         _LIVE,
     ),
 }  # fmt: skip

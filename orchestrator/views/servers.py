@@ -67,7 +67,7 @@ REFUSALS = (EgressRefused, NameTaken, ServerUnreachable, SecretUnusable, Stale)
 def why() -> forms.CharField:
     """The field of a reason."""
     return forms.CharField(
-        label="Reason", max_length=500, help_text="Stands in the audit log.",
+        label="Reason", max_length=500, help_text="Saved to the audit log.",
         widget=forms.Textarea(attrs={"rows": 2}),
     )  # fmt: skip
 

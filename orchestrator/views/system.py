@@ -35,7 +35,7 @@ class StopForm(forms.Form):
     """What to stop, and why. `sure` is what was asked about once more: the same as `what`, or it is asked."""
 
     what = forms.ChoiceField(label="Stop")
-    reason = forms.CharField(label="Reason", max_length=500, help_text="Stands in the audit log.")
+    reason = forms.CharField(label="Reason", max_length=500, help_text="Saved to the audit log.")
     sure = forms.CharField(required=False, widget=forms.HiddenInput)
 
     def __init__(self, given: object = None, *, choices: list[tuple[str, str]]) -> None:

@@ -74,7 +74,7 @@ class ToolForm(forms.Form):
     max_retries = forms.IntegerField(label="Attempts after the first", min_value=0, max_value=10)
     max_result_chars = forms.IntegerField(label="Characters of a result", min_value=100, max_value=1_000_000)
     reason = forms.CharField(
-        label="Reason", max_length=500, help_text="Stands in the audit log.",
+        label="Reason", max_length=500, help_text="Saved to the audit log.",
         widget=forms.Textarea(attrs={"rows": 2}),
     )  # fmt: skip
     tag = forms.CharField(widget=forms.HiddenInput)

@@ -39,7 +39,7 @@ class SourceForm(forms.Form):
         widget=forms.Textarea(attrs={"rows": 28, "spellcheck": "false", "class": "mono", "wrap": "off"}),
     )  # fmt: skip
     reason = forms.CharField(
-        label="Reason", max_length=500, required=False, help_text="Stands in the audit log."
+        label="Reason", max_length=500, required=False, help_text="Saved to the audit log."
     )
 
 

@@ -1,5 +1,5 @@
 // What a model writes, before anything of it is committed: shown while its call is the one that the page knows to be awaited.
-const box = document.getElementById("writing"), [idle, text] = box.querySelectorAll(".writing-idle, .writing-text");
+const box = document.getElementById("writing"), text = box.querySelector(".writing-text");
 const SILENCE = 15000;
 let newest, silence;
 
@@ -7,7 +7,7 @@ function draw() {
   const asked = document.getElementById("run-standing")?.dataset.asked?.split(" ") ?? [];
   const shown = newest && asked.includes(newest.effect) ? newest : undefined;
   text.textContent = shown ? `${shown.at ? "… " : ""}${shown.text}` : "";
-  [text.hidden, idle.hidden] = [!shown, Boolean(shown)];
+  box.hidden = !shown;
   text.scrollTop = text.scrollHeight;
 }
 document.addEventListener("interlock:delta", ({ detail }) => {

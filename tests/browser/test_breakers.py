@@ -54,7 +54,7 @@ SAID: dict[str, tuple[Maker, tuple[str, ...]]] = {
     ),
     "privileged_action": (
         a_refund,
-        ("Privileged action: payments.refund is destructive", "It was not sent before a person approved it.",
+        ("Privileged action: payments.refund is destructive", "It is sent only after an approval.",
          "Limit set by tool payments.refund v1."),
     ),
     "repeated_call": (

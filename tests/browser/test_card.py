@@ -153,7 +153,7 @@ def test_a_press_on_a_page_out_of_touch_decides_where_nothing_changed(
     request = at_the_mail(world)
     page = out_of_touch(page_as, request, no_messages)
     page.locator("[value=approve]").click()
-    expect(page.locator(f"#card-state-{request.id}")).to_contain_text("said yes")
+    expect(page.locator(f"#card-state-{request.id}")).to_contain_text("approved")
 
 
 def out_of_touch(page_as: PageAs, request: Request, messages: Messages) -> Page:

@@ -197,7 +197,7 @@ def test_of_two_reviewers_one_wins_and_the_other_is_told(
     winner.keyboard.press("a")
     winner.wait_for_url("**/approvals?*done=*")
     expect(other.locator(f"#request-{request.id}.settled")).to_be_visible()
-    expect(other.locator(f"#card-state-{request.id}")).to_contain_text("the reviewer said yes")
+    expect(other.locator(f"#card-state-{request.id}")).to_contain_text("the reviewer approved")
     expect(other.locator("[value=approve]")).to_be_disabled()
     expect(other.locator("[value=claim], [value=snooze], [value=assign]")).to_have_count(3)
     expect(other.locator(":is([value=claim], [value=snooze], [value=assign]):enabled")).to_have_count(0)
@@ -205,7 +205,7 @@ def test_of_two_reviewers_one_wins_and_the_other_is_told(
     no_messages.expect("409")
     slow.locator("[value=approve]").click()
     expect(slow.locator("#notice")).to_contain_text("already decided")
-    expect(slow.locator(f"#card-state-{request.id}")).to_contain_text("the reviewer said yes")
+    expect(slow.locator(f"#card-state-{request.id}")).to_contain_text("the reviewer approved")
     with tenant(world.id):
         (counted,) = Decision.objects.filter(request_id=request.id)
     for loser in (other, slow):
@@ -309,7 +309,7 @@ def test_a_claim_by_key_shows_on_the_other_s_card_and_row(page_as: PageAs, desk:
     page = opened(page_as("reviewer"))
     expect(other.locator("#pill")).to_have_attribute("data-pill", "live")
     page.keyboard.press("m")
-    expect(page.locator("#messages")).to_contain_text("It is yours now.")
+    expect(page.locator("#messages")).to_contain_text("Claimed by you.")
     expect(other.locator(f"#card-held-{request.id}")).to_have_text("with the reviewer")
     expect(other.locator(f"#request-{request.id}")).to_contain_text("with the reviewer")
     expect(other.locator("[value=claim]")).to_have_count(0)

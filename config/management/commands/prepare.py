@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
+from io import StringIO
 from typing import Any
 
 from django.core.management import call_command
@@ -24,15 +25,18 @@ class Command(BaseCommand):
 
     def handle(self, *_args: Any, **options: Any) -> None:
         """Raises SystemCheckError where the application's role could step round the guards."""
-        if options["migrate"] and _behind():
-            call_command("migrate", database="owner", interactive=False, skip_checks=True)
+        if options["migrate"] and (missing := _missing()):
+            self.stdout.write(f"Applying {missing} migrations …")
+            call_command("migrate", database="owner", interactive=False, skip_checks=True, verbosity=0)
         # The rest of the checks is for who changes the code: they read every page and address of the house.
-        call_command("check", tags=["database"], databases=["default"])
+        call_command("check", tags=["database"], databases=["default"], stdout=StringIO())
         if options["seed"]:
-            call_command("seed_demo", skip_checks=True)
+            # The start names the accounts at its end.
+            call_command("seed_demo", skip_checks=True, verbosity=0)
+            self.stdout.write("The demonstration's tenants and people are there.")
 
 
-def _behind() -> bool:
-    """Whether a migration is missing. `migrate` would also compare every model where none is."""
+def _missing() -> int:
+    """How many migrations are missing. `migrate` would also compare every model where none is."""
     executor = MigrationExecutor(connections["owner"])
-    return bool(executor.migration_plan(executor.loader.graph.leaf_nodes()))
+    return len(executor.migration_plan(executor.loader.graph.leaf_nodes()))

@@ -18,5 +18,6 @@ class Command(BaseCommand):
         """People first, then what they work with."""
         for house in seed_people():
             furnish(house.id)
-            names = ", ".join(f"{title}@{house.slug}.example" for title, _, _ in CAST)
-            self.stdout.write(f"{house.name}: {names} (password: {PASSWORD})")
+            if options["verbosity"] > 0:
+                names = ", ".join(f"{title}@{house.slug}.example" for title, _, _ in CAST)
+                self.stdout.write(f"{house.name}: {names} (password: {PASSWORD})")

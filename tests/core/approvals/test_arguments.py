@@ -42,7 +42,11 @@ def test_where_a_value_came_from_is_said() -> None:
         ArgumentOrigin(pointer="/a", origin="trusted_fact", reference="order"),
         ArgumentOrigin(pointer="/b", origin="untrusted_observation", reference="mail"),
     )
-    assert [one.source for one in found.values()] == ["a verified fact", "untrusted output", "unknown"]
+    assert [one.source for one in found.values()] == [
+        "a verified fact",
+        "tool output, not verified",
+        "unknown",
+    ]
 
 
 @proves("R-UI-4", part="secrets are masked")

@@ -62,10 +62,10 @@ def levels() -> Iterator[None]:
 
 @pytest.mark.usefixtures("levels")
 @pytest.mark.parametrize(("level", "shown"), [("INFO", False), ("DEBUG", True)])
-def test_routine_lines_of_worker_and_scheduler_are_shown_at_the_level_debug_alone(
+def test_routine_lines_of_worker_scheduler_and_sockets_are_shown_at_the_level_debug_alone(
     level: str, *, shown: bool
 ) -> None:
     logs.configure(style="auto", level=level)
-    for name in ("celery.beat", "celery.app.trace", "django_structlog.celery.receivers"):
+    for name in ("celery.beat", "celery.app.trace", "django_structlog.celery.receivers", "uvicorn.error"):
         assert logging.getLogger(name).isEnabledFor(logging.INFO) is shown, name
         assert logging.getLogger(name).isEnabledFor(logging.WARNING)

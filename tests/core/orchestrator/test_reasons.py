@@ -9,7 +9,7 @@ from orchestrator.core.reasons import SENTENCES, in_words
 @pytest.mark.parametrize(
     ("reason", "said"),
     [
-        ("no_grant", "a person has to say yes to exactly this call first"),
+        ("no_grant", "waiting for approval"),
         ("not_refundable", "Not refundable."),
         ("already-refunded", "Already refunded."),
         ("wrong order, says the customer", "wrong order, says the customer"),

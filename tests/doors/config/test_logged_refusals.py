@@ -37,6 +37,14 @@ def loud(written: StringIO) -> list[dict[str, Any]]:
     return [line for line in found if line["level"] not in {"debug", "info"}]
 
 
+def test_finding_21_served_request_is_one_line(house: House, lines: StringIO) -> None:
+    assert Client().get("/account/login/").status_code == 200
+    written = [json.loads(line) for line in lines.getvalue().splitlines()]
+    assert [(line["event"], line["code"]) for line in written if "request" in line] == [
+        ("request_finished", 200)
+    ]
+
+
 MANY = "&".join(f"a{n}=1" for n in range(1_100))
 
 

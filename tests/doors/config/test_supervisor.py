@@ -133,6 +133,9 @@ def test_up_serves_and_heals_and_ends_and_keeps_its_data(data: Path) -> None:
         house.wait_for("Models: none is configured")
         house.wait_for("Interlock is up at")
         house.wait_for("operator@demo.example")
+        before = house.lines[: house.lines.index("Models: none is configured, so scripted scenarios play:")]
+        assert not any("@" in line or "Applying tenancy" in line for line in before)
+        assert len(before) <= 30, before
         assert house.get("/readyz") == {"status": "ready", "checks": {"database": True, "broker": True}}
         assert oct((data / "servers.json").stat().st_mode)[-3:] == "600"
         with _owner(data) as owner:

@@ -21,7 +21,7 @@ def test_a_call_is_sent_back_with_words_and_not_without(desk: Desk) -> None:
     (said,) = desk.said(request)
     assert (said.kind, said.reason) == ("revise", "Why?\nReally.")
     page = words(browser(desk.house.people.auditor).get(f"/approvals/{request.id}"))
-    assert "the reviewer said to propose it anew" in page
+    assert "the reviewer asked for changes" in page
     assert "Really." in page
     _, other = card(desk.house.people.approver, fixed)
     assert [one for one in forms_of(other) if ("decision", "revise") in one.buttons] == []

@@ -97,7 +97,7 @@ def test_a_no_needs_its_reason_and_keeps_it(desk: Desk) -> None:
     (said,) = desk.said(request)
     assert (said.kind, said.reason) == ("reject", "Too much.\nReally.")
     page = words(browser(desk.house.people.auditor).get(f"/approvals/{request.id}"))
-    assert "the reviewer said no" in page
+    assert "the reviewer rejected" in page
 
 
 @proves("R-UI-4", part="a question's typed form")
@@ -256,7 +256,7 @@ def test_the_second_of_two_is_told_who_decided_and_when(desk: Desk) -> None:
     late = stale(page, "approve").send(client, "approve", typed="150")
     assert late.status_code == 409
     assert "The request was already decided." in words(late)
-    assert "the reviewer said yes" in words(late)
+    assert "the reviewer approved" in words(late)
     assert "<time datetime=" in late.content.decode()
     assert len(desk.said(request)) == 1
 

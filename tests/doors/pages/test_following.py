@@ -67,7 +67,7 @@ def test_a_followed_tab_shows_what_a_new_page_shows(world: World, company: Compa
     new = text(reader.get(f"/runs/{run}", {"tab": tab}))
     assert news.seq == cursor(new)
     assert "Succeeded" in html
-    assert "</bdi></b> said yes" in html.partition('aria-label="Decided"')[2]
+    assert "</bdi></b> approved" in html.partition('aria-label="Decided"')[2]
     if kind := ROWS.get(tab):
         came = ids(html, kind)
         assert came

@@ -218,7 +218,7 @@ def test_a_follower_sees_a_new_request_and_who_decided_it(desk: Desk) -> None:
     desk.say(request, desk.house.people.approver)
     after = news(desk, who, str(new.seq))
     assert f'id="request-{request.id}"' in after.html
-    assert "the reviewer</bdi></b> said yes" in after.html
+    assert "the reviewer</bdi></b> approved" in after.html
     assert f'id="card-state-{request.id}" class="card-state" tabindex="-1" data-settled' in after.html
     assert "arrivals" not in after.html
     assert f'<li id="item-{request.id}" data-gone>' in after.html

@@ -71,7 +71,7 @@ def test_the_first_page_tells_how_old_what_waits_is_and_which_circuits_are_open(
     world.submit("tool-loop", "Waits for a worker")
     person = at(world.people.approver)
     page = words(person.get("/"))
-    assert re.search(r"1 request for you to decide oldest .{1,60}, the nearest ends ", page)
+    assert re.search(r"1 request for you to decide oldest .{1,60}, next deadline ", page)
     assert re.search(r"1 queued oldest ", page)
     # A provider's circuit is everybody's: another test may have left one.
     before = sum(map(int, open_circuits(page)))

@@ -113,7 +113,7 @@ def test_the_scope_is_shown_before_and_after_submission(
     form = form_with(admin.get("/new/tool-loop"), "1")
     form.action = "/new/tool-loop"
     looked = form.send(admin, "1", objective="Write to ada@example.org about order A-1001")
-    assert "What changes may reach" in words(looked)
+    assert "Allowed targets of changes" in words(looked)
     assert "ada@example.org" in words(looked)
     run = refund(world, company, objective="Refund order A-1001")
     assert "a-1001" in words(admin.get(f"/runs/{run}"))
@@ -125,5 +125,5 @@ def test_an_answer_that_rests_on_untrusted_content_says_so(
 ) -> None:
     run = refund(world, company, whole=True)
     page = words(admin.get(f"/runs/{run}"))
-    assert "Rests on content that nobody vouches for" in page
-    assert "never an instruction" in page
+    assert "Based on content that was not verified" in page
+    assert "never as an instruction" in page

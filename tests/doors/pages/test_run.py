@@ -125,7 +125,7 @@ def test_a_model_call_a_tool_call_and_a_wait_have_bars_as_long_as_they_took(
         "Run started",
         "Run ended",
     }
-    assert page.count("Bars: how long each took") == 1
+    assert page.count("Bars: duration, log scale") == 1
     each = text(who.get(f"/runs/{run}", {"rows": "each"}))
     assert "Bars: " not in each
     assert " bar bar-" not in each
@@ -167,7 +167,7 @@ def test_pause_resume_and_cancel_are_asked_for_with_their_effects(world: World, 
     run = refund(world, company)
     who = at(world.people.operator)
     asked = text(who.get(f"/runs/{run}/ask", {"wish": "pause"}))
-    assert "nothing more is begun" in asked
+    assert "Nothing new starts" in asked
     answer = who.post(f"/runs/{run}/ask", {"wish": "pause"})
     assert (answer.status_code, answer["Location"]) == (302, f"/runs/{run}")
     assert world.drive(run).status == "paused"

@@ -46,15 +46,15 @@ def test_everybody_else_sees_who_and_until_when(desk: Desk) -> None:
     request = approved(desk, people.approver)
     late = browser(people.second_approver)
     page = late.get(f"/approvals/{request.id}")
-    assert "the reviewer said yes. It can still be taken back." in words(page)
+    assert "the reviewer approved. The approval can still be undone." in words(page)
     assert "Nothing else can be said until then." in words(page)
     assert b'value="approve"' not in page.content
     assert b'value="undo"' not in page.content
     assert b'value="undo"' in browser(people.admin).get(f"/approvals/{request.id}").content
     answer = late.post(f"/approvals/{request.id}", {"do": "undo"})
-    assert (answer.status_code, "Nothing was taken back." in words(answer)) == (403, True)
+    assert (answer.status_code, "Nothing was undone." in words(answer)) == (403, True)
     answer = late.post(f"/approvals/{request.id}", {"decision": "reject", "reason": "No"})
-    assert (answer.status_code, "the reviewer said yes already." in words(answer)) == (409, True)
+    assert (answer.status_code, "the reviewer has already approved this." in words(answer)) == (409, True)
 
 
 def test_the_list_offers_it_above_the_next_request(desk: Desk) -> None:
@@ -66,7 +66,7 @@ def test_the_list_offers_it_above_the_next_request(desk: Desk) -> None:
     answer = form_with(page, "undo").send(client, "undo")
     assert answer["Location"] == f"/approvals?tab=mine&done={request.id}&open={request.id}"
     assert "What you can take back" not in words(client.get("/approvals"))
-    assert "said yes" not in words(browser(people.second_approver).get("/approvals"))
+    assert "the reviewer approved" not in words(browser(people.second_approver).get("/approvals"))
 
 
 def test_the_key_is_the_open_card_s_own(desk: Desk) -> None:
@@ -105,8 +105,8 @@ def test_too_late_is_said_with_what_became_of_it(desk: Desk, superuser: psycopg.
     take_effect(desk.id, request.run_id)
     answer = form.send(client, "undo")
     assert answer.status_code == 409
-    assert "It can be taken back no more." in words(answer)
-    assert "the reviewer said yes" in words(answer)
+    assert "It can no longer be undone." in words(answer)
+    assert "the reviewer approved" in words(answer)
 
 
 def test_side_by_side_each_yes_says_when_it_takes_effect(desk: Desk) -> None:

@@ -26,7 +26,7 @@ class Command(BaseCommand):
     def handle(self, *_args: Any, **options: Any) -> None:
         """Raises SystemCheckError where the application's role could step round the guards."""
         if options["migrate"] and (missing := _missing()):
-            self.stdout.write(f"Applying {missing} migrations …")
+            self.stdout.write(f"Migrations to apply: {missing}")
             call_command("migrate", database="owner", interactive=False, skip_checks=True, verbosity=0)
         # The rest of the checks is for who changes the code: they read every page and address of the house.
         call_command("check", tags=["database"], databases=["default"], stdout=StringIO())

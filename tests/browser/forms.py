@@ -28,6 +28,21 @@ class Form(NamedTuple):
 
 
 FORMS: dict[str, Form] = {
+    "tenant session": Form(
+        "tenancy/sign_ins.html", "/tenant/sign-ins",
+        {"td details:has([action$=end]) > summary": "\n", "td details[open] [name=reason]": "A lost laptop"},
+        "End the session", "is ended in this tenant.", mark="tenant-session-end",
+        before=furnish.a_tenant_session,
+    ),
+    "limited person": Form(
+        "tenancy/sign_ins.html", "/tenant/sign-ins",
+        {
+            "[aria-labelledby=limited] details > summary": "\n",
+            "[aria-labelledby=limited] [name=reason]": "It was them",
+        },
+        "Let them try again", "may try to sign in again at once.", mark="sign-in-lift",
+        before=furnish.a_limited_person,
+    ),
     "key": Form(
         "tenancy/keys.html", "/tenant/keys", {"#id_label": "nightly"}, "Make the key", "shown this once"),
     "rotated key": Form(

@@ -42,7 +42,8 @@ SHOWN: Final = (
     "orchestrator.ReviewItem.reason", "orchestrator.ReviewWord.note", "orchestrator.ToolProposal.reason",
     "orchestrator.ToolProposal.settled_reason", "orchestrator.ToolProposal.body",
     "orchestrator.ToolProposal.weaker", "orchestrator.PolicyVersion.reason",
-    "tenancy.WebhookKeeping.reason",
+    "tenancy.WebhookKeeping.reason", "tenancy.BrowserSession.browser", "tenancy.TenantSession.browser",
+    "tenancy.KnownDevice.browser", "tenancy.FailedSignIn.browser",
 )  # fmt: skip
 # What only Interlock writes, what a pattern or a list holds to names, and what is read through a model that
 # holds it to a shape: each column by its own name, for the same word may hold outside text elsewhere.
@@ -54,6 +55,8 @@ NAMES: Final = """
     tenancy.ApiKey: role runs
     tenancy.PersonTie: kind
     tenancy.AuditEntry: verb
+    tenancy.BrowserSession: data
+    tenancy.FailedSignIn: step source
     tenancy.IdempotencyKey: key path answer
     tenancy.Secret: name
     tenancy.Webhook: origin
@@ -199,6 +202,8 @@ def _whose(label: str, world: World) -> tuple[sql.Composable, sql.Composable]:
         return sql.Identifier("id"), sql.Literal(world.id)
     if label == "tenancy.Person":
         return sql.Identifier("id"), sql.Literal(world.people.admin.person.id)
+    if label in ("tenancy.BrowserSession", "tenancy.KnownDevice", "tenancy.FailedSignIn"):
+        return sql.Identifier("person_id"), sql.Literal(world.people.admin.person.id)
     return sql.Identifier("tenant_id"), sql.Literal(world.id)
 
 

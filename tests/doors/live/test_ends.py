@@ -9,21 +9,26 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from uuid import UUID
 
+import httpx2
 import psycopg
 import pytest
+from django.test import Client
 
 from config.embedded import EmbeddedValkey
 from tenancy.actions import revoke_key
+from tenancy.actions.sessions import end_session, end_tenant_session
+from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.roles import Role, Scope
 from tenancy.ids import fresh_id
-from tenancy.models import ApiKey, Membership, Person
+from tenancy.models import ApiKey, BrowserSession, Membership, Person, TenantSession
 from tenancy.presence import Presence
+from tenancy.session_store import digest_of
 from tests.conftest import House
 from tests.doors.api.program import Program, program
 from tests.doors.live.client import closing, following, in_thread
 from tests.doors.live.serving import serving
-from tests.doors.live.test_streams import source
+from tests.doors.live.test_streams import Source, source
 from tests.factories.tenancy import make_somebody
 from tests.factories.world import World
 from tests.proves import proves
@@ -101,6 +106,59 @@ async def test_following_ends_within_five_seconds_of_the_right_to(
             began = time.monotonic()
             await ended()
             assert time.monotonic() - began < SECONDS
+
+
+def ended_by_admin(world: World, session: str) -> None:
+    """An administrator ends the session within the tenant."""
+    with tenant(world.id):
+        within = TenantSession.objects.get(session__digest=digest_of(session))
+    end_tenant_session(world.id, within.id, by=world.people.admin.id, reason="lost")
+
+
+def ended_by_person(world: World, session: str) -> None:
+    """Its person ends it everywhere."""
+    row = BrowserSession.objects.get(digest=digest_of(session))
+    end_session(world.people.operator.person, row.id)
+
+
+def gone_idle(world: World, session: str) -> None:
+    """Nothing was done with it for too long."""
+    long_ago = database_now() - timedelta(hours=2)
+    BrowserSession.objects.filter(digest=digest_of(session)).update(last_seen_at=long_ago)
+
+
+@proves("R-SEC-11", part="a followed page ends with its session")
+@pytest.mark.parametrize("kind", ["stream", "socket"])
+@pytest.mark.parametrize("end", [ended_by_admin, ended_by_person, gone_idle])
+async def test_following_ends_within_five_seconds_of_its_session(
+    house: House, broker: EmbeddedValkey, world: World, kind: str, end: Callable[[World, str], None]
+) -> None:
+    run = await in_thread(world.submit, "tool-loop", ASKED)
+    client = Client(headers={"accept": "text/html"})
+    await in_thread(client.force_login, world.people.operator.person)
+    await in_thread(client.get, "/runs")
+    session = client.cookies["sessionid"].value
+    with serving(Limits()) as site:
+        headers = {"Cookie": f"sessionid={session}", "Origin": f"http://{site.base}"}
+        if kind == "socket":
+            async with following(site.base, f"/ws/runs/{run}", headers=headers) as socket:
+                await socket.take()
+                await in_thread(end, world, session)
+                began = time.monotonic()
+                assert await closing(socket) == 4401
+        else:
+            url = f"http://{site.base}/api/v1/runs/{run}/stream"
+            async with (
+                httpx2.AsyncClient(timeout=60) as browser,
+                browser.stream("GET", url, headers=headers | {"Accept": "text/event-stream"}) as answer,
+            ):
+                assert answer.status_code == 200
+                stream = Source(answer)
+                await stream.take()
+                await in_thread(end, world, session)
+                began = time.monotonic()
+                await stream.to_the_end()
+        assert time.monotonic() - began < SECONDS
 
 
 async def test_followers_of_one_principal_share_one_look(monkeypatch: pytest.MonkeyPatch) -> None:

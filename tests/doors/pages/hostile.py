@@ -32,13 +32,16 @@ from orchestrator.actions.webhook_log import keep_log
 from orchestrator.core.policy import Policy
 from orchestrator.queries.policies import policy_now
 from tenancy.actions import add_member
+from tenancy.actions.sign_in import begin_attempt, remember_device
+from tenancy.client_address import Visitor
 from tenancy.clock import database_now
 from tenancy.context import tenant
+from tenancy.core.reach import read_address
 from tenancy.core.roles import Role
 from tenancy.ids import fresh_id
 from tenancy.models import WebhookAttempt
 from tests.doors.api.doors import some_proposal
-from tests.doors.pages.people import refund
+from tests.doors.pages.people import at, refund
 from tests.doors.pages.test_every_page import EVERY, address, belongings
 from tests.doubles.company import Company
 from tests.factories.hostile import BITS, taint
@@ -65,13 +68,23 @@ def hostile_house(world: World, company: Company, superuser: psycopg.Connection[
     _lapsed(world, asked.id)
     put_class(superuser, asked, asked.risk)
     _answered(world, things)
+    _signed_in(world)
     taint(superuser, world)
-    pages = [address(route, things) for route in EVERY]
+    pages = ["/account/sessions/", *(address(route, things) for route in EVERY)]
     pages += [f"/runs/{waiting}", f"/runs/{whole}", f"/runs/{whole}?rows=each", f"/approvals/{settled}"]
     pages += [*(f"/runs/{whole}?tab={tab}" for tab in TABS), f"/runs/{things['<uuid:run_id>']}?tab=files"]
     pages += [f"/runs/{waiting}/ask?wish=cancel", "/approvals?tab=decided", f"/approvals?open={asked.id}"]
     pages += [f"{path}={quote(SHORT)}" for path in ("/approvals?tool", "/runs?q", "/tenant/audit?object")]
     return [*pages, f"/approvals/{asked.id}"]
+
+
+def _signed_in(world: World) -> None:
+    """Another session of the administrator's, a browser that is known as theirs, and a guess at their
+    password."""
+    person, visitor = world.people.admin.person, Visitor(read_address("203.0.113.66"), "Firefox")
+    at(world.people.admin)
+    remember_device(person, "their device", visitor)
+    begin_attempt(person.email, "password", visitor, None)
 
 
 def _answered(world: World, things: dict[str, str]) -> None:

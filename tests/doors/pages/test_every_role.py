@@ -60,6 +60,7 @@ SCOPE_OF: dict[str, Scope | None] = {
     "system": Scope.READ,
     "system/circuits": Scope.READ,
     "system/circuits/<uuid:circuit_id>": Scope.READ,
+    "tenant/sign-ins": Scope.ADMIN,
     "tenant/audit": Scope.INSPECT,
     "tenant/keys": Scope.INSPECT,
     "tenant/people": Scope.INSPECT,
@@ -94,7 +95,9 @@ FORMS = {
     "tenant/people/<uuid:person_id>/link",
     "tenant/people/<uuid:person_id>/confirm",
     "tenant/people/<uuid:person_id>/deactivate",
+    "tenant/people/<uuid:person_id>/lift",
     "tenant/people/invite",
+    "tenant/sign-ins/<uuid:session_id>/end",
     "tenant/switch",
     "workflows/<str:slug>/<int:number>/retire",
 }

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, TypeVar
 from django.http import QueryDict
 from pydantic import BaseModel
 from rest_framework import serializers
-from rest_framework.exceptions import ErrorDetail
+from rest_framework.exceptions import ErrorDetail, ParseError
 
 from tenancy.core.amounts import amount_pattern
 from tenancy.core.errors import InvalidInput, NotFound
@@ -66,6 +66,20 @@ class Formed(Text):
         if self._form.fullmatch(text) is None:
             self.fail("form", form=self.form)
         return text
+
+
+class Cursor(Formed):
+    """Where a page ended. Its refusal is the same whether it has no cursor's form or is not one of ours."""
+
+    def __init__(self, form: str = CURSOR, **more: Any) -> None:
+        super().__init__(form, **more)
+
+    def to_internal_value(self, data: Any) -> str:
+        """The text. Raises ParseError."""
+        try:
+            return super().to_internal_value(data)
+        except serializers.ValidationError:
+            raise ParseError("The cursor is not one of ours.", "cursor-invalid") from None
 
 
 class Id(serializers.UUIDField):
@@ -214,7 +228,7 @@ class ReasonBody(Exact):
 class PageQuery(Exact):
     """What every list takes: an opaque `cursor` from the page before, and how many rows at the most."""
 
-    cursor = Formed(CURSOR, required=False)
+    cursor = Cursor(required=False)
     limit = Whole(required=False, min_value=1, max_value=LARGEST)
 
 

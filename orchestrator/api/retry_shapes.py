@@ -4,7 +4,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from tenancy.shapes import Exact, Formed, PageQuery, Text, Whole
+from tenancy.shapes import Cursor, Exact, PageQuery, Text, Whole
 
 
 class RetryBody(Exact):
@@ -17,7 +17,7 @@ class RetryBody(Exact):
 class CheckpointQuery(PageQuery):
     """Which checkpoints."""
 
-    cursor = Formed(r"^[0-9]{1,15}$", required=False)
+    cursor = Cursor(r"^[0-9]{1,15}$", required=False)
 
 
 class RefusedField(serializers.Serializer[Any]):

@@ -176,7 +176,9 @@ def _decided(hand: Hand, outcomes: Outcomes) -> Any:
 @contextmanager
 def no_probe_lease(_: Superuser) -> Iterator[None]:
     """A probe does not ask whether another is out."""
-    with without(circuits, "PROBE", "until <= clock_timestamp()"):
+    let_out = """(until <= clock_timestamp()
+   OR state = 'half_open' AND prober = %(run)s AND prober_fence < %(fence)s)"""
+    with without(circuits, "PROBE", let_out):
         yield
 
 

@@ -95,6 +95,8 @@ def test_hostile_text_is_shown_and_does_nothing(world: World) -> None:
 def test_the_list_asks_the_database_no_more_for_more_runs(world: World) -> None:
     who = at(world.people.operator)
     world.submit("tool-loop", "One")
+    # The first page of a session notes that it is there.
+    who.get("/runs")
     with CaptureQueriesContext(connection) as one:
         who.get("/runs")
     for number in range(6):

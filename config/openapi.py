@@ -140,16 +140,18 @@ class ExactAmount(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-c
     """An amount is decimal text or a whole number, within the bound of its field."""
 
     target_class = "tenancy.shapes.Amount"
+    match_subclasses = True
 
     def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
         """Both ways of writing it."""
-        return amount_schema(min(MOST, int(self.target.max_value or MOST)))
+        return amount_schema(min(MOST, int(self.target.max_value or MOST)), self.target.decimal_places)
 
 
 class ExactForm(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
     """A text of one form says which."""
 
     target_class = "tenancy.shapes.Formed"
+    match_subclasses = True
 
     def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
         """Its pattern, and how long it may be where that is not in the pattern."""

@@ -131,7 +131,7 @@ def test_a_frozen_run_is_given_more_in_the_inbox_and_finishes(page_as: PageAs, w
     no_sideways(page)
     page.get_by_label("More model turns").fill("5")
     page.locator("[data-arm]:not([data-disarmed])", has_text="Give more").click()
-    expect(main).to_contain_text("to give more")
+    expect(main).to_contain_text("Budget extended; the run goes on.")
     assert world.drive(run).terminal_code == "SUCCESS"
     page.goto(f"/runs/{run}")
     expect(page.locator("#result")).to_contain_text("84")

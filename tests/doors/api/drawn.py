@@ -34,6 +34,13 @@ BEYOND_CODES = {
     "cursor-invalid": "a cursor is what a page before it gave: a draw has the form of one and is none",
     "json-not-acceptable": "no schema bounds the numbers and the depth of members that it does not name",
 }
+STATE_CODES = ("not-allowed", "taken", "in-force")
+# What these take is read by their verbs, whose faults have codes of their own.
+READ_BY_VERBS = (
+    "allow_tool", "give_member_role", "invite_member", "make_key", "publish_boundary", "set_member_limits",
+)  # fmt: skip
+BY_VERBS = (*STATE_CODES, "invalid", "owner-needed", "required", "unknown")
+A_QUEUE = "every queue (*) stands alone"
 A_HOST = "which text is a host, and whether it may be reached, is the answer of a parser and of a list"
 A_MODEL = "names another model of the tenant, or a role that no other plays"
 A_REASON = "needed only where something is guarded less than it was"
@@ -48,6 +55,9 @@ BEYOND: dict[str, dict[str, str]] = {
     "add_tool_server": {r"/address": f"names one of the operator's commands; or {A_HOST}"},
     "add_webhook": {r"/url": A_HOST},
     "admit_server_tool": {r"/admission/.*": FITTING, r"/reason": A_REASON},
+    "allow_tool": {
+        r"/tools/\d+/name": "names a tool of the tenant, or a family, by a form that its models have"
+    },
     "change_tool": {r"/reason": A_REASON, r"/(risk|approval|compensation)": FITTING},
     "correct_price": {r"/version": "the version that is in force is not the one that was wrong"},
     "declare_http_tool": {r"/declaration/.*": FITTING, r"/reason": A_REASON},
@@ -55,6 +65,14 @@ BEYOND: dict[str, dict[str, str]] = {
         r"/expires_at": "lies in the future, and is said of what is renewed",
         r"/origin": A_HOST,
     },
+    "make_key": {
+        r"/owner": "a key that decides or administers has a person who answers for it",
+        r"/workflows": "its items have a form that the document does not state yet",
+    },
+    "give_member_role": {r"/role": "a role is given once", r"/queues": A_QUEUE},
+    "invite_member": {r"/role": "a role is given once", r"/queues": A_QUEUE},
+    "set_member_limits": {r"/queues": A_QUEUE},
+    "publish_boundary": {r"/.*": "is a YAML document, whose faults are named by their places in it"},
     "put_document": {
         r"/title": "has printable characters alone, which Unicode says and JSON Schema cannot",
         r"/text": "has a word that is left once its marks are read",
@@ -146,7 +164,7 @@ def _is_beyond(name: str, response: Any) -> bool:
     if said["code"] in BEYOND_CODES:
         return True
     return bool(said.get("errors")) and all(
-        error["code"] in ("not-allowed", "taken", "in-force")
+        error["code"] in (BY_VERBS if name in READ_BY_VERBS else STATE_CODES)
         and any(re.fullmatch(rule, error["pointer"]) for rule in rules)
         for error in said["errors"]
     )

@@ -42,7 +42,7 @@ def test_a_reviewer_sees_the_limits_and_gives_more(world: World) -> None:
     assert 'name="g-model_turns" value="1"' in page
     assert "at most as much again as the boundary gave the run" in page
     assert "g-side_effects" not in page
-    assert "its budget is used up" in text(who.get(f"/runs/{run}"))
+    assert "Its budget is used up" in text(who.get(f"/runs/{run}"))
     digest = world.open_requests(run)[0].packet_digest
     more = {"decision": "extend", "digest": digest}
     refused = who.post(where, more | {"g-model_turns": "none"})

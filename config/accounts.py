@@ -67,6 +67,13 @@ class Accounts(DefaultAccountAdapter):  # type: ignore[misc]
         super().set_password(user, password)
         forget_devices(user)
 
+    def get_reauthentication_methods(self, user: Person) -> list[dict[str, Any]]:
+        """How somebody who is signed in proves again who they are: by a second factor where they have one,
+        for which the password is no substitute."""
+        methods: list[dict[str, Any]] = super().get_reauthentication_methods(user)
+        factors = [one for one in methods if one["id"] != "reauthenticate"]
+        return factors or methods
+
     def post_login(self, request: HttpRequest, user: Person, **how: Any) -> HttpResponse:
         """Signed in, by whatever way: it is written down, and the browser is known from now on."""
         note_sign_in(user, by=_ways(request, user))

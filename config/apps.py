@@ -17,3 +17,4 @@ class ConfigApp(AppConfig):
         import_module("config.checks")
         import_module("config.celery")
         import_module("config.openapi")
+        import_module("config.proofs")

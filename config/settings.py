@@ -255,6 +255,8 @@ globals().update(ENVIRONMENT.mail)
 
 # Who draws a refusal as a page (tenancy.pages).
 INTERLOCK_PROBLEM_PAGE = "config.pages.problem"
+# Who asks for a second factor, once more or for the first time (tenancy.pages).
+INTERLOCK_PROOF_PAGE = "config.proofs.ask_for_factor"
 LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "/"
 AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]

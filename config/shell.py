@@ -92,14 +92,16 @@ class Shell:
         self.preferences = Preferences.of(request)
         self.version: str = settings.INTERLOCK_VERSION
         self.member: Member | None = member_of(request) if hasattr(request, "user") else None
-        self.pending = waiting_for(self.member) if self.member is not None else 0
+        # Whoever lacks a second factor that the tenant asks for sees nothing of it yet.
+        self._inside = self.member is not None and self.member.lack is None
+        self.pending = waiting_for(self.member) if self.member is not None and self._inside else 0
         self.places = tuple(self._links(PLACES))
         self.tenant_places = tuple(self._links(TENANT_PLACES))
 
     def _links(self, places: Places) -> Iterator[Link]:
         for name, word, key, scope in places:
             url = address(name)
-            if url is None or self.member is None or scope not in self.member.scopes:
+            if url is None or self.member is None or not self._inside or scope not in self.member.scopes:
                 continue
             here = self._request.path == url or (url != "/" and self._request.path.startswith(f"{url}/"))
             count = self.pending if name == "approvals" else 0

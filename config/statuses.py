@@ -17,6 +17,7 @@ STATUS: dict[str, int] = {
     "forbidden": 403,
     "no-tenant": 403,
     "tenant-suspended": 403,
+    "second-factor-missing": 403,
     "last-admin": 409,
     "scope-missing": 403,
     "key-invalid": 401,

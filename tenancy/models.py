@@ -16,6 +16,7 @@ from tenancy.owned import TenantOwned as TenantOwned
 from tenancy.sign_in_models import BrowserSession as BrowserSession
 from tenancy.sign_in_models import FailedSignIn as FailedSignIn
 from tenancy.sign_in_models import KnownDevice as KnownDevice
+from tenancy.sign_in_models import SignInRulesVersion as SignInRulesVersion
 from tenancy.sign_in_models import TenantSession as TenantSession
 
 

@@ -6,10 +6,10 @@ writes by one call of a verb, as the API's doors do; an `InterlockError` it does
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import wraps
-from typing import Concatenate, ParamSpec, cast
+from typing import Any, Concatenate, Final, ParamSpec, cast
 from urllib.parse import unquote
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -28,9 +28,11 @@ from django.utils.module_loading import import_string
 from tenancy.context import tenant
 from tenancy.core.errors import Forbidden, InterlockError, NotFound, TenantSuspended
 from tenancy.core.roles import SCOPES, Authority, Role, Scope
+from tenancy.core.sign_in_rules import Area, Lack, SignInRules
 from tenancy.doors import uuid_or_none
 from tenancy.models import BrowserSession, Person, Tenant, TenantSession
 from tenancy.queries import Standing, standing_of_person, tenants_by_id, tenants_of_person, who_grants
+from tenancy.sign_in_rules import lack_of, sign_in_rules_now
 from tenancy.tenant_sessions import session_within
 from tenancy.zones import known
 
@@ -38,12 +40,14 @@ P = ParamSpec("P")
 CHOSEN = "tenant"
 """The session's key for the chosen tenant's id."""
 ZONE_COOKIE = "zone"
+NO_RULES: Final = SignInRules()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
     """A person in the tenant they look at. `tenants` are all they belong to, by name; `session` is what the
-    tenant has of the one they came by, None on its first page."""
+    tenant has of the one they came by, None on its first page; `lack` is what keeps them out until they have
+    or show a second factor, as the tenant's `rules` of signing in ask of their role."""
 
     person: Person
     tenant: Tenant
@@ -55,6 +59,8 @@ class Member:
     authorities: tuple[Authority, ...]
     time_zone: ZoneInfo
     session: TenantSession | None = None
+    rules: SignInRules = NO_RULES
+    lack: Lack | None = None
 
     def may(self, *scopes: Scope) -> bool:
         """Whether all of `scopes` are held."""
@@ -81,23 +87,32 @@ class ScopeMissing(Forbidden):
 
 View = Callable[Concatenate[PageRequest, P], HttpResponseBase]
 Door = Callable[Concatenate[HttpRequest, P], HttpResponseBase]
+Asks = tuple[Area, ...] | Callable[["PageRequest", Mapping[str, Any]], tuple[Area, ...]]
+"""The areas of change that a page's form belongs to, always or by what the form and the address say."""
 
 
-def page(*scopes: Scope) -> Callable[[View[P]], Door[P]]:
+def page(*scopes: Scope, asks: Asks = (), unproven: bool = False) -> Callable[[View[P]], Door[P]]:
     """A view for members who hold all of `scopes`; none given: every member.
 
-    Not signed in: to the sign-in page and back. No tenant, or a scope missing: 403 and whom to ask. Within
-    the view times are those of the member's zone.
+    Not signed in: to the sign-in page and back. No tenant, or a scope missing: 403 and whom to ask. Without
+    the second factor that the tenant's rules ask of the role, or of a change of the areas that `asks` names:
+    first that (R-SEC-11); an `unproven` page asks for none. Within the view times are those of the member's
+    zone.
     """
 
     def decorate(view: View[P]) -> Door[P]:
         @wraps(view)
         def door(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
-            response = _answer(request, lambda known: view(known, *args, **kwargs), scopes)
+            def proven(known: PageRequest) -> HttpResponseBase:
+                missing = None if unproven else _ask_for_proof(known, asks, kwargs)
+                return view(known, *args, **kwargs) if missing is None else missing
+
+            response = _answer(request, proven, scopes)
             add_never_cache_headers(response)
             patch_vary_headers(response, ("Cookie", "HX-Request"))
             return response
 
+        door.asks = asks  # type: ignore[attr-defined]  # each form's area is listed by a test
         return door
 
     return decorate
@@ -149,6 +164,23 @@ def _answer(
         return problem(request, error)
 
 
+def _ask_for_proof(request: PageRequest, asks: Asks, places: Mapping[str, Any]) -> HttpResponseBase | None:
+    """The page that asks for the second factor in place of the view; None where nothing is lacking, be it
+    because the form that it asked by has just shown the factor. The roof names who draws it
+    (`INTERLOCK_PROOF_PAGE`)."""
+    member = request.member
+    areas: tuple[Area, ...] = ()
+    if member.lack is None and request.method == "POST" and member.rules.ask_again:
+        areas = asks(request, places) if callable(asks) else asks
+    lack = member.lack or lack_of(request.session, member.person, member.rules, member.roles, areas)
+    if lack is None:
+        return None
+    ask: Callable[[PageRequest, Lack], HttpResponse | None] = import_string(settings.INTERLOCK_PROOF_PAGE)
+    if (asking := ask(request, lack)) is None:
+        request.member = replace(member, lack=None)
+    return asking
+
+
 def require(member: Member, *scopes: Scope) -> None:
     """Raises ScopeMissing, with the roles that bring it and the administrators who give it."""
     for scope in scopes:
@@ -181,13 +213,15 @@ def _member(request: HttpRequest) -> Member | None:
     for candidate in tenants_in_turn:
         with tenant(candidate.id):
             standing = standing_of_person(candidate.id, person.id)
-            session = _session_within(request)
+            session, rules = _session_within(request), sign_in_rules_now().rules
         if standing is None:
             continue
         if session is not None and session.ended_at is not None:
             request.ended = True  # type: ignore[attr-defined]
             continue
-        return _as_member(request, person, candidate, tuple(tenants), standing, session)
+        member = _as_member(request, person, candidate, tuple(tenants), standing, session)
+        lack = lack_of(request.session, person, rules, standing.roles)
+        return replace(member, rules=rules, lack=lack)
     return None
 
 
@@ -258,7 +292,7 @@ def back(request: HttpRequest, otherwise: str = "/") -> HttpResponseRedirect:
 
 
 @posted("overview")
-@page()
+@page(unproven=True)
 def switch(request: PageRequest) -> HttpResponse:
     """Look at another of one's tenants from now on. 404 for a tenant that is not one's own (R-SEC-1)."""
     wanted = uuid_or_none(request.POST.get("tenant", ""))

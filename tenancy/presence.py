@@ -28,6 +28,7 @@ from tenancy.queries import (
     tenants_by_id,
     tenants_of_person,
 )
+from tenancy.sign_in_rules import SecondFactorMissing, lack_of, sign_in_rules_now
 from tenancy.tenant_sessions import session_within
 
 Headers = tuple[tuple[bytes, bytes], ...]
@@ -113,7 +114,8 @@ def of_caller(who: Caller) -> Presence:
 
 
 def of_session(key: str, tenant_id: UUID | None = None) -> Presence:
-    """The person of a session, in the tenant it is in or the one given. Raises SignedOut, Forbidden."""
+    """The person of a session, in the tenant it is in or the one given. Raises SignedOut, Forbidden, and
+    SecondFactorMissing where the tenant's rules of signing in keep them out."""
     store = cast("Callable[[str], Any]", import_module(settings.SESSION_ENGINE).SessionStore)(key)
     person = get_user(cast("Any", SimpleNamespace(session=store)))
     if not isinstance(person, Person) or not person.is_active:
@@ -127,10 +129,13 @@ def of_session(key: str, tenant_id: UUID | None = None) -> Presence:
     for house in houses if tenant_id is None else [tenant_id]:
         with tenant(house):
             standing, within = standing_of_person(house, person.id), session_within(store.row.id)
+            rules = sign_in_rules_now().rules
         if within is not None and within.ended_at is not None:
             ended = True
             continue
         if standing is not None:
+            if lack_of(store, person, rules, standing.roles) is not None:
+                raise SecondFactorMissing
             scopes = tuple(scope.value for scope in standing.scopes)
             return Presence(tenant=house, principal=standing.principal, scopes=scopes, session=key)
     if ended:

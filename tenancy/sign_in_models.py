@@ -7,8 +7,11 @@ ends is a session within their own tenant: `TenantSession`, under row-level secu
 
 from typing import ClassVar
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
+from tenancy.core.roles import Role
+from tenancy.core.sign_in_rules import LONGEST_MINUTES, Area
 from tenancy.ids import fresh_id
 from tenancy.owned import TenantOwned
 
@@ -107,4 +110,39 @@ class FailedSignIn(models.Model):
             models.Index(fields=["account", "at"], name="failed_sign_in_by_account"),
             models.Index(fields=["source", "at"], name="failed_sign_in_by_source"),
             models.Index(fields=["at"], name="failed_sign_in_by_time"),
+        ]
+
+
+class SignInRulesVersion(TenantOwned):
+    """A tenant's rules of signing in; the newest version counts. Append-only.
+
+    `second_factor` are the roles that need a second factor; `ask_again` the areas before whose changes it is
+    asked for again where it was not shown within `minutes`. `agreed_by` is the second administrator of a
+    loosening; `by` is null where it was done at the machine.
+    """
+
+    version = models.PositiveIntegerField()
+    second_factor = ArrayField(models.CharField(max_length=16), default=list, blank=True)
+    ask_again = ArrayField(models.CharField(max_length=16), default=list, blank=True)
+    minutes = models.PositiveSmallIntegerField()
+    reason = models.CharField(max_length=500)
+    by = models.UUIDField(null=True)
+    agreed_by = models.UUIDField(null=True)
+    at = models.DateTimeField()
+
+    class Meta(TenantOwned.Meta):
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            *TenantOwned.Meta.constraints,
+            models.UniqueConstraint(fields=["tenant", "version"], name="sign_in_rules_once"),
+            models.CheckConstraint(
+                condition=models.Q(minutes__gte=1, minutes__lte=LONGEST_MINUTES),
+                name="sign_in_rules_minutes_bounded",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(
+                    second_factor__contained_by=[role.value for role in Role],
+                    ask_again__contained_by=[area.value for area in Area],
+                ),
+                name="sign_in_rules_known",
+            ),
         ]

@@ -38,6 +38,7 @@ from approvals.views.words import FormFaulty, NotReviewed, NotSaid, agreed_edit,
 from tenancy.context import tenant
 from tenancy.core.errors import InterlockError
 from tenancy.core.roles import Scope
+from tenancy.core.sign_in_rules import Area
 from tenancy.marks import mark_now
 from tenancy.pages import PageRequest, page, posted
 
@@ -55,11 +56,24 @@ SAID: Mapping[DecisionKind, str] = {
 AGAIN = Notice(
     tone="stale", title="Look again.", text="The page was old; this is how it stands. Nothing was decided."
 )
+HARMLESS = ("review", *(one.value for one in (DecisionKind.REJECT, DecisionKind.REVISE, DecisionKind.CANCEL)))
+MOVES_MONEY = "destructive"
 PANELS = {"edit": "edit", "review": "edit", "reject": "reject", "revise": "revise", "cancel": "cancel"}
 
 
+def _areas(request: PageRequest, places: Mapping[str, Any]) -> tuple[Area, ...]:
+    """A word by which money may move is a change of money: any but a no, to a request that states an amount,
+    is of the class of tools that move money, or asks for more budget."""
+    if "do" in request.POST or request.POST.get("decision") in HARMLESS:
+        return ()
+    with tenant(request.member.tenant.id):
+        row = Request.objects.filter(id=places["request_id"]).first()
+    moves = row is not None and (row.has_amount or row.risk == MOVES_MONEY or row.kind == "budget")
+    return (Area.MONEY,) if moves else ()
+
+
 @require_http_methods(["GET", "HEAD", "POST"])
-@page(Scope.READ)
+@page(Scope.READ, asks=_areas)
 def approval(request: PageRequest, request_id: UUID) -> HttpResponse:
     """The request, or a word on it: then on to the next request, or the card again with what stands in the
     way: 403 not yours, 409 decided before or changed, 410 too late, 422 a word that does not fit. What is

@@ -1,5 +1,5 @@
-"""Raising a tenant's ceilings and opening private places, as people and programs ask for it: at once, or once
-a second administrator agrees (R-BUDGET-9, P8)."""
+"""Raising a tenant's ceilings, opening private places and setting the rules of signing in, as people and
+programs ask for it: at once, or once a second administrator agrees (R-BUDGET-9, P8, R-SEC-11)."""
 
 from uuid import UUID
 
@@ -12,7 +12,10 @@ from orchestrator.actions.publish import hold_registry
 from orchestrator.actions.second_person import Who
 from orchestrator.models import ToolProposal
 from orchestrator.queries.servers import PlacesNow
+from tenancy.actions.sign_in_rules import rules_document, set_sign_in_rules
 from tenancy.context import tenant
+from tenancy.core.sign_in_rules import SignInRules
+from tenancy.sign_in_rules import RulesNow
 
 
 def ask_for_ceilings(
@@ -45,3 +48,20 @@ def ask_for_places(
         who=who,
         reason=reason,
     )
+
+
+def ask_for_sign_in_rules(
+    tenant_id: UUID, wanted: SignInRules, *, expected: int | None, who: Who, reason: str
+) -> RulesNow | ToolProposal:
+    """Make these the rules of signing in, or keep what was asked where they ask for less than before.
+    Outermost verb: owns the transaction. Raises InvalidInput, Stale, ProposalOpen."""
+
+    def perform() -> RulesNow:
+        with tenant(tenant_id):
+            hold_registry(tenant_id)
+            now = set_sign_in_rules(tenant_id, wanted, expected=expected, by=who.principal, reason=reason)
+            outdate_proposals(tenant_id)
+            return now
+
+    body = {"rules": rules_document(wanted)}
+    return or_propose(tenant_id, perform, kind="sign_in", body=body, who=who, reason=reason)

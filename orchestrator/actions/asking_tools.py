@@ -39,8 +39,10 @@ from orchestrator.queries.loosening import open_proposal, outdated
 from orchestrator.queries.outside import OutsideNow, outside_now
 from orchestrator.queries.servers import PlacesNow
 from orchestrator.queries.tools import ToolNow
+from tenancy.actions.sign_in_rules import read_rules, set_sign_in_rules
 from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput, NotFound, Stale
+from tenancy.sign_in_rules import RulesNow
 
 Models = tuple[Mapping[str, Any], ...]
 ATTEMPTS: Final = 5
@@ -228,7 +230,7 @@ def _of_one(error: dict[str, Any], at: int) -> dict[str, Any]:
     return {**error, "pointer": f"/{pointer.removeprefix(head)}"} if pointer.startswith(head) else error
 
 
-Agreed = ToolNow | OutsideNow | PlacesNow | Ceilings | BoundaryPublication
+Agreed = ToolNow | OutsideNow | PlacesNow | Ceilings | BoundaryPublication | RulesNow
 
 
 def agree_to_tool(tenant_id: UUID, proposal: UUID | None, *, who: Who, reason: str) -> Agreed:
@@ -309,6 +311,13 @@ def _publish_boundary(tenant_id: UUID, row: ToolProposal, agreed: UUID) -> Bound
     )
 
 
+def _set_sign_in_rules(tenant_id: UUID, row: ToolProposal, agreed: UUID) -> RulesNow:
+    rules = read_rules(row.body["rules"])
+    return set_sign_in_rules(
+        tenant_id, rules, expected=None, by=row.by, reason=row.reason, agreed=agreed
+    )  # fmt: skip
+
+
 LOOKED_AT: Final[Mapping[str, Callable[[UUID, Mapping[str, Any]], object]]] = {
     "declare": lambda house, body: look_at_declared(house, asked_declaration(body["declaration"])),
     "models": lambda house, body: look_at_models(
@@ -325,5 +334,6 @@ DONE: Final[Mapping[str, Callable[[UUID, ToolProposal, UUID], Agreed]]] = {
     "change": _change, "admit": _admit, "declare": _declare, "web": _list, "databases": _name_databases,
     "mail": _name_mail, "models": _name_models,
     "places": _open_places, "ceilings": _raise_ceilings, "boundary": _publish_boundary,
+    "sign_in": _set_sign_in_rules,
 }  # fmt: skip
 """What is done once a second person agrees, by what waits."""

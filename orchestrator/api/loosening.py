@@ -21,6 +21,7 @@ from orchestrator.api.outside_shapes import DatabasesField, MailField, WebField
 from orchestrator.api.policies import WordBody
 from orchestrator.api.server_shapes import PlacesField
 from orchestrator.api.servers import places_field
+from orchestrator.api.sign_in_rules import SignInRulesField, rules_field
 from orchestrator.api.tool_proposals import ToolProposalField, proposal_field
 from orchestrator.queries.loosening import tool_proposals
 from orchestrator.queries.outside import OutsideNow
@@ -33,6 +34,7 @@ from tenancy.doors import caller, post_once, uuid_or_none
 from tenancy.idempotency import Answer
 from tenancy.permissions import requires
 from tenancy.shapes import asked, page_of
+from tenancy.sign_in_rules import RulesNow
 
 AGREED = PolymorphicProxySerializer(
     component_name="AgreedTo",
@@ -45,6 +47,7 @@ AGREED = PolymorphicProxySerializer(
         PlacesField,
         CeilingsField,
         BoundaryField,
+        SignInRulesField,
     ],
     resource_type_field_name=None,
 )
@@ -103,6 +106,8 @@ def _field(tenant_id: UUID, now: Agreed) -> dict[str, Any]:
         return defined(now)
     if isinstance(now, PlacesNow):
         return places_field(now)
+    if isinstance(now, RulesNow):
+        return rules_field(now)
     if isinstance(now, BoundaryPublication):
         with tenant(tenant_id):
             return boundary_field(now)

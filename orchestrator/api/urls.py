@@ -18,6 +18,7 @@ from orchestrator.api import (
     reviews,
     runs,
     servers,
+    sign_in_rules,
     stream,
     tasks,
     webhook_log,
@@ -72,6 +73,7 @@ urlpatterns = [
     path("http-tools", servers.HttpTools.as_view(), name="http-tools"),
     path("private-places", servers.PrivatePlacesDoor.as_view(), name="private-places"),
     path("ceilings", ceilings.TenantCeilings.as_view(), name="ceilings"),
+    path("sign-in-rules", sign_in_rules.SignInRulesDoor.as_view(), name="sign-in-rules-api"),
     path("tool-proposals", loosening.ToolProposals.as_view(), name="tool-proposals-api"),
     path(
         "tool-proposals/<str:tool_proposal_id>/agree",

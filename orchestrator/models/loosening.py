@@ -7,13 +7,13 @@ from tenancy.models import TenantOwned
 
 KINDS = [
     "change", "admit", "declare", "web", "databases", "mail", "models", "places", "ceilings",
-    "boundary",
+    "boundary", "sign_in",
 ]  # fmt: skip
 
 
 class ToolProposal(TenantOwned):
     """A change, an admission or a declaration of a tool, a wider way out, a ceiling that is
-    raised, or a boundary that allows more.
+    raised, a boundary that allows more, or rules of signing in that ask for less.
 
     It guards less than what stands, and is settled once: by a person or, where it is about something that is
     another by now, by the house.

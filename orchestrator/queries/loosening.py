@@ -12,6 +12,7 @@ from orchestrator.queries.servers import places_now
 from orchestrator.queries.tools import ToolNow, tool_now
 from tenancy.context import raw_cursor
 from tenancy.core.errors import NotFound
+from tenancy.sign_in_rules import sign_in_rules_now
 
 SHOWN = 100
 # What waits about a list of ways out, by which list; all else is about a tool.
@@ -71,6 +72,8 @@ def _tag_now(tenant_id: UUID, row: ToolProposal) -> str | None:
         return str(newest.version if newest is not None else 0)
     if kind == "places":
         return str(places_now().version)
+    if kind == "sign_in":
+        return str(sign_in_rules_now().version)
     return newest_ceilings(tenant_id, raw_cursor()).digest if kind == "ceilings" else None
 
 

@@ -1,5 +1,6 @@
 """GET /boundaries, /boundaries/<slug>; publishing a version and allowing one more tool (R-GRAPH-11)."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from django import forms
@@ -34,6 +35,7 @@ from orchestrator.views.tools import WORDS
 from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput, NotFound, Stale
 from tenancy.core.roles import Scope
+from tenancy.core.sign_in_rules import Area
 from tenancy.directory import names_of
 from tenancy.pages import PageRequest, page, require
 from tenancy.shapes import known
@@ -112,8 +114,13 @@ def boundary(request: PageRequest, slug: str) -> HttpResponse:
     return _told(request, found)
 
 
+def _areas(request: PageRequest, places: Mapping[str, Any]) -> tuple[Area, ...]:
+    """A boundary says how much a run may spend."""
+    return () if "preview" in request.POST else (Area.MONEY,)
+
+
 @require_http_methods(["GET", "HEAD", "POST"])
-@page(Scope.ADMIN)
+@page(Scope.ADMIN, asks=_areas)
 def publish(request: PageRequest) -> HttpResponse:
     """A form for a boundary's text: show what it would change, or publish it. A faulty one comes back with
     its faults."""

@@ -14,11 +14,12 @@ from orchestrator.views.loosening import waits, who
 from tenancy.context import raw_cursor, tenant
 from tenancy.core.errors import Stale
 from tenancy.core.roles import Scope
+from tenancy.core.sign_in_rules import Area
 from tenancy.pages import PageRequest, page, posted, require
 
 
 @posted("budgets")
-@page(Scope.READ)
+@page(Scope.READ, asks=(Area.MONEY,))
 def ceilings(request: PageRequest) -> HttpResponse:
     """Set the ceilings, or ask a second administrator where one is raised or removed."""
     require(request.member, Scope.ADMIN)

@@ -1,5 +1,6 @@
 """GET and POST /tool-proposals: what guards less and waits for a second person (R-TOOL-4, P4)."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -22,20 +23,28 @@ from orchestrator.queries.tools import ToolNow, tool_now
 from tenancy.context import tenant
 from tenancy.core.errors import InterlockError, NotFound
 from tenancy.core.roles import Scope
+from tenancy.core.sign_in_rules import Area
 from tenancy.directory import names_of
 from tenancy.doors import uuid_or_none
 from tenancy.pages import PageRequest, page, require
+from tenancy.sign_in_rules import RulesNow
 
 KINDS = {
     "change": "A change", "admit": "An admission", "declare": "A declaration", "web": "A wider list",
     "databases": "A wider list", "mail": "A change",
     "models": "A change", "places": "A wider list", "ceilings": "A change",
-    "boundary": "A wider version",
+    "boundary": "A wider version", "sign_in": "A change",
 }  # fmt: skip
 LISTS = {
     "web": "The web list", "databases": "The list of databases", "mail": "The mail server",
     "models": "The list of models", "places": "The list of private places", "ceilings": "The ceilings",
+    "sign_in": "The sign-in rules",
 }  # fmt: skip
+AREAS: dict[str, tuple[Area, ...]] = {
+    "change": (Area.MONEY,), "ceilings": (Area.MONEY,), "models": (Area.MONEY,), "boundary": (Area.MONEY,),
+    "sign_in": tuple(Area),
+}  # fmt: skip
+"""The areas to which a yes to what waits belongs, as the form belongs by which it was asked for."""
 
 
 class Word(NamedTuple):
@@ -46,8 +55,20 @@ class Word(NamedTuple):
     fault: str
 
 
+def _areas(request: PageRequest, places: Mapping[str, Any]) -> tuple[Area, ...]:
+    """A yes belongs to the areas of what it is said to."""
+    if "agree" not in request.POST:
+        return ()
+    with tenant(request.member.tenant.id):
+        try:
+            row = proposal_of(uuid_or_none(request.POST.get("proposal", "")))
+        except NotFound:
+            return ()
+    return AREAS.get(row.kind, ())
+
+
 @require_http_methods(["GET", "HEAD", "POST"])
-@page()
+@page(asks=_areas)
 def proposals(request: PageRequest) -> HttpResponse:
     """What waits, and what became of the rest. A POST says yes or no, or takes one's own back."""
     require(request.member, Scope.ADMIN if request.method == "POST" else Scope.INSPECT)
@@ -80,6 +101,8 @@ def _done(now: Agreed) -> str:
         return f"The boundary {now.version.slug} is at version {now.version.version} now, for runs to come."
     if isinstance(now, ToolNow):
         return f"{now.spec.name} is at version {now.spec.version} now."
+    if isinstance(now, RulesNow):
+        return "The rules hold from everybody's next request on."
     name = LISTS["places" if isinstance(now, PlacesNow) else now.kind]
     return f"{name} is at version {now.version} now."
 

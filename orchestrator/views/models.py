@@ -23,6 +23,7 @@ from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput, NotFound, Stale
 from tenancy.core.roles import Scope
+from tenancy.core.sign_in_rules import Area
 from tenancy.directory import names_of
 from tenancy.pages import PageRequest, page, require
 from traces.core.canonical import plain
@@ -102,7 +103,7 @@ class ModelForm(forms.Form):
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@page(Scope.READ)
+@page(Scope.READ, asks=(Area.MONEY,))
 def models(request: PageRequest) -> HttpResponse:
     """What new runs are pinned to, each with its key and circuit; naming one, changing it, taking it out."""
     if request.method != "POST":

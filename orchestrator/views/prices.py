@@ -27,6 +27,7 @@ from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput
 from tenancy.core.roles import Scope
+from tenancy.core.sign_in_rules import Area
 from tenancy.directory import names_of
 from tenancy.pages import PageRequest, page, require
 
@@ -98,7 +99,7 @@ def _worded(wrong: Wrong) -> str:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@page(Scope.READ)
+@page(Scope.READ, asks=(Area.MONEY,))
 def prices(request: PageRequest) -> HttpResponse:
     """Every price. A POST states one, shows what a correction would change, or corrects."""
     if request.method != "POST":

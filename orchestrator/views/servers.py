@@ -1,5 +1,6 @@
 """GET and POST /tool-servers and /tool-servers/<name>: what servers offer, admitted or not (R-TOOL-21)."""
 
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
@@ -40,6 +41,7 @@ from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.errors import InterlockError, InvalidInput, SecretUnusable, Stale
 from tenancy.core.roles import Scope
+from tenancy.core.sign_in_rules import Area
 from tenancy.directory import names_of
 from tenancy.models import Secret
 from tenancy.pages import PageRequest, page, require
@@ -189,8 +191,14 @@ PLAIN = (
 )  # fmt: skip
 
 
+def _areas(request: PageRequest, places: Mapping[str, Any]) -> tuple[Area, ...]:
+    """Keeping and revoking a secret is a change of keys."""
+    secret = "value" in request.POST or "revoke" in request.POST
+    return (Area.KEYS,) if secret and "places" not in request.POST else ()
+
+
 @require_http_methods(["GET", "HEAD", "POST"])
-@page(Scope.READ)
+@page(Scope.READ, asks=_areas)
 def servers(request: PageRequest) -> HttpResponse:
     """Every tool server of the tenant, the private places, and the names of its secrets."""
     if request.method != "POST":

@@ -1,5 +1,6 @@
 """GET /tools, GET and POST /tools/<name>: the registry, and what an admin sets of it (R-UI-5, R-TOOL-4)."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from django import forms
@@ -37,6 +38,7 @@ from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput, Stale
 from tenancy.core.roles import Scope
+from tenancy.core.sign_in_rules import Area
 from tenancy.directory import names_of
 from tenancy.pages import PageRequest, page, require
 from tenancy.shapes import known
@@ -136,8 +138,14 @@ def _source(spec: ToolSpec) -> str:
     return f"server {spec.remote.server}" if spec.remote.kind == "mcp" else f"request to {spec.remote.origin}"
 
 
+def _areas(request: PageRequest, places: Mapping[str, Any]) -> tuple[Area, ...]:
+    """A change of a tool says what a call costs, and how many people decide about which amount."""
+    looks = {"enabled", "drift", "preview"} & set(request.POST)
+    return () if looks else (Area.MONEY,)
+
+
 @require_http_methods(["GET", "HEAD", "POST"])
-@page(Scope.READ)
+@page(Scope.READ, asks=_areas)
 def tool(request: PageRequest, name: str) -> HttpResponse:
     """One tool. A POST changes it, switches it, or shows what a change would do."""
     house = request.member.tenant.id

@@ -20,6 +20,7 @@ from orchestrator.views import (
     runs,
     saved_views,
     servers,
+    sign_in_rules,
     submit,
     system,
     tools,
@@ -73,6 +74,7 @@ urlpatterns = [
     path("system/reviewed/<uuid:run_id>", system.reviewed, name="system-reviewed"),
     path("tenant/webhooks", webhooks.webhooks, name="webhooks"),
     path("tenant/webhooks/<uuid:webhook_id>", webhooks.webhook, name="webhook"),
+    path("tenant/sign-in-rules", sign_in_rules.sign_in_rules, name="sign-in-rules"),
     path("new", submit.choose, name="submit"),
     path("new/<slug:workflow>", submit.submit, name="submit-workflow"),
 ]

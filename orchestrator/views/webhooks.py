@@ -41,6 +41,7 @@ from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput, Stale
 from tenancy.core.news import KINDS, headline
 from tenancy.core.roles import Scope
+from tenancy.core.sign_in_rules import Area
 from tenancy.directory import names_of
 from tenancy.doors import uuid_or_none
 from tenancy.pages import PageRequest, page
@@ -72,8 +73,13 @@ class KeepingForm(forms.Form):
     version = forms.IntegerField(widget=forms.HiddenInput)
 
 
+def _areas_of_list(request: PageRequest, places: Mapping[str, Any]) -> tuple[Area, ...]:
+    """A new endpoint has a new secret."""
+    return () if request.POST.get("act") == "keep" else (Area.KEYS,)
+
+
 @require_http_methods(["GET", "HEAD", "POST"])
-@page(Scope.ADMIN)
+@page(Scope.ADMIN, asks=_areas_of_list)
 def webhooks(request: PageRequest) -> HttpResponse:
     """The tenant's endpoints. A POST adds one and shows its secret, this once, or says how long the log is
     kept."""
@@ -113,8 +119,13 @@ def _kept(request: PageRequest) -> HttpResponse:
     return redirect("webhooks")
 
 
+def _areas_of_one(request: PageRequest, places: Mapping[str, Any]) -> tuple[Area, ...]:
+    """An endpoint that gets a new secret, or is removed with its own."""
+    return (Area.KEYS,) if request.POST.get("act") in ("rotate", "remove") else ()
+
+
 @require_http_methods(["GET", "HEAD", "POST"])
-@page(Scope.ADMIN)
+@page(Scope.ADMIN, asks=_areas_of_one)
 def webhook(request: PageRequest, webhook_id: UUID) -> HttpResponse:
     """One endpoint with its delivery log. A POST tries, rotates, turns on, removes it or replays a
     delivery."""

@@ -119,6 +119,7 @@ settle();
 
 // A refused word comes back as the card, in its place; an answer that is no card is not for this page.
 document.addEventListener("htmx:beforeSwap", ({ detail }) => {
+  if (detail.xhr.getResponseHeader("Interlock-Send-Plainly")) { detail.shouldSwap = detail.isError = false; sendPlainly(detail.requestConfig); return; }
   if (!detail.target.closest?.("[data-card]")) return;
   const preview = detail.target.matches("[data-changing]");
   if (preview || detail.xhr.getResponseHeader("Interlock-Card")) [detail.shouldSwap, detail.isError] = [true, false];
@@ -126,6 +127,12 @@ document.addEventListener("htmx:beforeSwap", ({ detail }) => {
   if (!preview) restore = keep(detail.target);
   if (preview) kept = [...detail.target.querySelectorAll("[data-typed]")].map((one) => [one.id, one.value]);
 });
+// The second factor is asked for on a page of its own: the form goes there as it would without a script.
+function sendPlainly({ elt, triggeringEvent }) {
+  const button = triggeringEvent?.submitter, said = document.createElement("input");
+  if (button?.name) { Object.assign(said, { type: "hidden", name: button.name, value: button.value }); elt.append(said); }
+  elt.submit();
+}
 let kept = [];
 document.addEventListener("htmx:sendError", ({ detail }) => {
   if (detail.elt.closest?.("[data-card]")) tell(FAR);

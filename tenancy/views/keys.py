@@ -17,6 +17,7 @@ from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput
 from tenancy.core.reach import KeyLimits, RunReach
 from tenancy.core.roles import SCOPES, Role, Scope
+from tenancy.core.sign_in_rules import Area
 from tenancy.directory import FRESH_KEY_DOMAIN
 from tenancy.directory import keys as found_keys
 from tenancy.models import ApiKey
@@ -73,7 +74,7 @@ class KeyForm(forms.Form):
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@page()
+@page(asks=(Area.KEYS,))
 def keys(request: PageRequest) -> HttpResponse:
     """The tenant's keys. A POST makes one and shows it, this once."""
     require(request.member, Scope.ADMIN if request.method == "POST" else Scope.INSPECT)
@@ -97,7 +98,7 @@ def keys(request: PageRequest) -> HttpResponse:
 
 
 @posted("keys")
-@page(Scope.ADMIN)
+@page(Scope.ADMIN, asks=(Area.KEYS,))
 def rotate(request: PageRequest, key_id: UUID) -> HttpResponse:
     """A new secret for a key's principal, shown this once. Raises NotFound, KeyGone, RoleLacking,
     Forbidden."""
@@ -108,7 +109,7 @@ def rotate(request: PageRequest, key_id: UUID) -> HttpResponse:
 
 
 @posted("keys")
-@page(Scope.ADMIN)
+@page(Scope.ADMIN, asks=(Area.KEYS,))
 def revoke(request: PageRequest, key_id: UUID) -> HttpResponse:
     """Revoke a key; its row stays. Raises NotFound."""
     revoke_key(request.member.tenant.id, key_id, by=request.member.principal)

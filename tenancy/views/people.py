@@ -29,6 +29,7 @@ from tenancy.actions.people import invite as invite_person
 from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput, NotFound
 from tenancy.core.roles import Role, Scope
+from tenancy.core.sign_in_rules import Area
 from tenancy.directory import admins
 from tenancy.directory import people as found_people
 from tenancy.models import Membership, Person
@@ -102,7 +103,7 @@ def people(request: PageRequest) -> HttpResponse:
 
 
 @posted("people")
-@page(Scope.ADMIN)
+@page(Scope.ADMIN, asks=(Area.INVITATIONS,))
 def invite(request: PageRequest) -> HttpResponse:
     """Add somebody; who is new gets a link, shown once, that sets their password."""
     form, house = InviteForm(request.POST), request.member.tenant.id
@@ -125,7 +126,7 @@ def invite(request: PageRequest) -> HttpResponse:
 
 
 @posted("people")
-@page(Scope.ADMIN)
+@page(Scope.ADMIN, asks=(Area.INVITATIONS,))
 def link(request: PageRequest, person_id: UUID) -> HttpResponse:
     """A new link for somebody who never used theirs."""
     house = request.member.tenant.id
@@ -137,7 +138,7 @@ def link(request: PageRequest, person_id: UUID) -> HttpResponse:
 
 
 @posted("people")
-@page(Scope.ADMIN)
+@page(Scope.ADMIN, asks=(Area.INVITATIONS,))
 def limits(request: PageRequest, member_id: UUID) -> HttpResponse:
     """Set how far one membership reaches."""
     form = LimitsForm(request.POST)
@@ -155,7 +156,7 @@ def limits(request: PageRequest, member_id: UUID) -> HttpResponse:
 
 
 @posted("people")
-@page(Scope.ADMIN)
+@page(Scope.ADMIN, asks=(Area.INVITATIONS,))
 def remove(request: PageRequest, member_id: UUID) -> HttpResponse:
     """Take a role from somebody."""
     try:
@@ -169,7 +170,7 @@ def remove(request: PageRequest, member_id: UUID) -> HttpResponse:
 
 
 @posted("people")
-@page(Scope.ADMIN)
+@page(Scope.ADMIN, asks=(Area.INVITATIONS,))
 def deactivate(request: PageRequest, person_id: UUID) -> HttpResponse:
     """Take every role from somebody."""
     try:
@@ -183,7 +184,7 @@ def deactivate(request: PageRequest, person_id: UUID) -> HttpResponse:
 
 
 @posted("people")
-@page(Scope.ADMIN)
+@page(Scope.ADMIN, asks=(Area.INVITATIONS,))
 def confirm(request: PageRequest, person_id: UUID) -> HttpResponse:
     """Confirm that a person whose link was seen is in hold of their account."""
     try:

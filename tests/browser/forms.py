@@ -34,6 +34,11 @@ FORMS: dict[str, Form] = {
         "End the session", "is ended in this tenant.", mark="tenant-session-end",
         before=furnish.a_tenant_session,
     ),
+    "sign-in rules": Form(
+        "tenancy/sign_in_rules.html", "/tenant/sign-in-rules",
+        {"#id_minutes": "25", "#id_reason": "Long lunches"},
+        "Set the rules", "The rules hold from everybody",
+    ),
     "limited person": Form(
         "tenancy/sign_ins.html", "/tenant/sign-ins",
         {
@@ -356,6 +361,7 @@ CARD = "decided, answered, edited and handed on by keys in test_inbox and test_c
 # What else asks for something, by its template and what only it has there (nothing: every form of it), and
 # where it is filled.
 ELSEWHERE: dict[tuple[str, str], str] = {
+    ("account/second_factor.html", ""): "the code is typed and sent by keys in test_second_factor",
     ("account/login.html", "Sign in"): ACCOUNT,
     ("account/password_reset_from_key.html", "Set the password"): ACCOUNT,
     ("allauth/elements/form.html", "attrs.method"): ACCOUNT,

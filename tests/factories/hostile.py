@@ -43,7 +43,7 @@ SHOWN: Final = (
     "orchestrator.ToolProposal.settled_reason", "orchestrator.ToolProposal.body",
     "orchestrator.ToolProposal.weaker", "orchestrator.PolicyVersion.reason",
     "tenancy.WebhookKeeping.reason", "tenancy.BrowserSession.browser", "tenancy.TenantSession.browser",
-    "tenancy.KnownDevice.browser", "tenancy.FailedSignIn.browser",
+    "tenancy.SignInRulesVersion.reason", "tenancy.KnownDevice.browser", "tenancy.FailedSignIn.browser",
 )  # fmt: skip
 # What only Interlock writes, what a pattern or a list holds to names, and what is read through a model that
 # holds it to a shape: each column by its own name, for the same word may hold outside text elsewhere.

@@ -1,4 +1,5 @@
-"""`manage.py person invite|link`: the people of a team's first day (R-SEC-1, R-APPR-5)."""
+"""`manage.py person invite|link|forget-factor`: the people of a team's first day, and a lost second factor
+(R-SEC-1, R-APPR-5, R-SEC-11)."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -8,6 +9,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from tenancy.actions.people import Limits, invite, may_get_link, note_printed_link
+from tenancy.actions.sign_in_rules import forget_factors
 from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput
 from tenancy.core.roles import SCOPES, Role, Scope
@@ -17,15 +19,16 @@ from tenancy.queries import tenant_by_slug
 
 
 class Command(BaseCommand):
-    """Invites people and makes their first-password links. Prints the link alone on standard output.
+    """Invites people, makes their first-password links (printed alone on standard output), and takes a lost
+    second factor from them.
 
     It relates nobody: whoever has this shell has the database.
     """
 
-    help = "Invite a person into a tenant, or make the link that sets their first password again."
+    help = "Invite a person, make their first-password link again, or take a lost second factor from them."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Two verbs."""
+        """Three verbs."""
         verbs = parser.add_subparsers(dest="verb", required=True)
         one = verbs.add_parser("invite")
         one.add_argument("--name", required=True)
@@ -37,17 +40,21 @@ class Command(BaseCommand):
             help="a queue they decide in, '*' for every one; may be repeated",
         )
         for verb in (one, verbs.add_parser("link")):
-            verb.add_argument("email", metavar="EMAIL")
-            verb.add_argument("--tenant", required=True)
             verb.add_argument(
                 "--origin", default=settings.INTERLOCK_ADDRESS, help="such as https://interlock.example"
             )
+        for verb in (*verbs.choices.values(), verbs.add_parser("forget-factor")):
+            verb.add_argument("email", metavar="EMAIL")
+            verb.add_argument("--tenant", required=True)
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Find the tenant and do it."""
         found = tenant_by_slug(options["tenant"])
         if found is None:
             raise CommandError(f"there is no tenant {options['tenant']!r}")
+        if options["verb"] == "forget-factor":
+            self._forget(found, options)
+            return
         origin = urlsplit(options["origin"])
         if origin.scheme not in ("http", "https") or not origin.hostname:
             raise CommandError("say where the console is: --origin or INTERLOCK_URL")
@@ -68,12 +75,22 @@ class Command(BaseCommand):
         else:
             self.stderr.write(f"{invited.person.email} signs in as before")
 
-    def _link(self, found: Tenant, options: dict[str, Any]) -> None:
+    def _forget(self, found: Tenant, options: dict[str, Any]) -> None:
+        person = self._person(found, options["email"])
+        gone = forget_factors(found.id, person)
+        self.stderr.write(f"{person.email} has no second factor any more; {gone} of theirs taken away")
+
+    def _person(self, found: Tenant, email: str) -> Person:
+        """The tenant's person of this address. Raises CommandError."""
         with tenant(found.id):
             members = Person.objects.filter(memberships__tenant_id=found.id)
-            person = members.filter(email__iexact=options["email"]).distinct().first()
+            person = members.filter(email__iexact=email).distinct().first()
         if person is None:
-            raise CommandError(f"{found.slug} has no person {options['email']!r}")
+            raise CommandError(f"{found.slug} has no person {email!r}")
+        return person
+
+    def _link(self, found: Tenant, options: dict[str, Any]) -> None:
+        person = self._person(found, options["email"])
         if not may_get_link(found.id, person):
             raise CommandError(f"{person.email} has signed in, or belongs to another tenant too")
         self._print_link(found, person, options)

@@ -132,6 +132,8 @@ DOORS: dict[tuple[str, str], Scope | None] = {
     ("get", "api/v1/webhooks/{webhook_id}/deliveries/{delivery_id}"): Scope.ADMIN,
     ("post", "api/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/replay"): Scope.ADMIN,
     ("delete", "api/v1/webhooks/{webhook_id}"): Scope.ADMIN,
+    ("get", "api/v1/sign-in-rules"): Scope.INSPECT,
+    ("put", "api/v1/sign-in-rules"): Scope.ADMIN,
     ("get", "api/v1/ceilings"): Scope.READ,
     ("put", "api/v1/ceilings"): Scope.ADMIN,
     ("get", "api/v1/members"): Scope.ADMIN,
@@ -257,6 +259,7 @@ BODIES: dict[str, Any] = {
     "api/v1/keys": {"name": "nightly", "role": "client"},
     "api/v1/keys/{key_id}/rotate": {"overlap_hours": 1},
     "api/v1/keys/{key_id}/revoke": {"reason": "Leaked"},
+    "api/v1/sign-in-rules": {"second_factor": [], "ask_again": ["keys"], "minutes": 15, "reason": "Ours"},
     "api/v1/ceilings": {"per_run_usd": "5", "daily_usd": "100", "monthly_usd": None, "reason": "Ours"},
     "api/v1/rates": {
         "submissions_per_minute": 1_000,

@@ -29,6 +29,7 @@ from tests.doors.api.program import Program, program
 from tests.doors.live.client import closing, following, in_thread
 from tests.doors.live.serving import serving
 from tests.doors.live.test_streams import Source, source
+from tests.factories.second_factor import enrol, set_rules, show_factor
 from tests.factories.tenancy import make_somebody
 from tests.factories.world import World
 from tests.proves import proves
@@ -127,9 +128,16 @@ def gone_idle(world: World, session: str) -> None:
     BrowserSession.objects.filter(digest=digest_of(session)).update(last_seen_at=long_ago)
 
 
+def factor_needed(world: World, session: str) -> None:
+    """The tenant asks a second factor of the person's role, which the session was not opened with."""
+    enrol(world.people.operator.person)
+    set_rules(world.id, roles=[Role.OPERATOR])
+
+
 @proves("R-SEC-11", part="a followed page ends with its session")
+@proves("R-SEC-11", part="a followed page ends where its person lacks the second factor of their role")
 @pytest.mark.parametrize("kind", ["stream", "socket"])
-@pytest.mark.parametrize("end", [ended_by_admin, ended_by_person, gone_idle])
+@pytest.mark.parametrize("end", [ended_by_admin, ended_by_person, gone_idle, factor_needed])
 async def test_following_ends_within_five_seconds_of_its_session(
     house: House, broker: EmbeddedValkey, world: World, kind: str, end: Callable[[World, str], None]
 ) -> None:
@@ -145,7 +153,7 @@ async def test_following_ends_within_five_seconds_of_its_session(
                 await socket.take()
                 await in_thread(end, world, session)
                 began = time.monotonic()
-                assert await closing(socket) == 4401
+                assert await closing(socket) == (4403 if end is factor_needed else 4401)
         else:
             url = f"http://{site.base}/api/v1/runs/{run}/stream"
             async with (
@@ -159,6 +167,33 @@ async def test_following_ends_within_five_seconds_of_its_session(
                 began = time.monotonic()
                 await stream.to_the_end()
         assert time.monotonic() - began < SECONDS
+
+
+@proves("R-SEC-11", part="nobody follows without the second factor of their role")
+async def test_a_session_follows_once_it_has_shown_the_factor_of_its_role(
+    house: House, broker: EmbeddedValkey, world: World
+) -> None:
+    run = await in_thread(world.submit, "tool-loop", ASKED)
+    client, person = Client(headers={"accept": "text/html"}), world.people.operator.person
+    await in_thread(client.force_login, person)
+    await in_thread(set_rules, world.id, roles=[Role.OPERATOR])
+    with serving(Limits()) as site:
+        headers = {
+            "Cookie": f"sessionid={client.cookies['sessionid'].value}",
+            "Origin": f"http://{site.base}",
+        }
+        url = f"http://{site.base}/api/v1/runs/{run}/stream"
+        async with httpx2.AsyncClient(timeout=60) as browser:
+            answer = await browser.get(url, headers=headers | {"Accept": "text/event-stream"})
+            assert answer.status_code == 401
+        async with following(site.base, f"/ws/runs/{run}", headers=headers) as socket:
+            assert await closing(socket) == 4403
+        factor = await in_thread(enrol, person)
+        async with following(site.base, f"/ws/runs/{run}", headers=headers) as socket:
+            assert await closing(socket) == 4403
+        await in_thread(show_factor, client, factor)
+        async with following(site.base, f"/ws/runs/{run}", headers=headers) as socket:
+            await socket.take()
 
 
 async def test_followers_of_one_principal_share_one_look(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,7 +40,7 @@ OPEN = ("preferences",)
 PLAIN = {
     "approvals/together", "boundaries/_publish", "budgets/ceilings", "budgets/figures", "budgets/rates",
     "policy/rule", "policy/undo", "preferences", "runs/bulk", "styleguide", "system/stop",
-    "tenant/people/invite", "tenant/switch", "workflows/_publish",
+    "tenant/people/invite", "tenant/sign-in-rules", "tenant/switch", "workflows/_publish",
 }  # fmt: skip
 ID = re.compile(r"""\sid=["']([^"']+)""")
 SMALL = {"<int:seq>": "1", "<int:number>": "1"}

@@ -1,5 +1,6 @@
 """More budget, given from the inbox (R-BUDGET-7)."""
 
+from datetime import timedelta
 from uuid import UUID
 
 import pytest
@@ -7,8 +8,10 @@ import pytest
 from orchestrator import library
 from orchestrator.actions.publish import publish_boundary
 from tenancy.context import tenant
+from tenancy.core.sign_in_rules import Area
 from tests.conftest import House
 from tests.doors.pages.people import at, text
+from tests.factories.second_factor import enrol, set_rules, show_factor
 from tests.factories.world import World, make_world
 from tests.proves import proves
 
@@ -52,6 +55,23 @@ def test_a_reviewer_sees_the_limits_and_gives_more(world: World) -> None:
     assert given.status_code == 302, text(given)
     assert world.drive(run).terminal_code == "SUCCESS"
     assert "to give more" in text(who.get(where))
+
+
+@proves("R-SEC-11", part="more budget is given with the second factor asked for again")
+def test_giving_a_run_more_asks_for_the_second_factor_where_the_tenant_says_so(world: World) -> None:
+    run, where = frozen(world)
+    set_rules(world.id, areas=[Area.MONEY])
+    who = at(world.people.approver)
+    factor = enrol(world.people.approver.person)
+    show_factor(who, factor, ago=timedelta(hours=1))
+    digest = world.open_requests(run)[0].packet_digest
+    more = {"decision": "extend", "digest": digest, "g-model_turns": "4"}
+    asked = who.post(where, more)
+    assert asked.status_code == 403
+    assert 'name="g-model_turns" value="4"' in text(asked)
+    show_factor(who, factor)
+    assert who.post(where, more).status_code == 302
+    assert world.open_requests(run) == []
 
 
 @proves("R-BUDGET-7", part="not from one's own inbox")

@@ -1,0 +1,79 @@
+"""A tenant's rules of signing in: which roles need a second factor, and before which changes it is asked for
+again (R-SEC-11)."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final
+
+from tenancy.core.roles import Role
+
+LONGEST_MINUTES: Final = 1_440
+DEFAULT_MINUTES: Final = 10
+
+
+class Area(StrEnum):
+    """A kind of change before which a person is asked for their second factor again."""
+
+    MONEY = "money"
+    KEYS = "keys"
+    INVITATIONS = "invitations"
+
+
+class Lack(StrEnum):
+    """How somebody falls short of the rules: they have no second factor, or did not show it (lately)."""
+
+    ENROL = "enrol"
+    PROVE = "prove"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignInRules:
+    """The rules in force. `minutes` is how long a proof by the second factor counts before a change."""
+
+    second_factor: frozenset[Role] = frozenset()
+    ask_again: frozenset[Area] = frozenset()
+    minutes: int = DEFAULT_MINUTES
+
+    def concerns(self, roles: Collection[Role], areas: Collection[Area]) -> bool:
+        """Whether somebody of these roles, about to make changes of these areas, needs a second factor."""
+        return not self.second_factor.isdisjoint(roles) or not self.ask_again.isdisjoint(areas)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """A person's second factor as their session knows it: whether they have one, and when they showed it
+    last, None where they did not in this session."""
+
+    enrolled: bool
+    proven_at: datetime | None = None
+
+
+def find_lack(
+    rules: SignInRules, roles: Collection[Role], areas: Collection[Area], proof: Proof, now: datetime
+) -> Lack | None:
+    """Decide what a person lacks under the rules to act here, or to make a change of these areas; None for
+    nothing."""
+    if not rules.concerns(roles, areas):
+        return None
+    if not proof.enrolled:
+        return Lack.ENROL
+    if proof.proven_at is None:
+        return Lack.PROVE
+    again = not rules.ask_again.isdisjoint(areas)
+    if again and now - proof.proven_at >= timedelta(minutes=rules.minutes):
+        return Lack.PROVE
+    return None
+
+
+def list_loosenings(before: SignInRules, after: SignInRules) -> tuple[str, ...]:
+    """List where the rules ask for less than before, a sentence each."""
+    found = []
+    if gone := [role.value for role in Role if role in before.second_factor - after.second_factor]:
+        found.append(f"No second factor is needed any more by: {', '.join(gone)}.")
+    if gone := [area.value for area in Area if area in before.ask_again - after.ask_again]:
+        found.append(f"The second factor is no longer asked for again before: {', '.join(gone)}.")
+    if before.ask_again & after.ask_again and after.minutes > before.minutes:
+        found.append(f"A proof counts for {after.minutes} minutes, no longer for {before.minutes}.")
+    return tuple(found)

@@ -66,6 +66,7 @@ PLACES = (
 )
 TENANT_PLACES = (
     ("people", "People", "g p", Scope.INSPECT),
+    ("queues", "Queues", "g q", Scope.INSPECT),
     ("sign-ins", "Sign-ins", "g i", Scope.ADMIN),
     ("keys", "API keys", "g k", Scope.INSPECT),
     ("webhooks", "Webhooks", "g h", Scope.ADMIN),

@@ -111,6 +111,7 @@ STATUS: dict[str, int] = {
     "diff-refused": 422,
     "workspace-moved": 409,
     "memory-refused": 409,
+    "queue-in-use": 409,
     "review-refused": 409,
     # config
     "store-unavailable": 503,

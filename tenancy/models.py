@@ -13,6 +13,7 @@ from tenancy.ids import fresh_id
 from tenancy.owned import OutgoingLetter as OutgoingLetter
 from tenancy.owned import Tenant as Tenant
 from tenancy.owned import TenantOwned as TenantOwned
+from tenancy.queue_models import Queue as Queue
 from tenancy.sign_in_models import BrowserSession as BrowserSession
 from tenancy.sign_in_models import FailedSignIn as FailedSignIn
 from tenancy.sign_in_models import KnownDevice as KnownDevice
@@ -42,8 +43,8 @@ class Person(AbstractBaseUser):
 
 
 class Membership(TenantOwned):
-    """One role of a person in a tenant. Limits narrow what a reviewer may decide: `queues` names them, `*` is
-    every one, and none is none; None and "" are no limit."""
+    """One role of a person in a tenant. Limits narrow what a reviewer may decide: `queues` names open ones,
+    `*` is every one, and none is none; None and "" are no limit."""
 
     person = models.ForeignKey(Person, on_delete=models.PROTECT, related_name="memberships")
     role = models.CharField(max_length=16, choices=[(role.value, role.value) for role in Role])

@@ -13,6 +13,7 @@ from orchestrator.actions.second_person import Who
 from orchestrator.core.boundary import Boundary, ToolGrant
 from orchestrator.core.boundary_change import list_widenings, read_boundary
 from orchestrator.core.errors import CompileFailed
+from orchestrator.core.named_queues import queues_of_boundary
 from orchestrator.core.tool import Risk
 from orchestrator.models import BoundaryVersion, ToolProposal, ToolVersion
 from orchestrator.queries.boundaries import (
@@ -27,6 +28,7 @@ from orchestrator.sources import read_source
 from tenancy.actions import audit
 from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput, Stale
+from tenancy.queues import check_queues
 from tenancy.second_person import ask_second, check_reason
 
 
@@ -150,6 +152,7 @@ def _previewed(boundary: Boundary) -> BoundaryPreview:
     row = newest_boundary(boundary.slug)
     before = boundary_in(row) if row is not None else None
     _check_tools(boundary, before)
+    check_queues(list(queues_of_boundary(boundary)))
     weaker = list_widenings(before, boundary)
     if before is None and any(not list_widenings(one.boundary, boundary) for one in boundaries_now()):
         weaker = ()

@@ -245,3 +245,9 @@ class ReviewRefused(OrchestratorError):
     """That is not done with this item: {detail}."""
 
     code = "review-refused"
+
+
+class QueueInUse(OrchestratorError):
+    """The queue {name} stays open while something names it or waits in it: {shown}."""
+
+    code = "queue-in-use"

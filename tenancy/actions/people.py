@@ -23,6 +23,7 @@ from tenancy.first_password import first_password_path
 from tenancy.ids import fresh_id
 from tenancy.models import Membership, Notice, NoticeMail, Person
 from tenancy.queries import standing_of, tenants_of_person
+from tenancy.queues import check_member_queues
 from tenancy.relations import read_ties, relations_of
 
 
@@ -116,7 +117,8 @@ def change_limits(
     expected: str | None = None,
 ) -> Membership:
     """Set how far the word of one membership reaches; audited. Wider limits relate the two for a day, as a
-    role does. `expected` is the tag of what was looked at. Outermost verb. Raises NotFound, Stale."""
+    role does. `expected` is the tag of what was looked at. Outermost verb. Raises NotFound, Stale, and
+    InvalidInput for a name that is no open queue."""
     with tenant(tenant_id):
         _hold(tenant_id)
         member = Membership.objects.filter(id=member_id).first()
@@ -124,6 +126,7 @@ def change_limits(
             raise NotFound
         if expected is not None and expected != limits_tag(member):
             raise Stale
+        check_member_queues(limits.queues)
         before, reached = _limits(member), authority_of(member)
         member.queues, member.max_amount, member.max_risk = (
             list(limits.queues), limits.max_amount, limits.max_risk,

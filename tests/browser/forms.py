@@ -81,6 +81,29 @@ FORMS: dict[str, Form] = {
         },
         "Set the limits", "up to 75",
     ),
+    "queue": Form(
+        "tenancy/queues.html", "/tenant/queues",
+        {"#id_name": "claims", "#id_description": "Claims of customers", "#id_reason": "New team"},
+        "Add the queue", "The queue claims is there",
+    ),
+    "queue described": Form(
+        "tenancy/queues.html", "/tenant/queues",
+        {
+            "details:has([value=describe]) > summary": "\n",
+            "details[open] [name=description]": "Ours", "details[open] [name=reason]": "Said better",
+        },
+        "Set what it is for", "is for is set",
+    ),
+    "queue closed": Form(
+        "tenancy/queues.html", "/tenant/queues",
+        {"details:has([value=close]) > summary": "\n", "details[open] [name=reason]": "Unused"},
+        "Close the queue", "is closed",
+    ),
+    "queue reopened": Form(
+        "tenancy/queues.html", "/tenant/queues",
+        {"details:has([value=reopen]) > summary": "\n", "details[open] [name=reason]": "Needed"},
+        "Open the queue again", "is open again", before=furnish.a_closed_queue,
+    ),
     "webhook": Form(
         "webhooks/list.html", "/tenant/webhooks",
         {"#id_name": "books", "#id_url": "https://203.0.114.7/hook", "#id_events_1": " "},

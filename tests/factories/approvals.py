@@ -32,6 +32,7 @@ from approvals.signals import Settlement, request_settled
 from tenancy.clock import database_now
 from tenancy.context import raw_cursor, tenant
 from tenancy.ids import fresh_id
+from tenancy.models import Queue
 from tests.conftest import House
 from tests.factories.tenancy import Somebody
 from traces.core.canonical import canonical, digest
@@ -130,6 +131,7 @@ class Desk:
         answer_schema: Mapping[str, Any] | None = None,
         has_amount: bool = True,
         readable: bool = True,
+        make_queue: bool = True,
         **shown: Any,
     ) -> Request:
         """A request for a refund, or a question to the submitter; `shown` is what else its packet says."""
@@ -138,6 +140,8 @@ class Desk:
         asking = kind != "clarification"
         with tenant(self.id):
             now = database_now()
+            if make_queue:
+                Queue.objects.get_or_create(tenant_id=self.id, name=queue, defaults={"created_at": now})
             packet = make_packet(
                 request=str(request),
                 run=str(run),

@@ -28,7 +28,8 @@ BLANKS, WORD = " " * 10_000, "W" * 400
 SHOWN: Final = (
     "tenancy.Tenant.name", "tenancy.Person.name", "tenancy.Principal.label", "tenancy.ApiKey.label",
     "tenancy.AuditEntry.object", "tenancy.AuditEntry.before", "tenancy.AuditEntry.after",
-    "tenancy.AuditEntry.reason", "tenancy.Webhook.name", "tenancy.Webhook.url", "tenancy.Webhook.off_why",
+    "tenancy.AuditEntry.reason", "tenancy.Queue.description", "tenancy.Webhook.name",
+    "tenancy.Webhook.url", "tenancy.Webhook.off_why",
     "tenancy.WebhookAttempt.error", "tenancy.Secret.origin", "budgets.TenantCeiling.reason",
     "budgets.Price.provider", "budgets.Price.model", "budgets.Price.reason", "budgets.RateLimit.reason",
     "approvals.Decision.reason", "approvals.Handling.text", "approvals.UndoWindow.reason",
@@ -59,6 +60,7 @@ NAMES: Final = """
     tenancy.FailedSignIn: step source
     tenancy.IdempotencyKey: key path answer
     tenancy.Secret: name
+    tenancy.Queue: name
     tenancy.Webhook: origin
     tenancy.WebhookMessage: kind
     tenancy.Notice: kind subject data

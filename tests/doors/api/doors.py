@@ -24,6 +24,7 @@ from orchestrator.models import MemoryProposal, ReviewItem, ToolProposal, ToolSe
 from orchestrator.queries.tools import tool_now
 from orchestrator.queries.webhooks import place_of_secret
 from tenancy.actions import create_key
+from tenancy.actions.queues import add_queue
 from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.news import BUDGET_ALERT
@@ -64,6 +65,12 @@ DOORS: dict[tuple[str, str], Scope | None] = {
     ("post", "api/v1/reviews/{review_id}/take"): Scope.DECIDE,
     ("post", "api/v1/reviews/{review_id}/release"): Scope.DECIDE,
     ("post", "api/v1/reviews/{review_id}/answer"): Scope.DECIDE,
+    ("get", "api/v1/queues"): Scope.INSPECT,
+    ("post", "api/v1/queues"): Scope.ADMIN,
+    ("get", "api/v1/queues/{queue}"): Scope.INSPECT,
+    ("patch", "api/v1/queues/{queue}"): Scope.ADMIN,
+    ("post", "api/v1/queues/{queue}/close"): Scope.ADMIN,
+    ("post", "api/v1/queues/{queue}/reopen"): Scope.ADMIN,
     ("get", "api/v1/memory"): Scope.READ,
     ("post", "api/v1/memory/{memory_id}/keep"): Scope.ADMIN,
     ("post", "api/v1/memory/{memory_id}/refuse"): Scope.ADMIN,
@@ -208,12 +215,7 @@ BODIES: dict[str, Any] = {
     "api/v1/tool-proposals/{tool_proposal_id}/drop": {"reason": "No"},
     "api/v1/policy/proposals/{proposal_id}/agree": {"reason": "Yes"},
     "api/v1/policy/proposals/{proposal_id}/drop": {"reason": "No"},
-    "api/v1/secrets": {
-        "name": "crm",
-        "value": "tok-1",
-        "origin": "https://crm.example",
-        "reason": "We need it",
-    },
+    "api/v1/secrets": {"name": "crm", "value": "tok-1", "origin": "https://crm.example", "reason": "Ours"},
     "api/v1/secrets/{secret}/revoke": {"reason": "Leaked"},
     "api/v1/outside/web": {"allow": ["https://docs.example/*"], "reason": "Ours"},
     "api/v1/outside/databases": {"databases": [], "reason": "None"},
@@ -223,6 +225,10 @@ BODIES: dict[str, Any] = {
     "api/v1/model-profiles/{model}/remove": {"reason": "Gone"},
     "api/v1/corpora": {"corpus": "policy", "name": "a", "title": "A", "text": "A text."},
     "api/v1/corpora/{corpus}/documents/{document}/remove": {"reason": "Wrong"},
+    "api/v1/queues": {"name": "claims", "description": "Claims", "reason": "New team"},
+    "api/v1/queues/{queue}": {"description": "Theirs", "reason": "More"},
+    "api/v1/queues/{queue}/close": {"reason": "Unused"},
+    "api/v1/queues/{queue}/reopen": {"reason": "Needed"},
     "api/v1/circuits/{circuit_id}/reset": {"reason": "It is back"},
     "api/v1/webhook-log": {"days": 30, "reason": "So long"},
     "api/v1/webhooks": {"name": "books", "url": "https://hooks.example", "events": ["budget.alert"]},
@@ -241,13 +247,7 @@ BODIES: dict[str, Any] = {
     },
     "api/v1/boundaries": {"yaml": "slug: second\nprofile: support\n", "reason": "Ours"},
     "api/v1/boundaries/{slug}/tools": {"tool": "clock.now", "risk_ceiling": "read_only", "reason": "Ours"},
-    "api/v1/members": {
-        "email": "new@people.example",
-        "name": "New",
-        "role": "reviewer",
-        "queues": ["finance"],
-        "reason": "Joins us",
-    },
+    "api/v1/members": {"email": "new@people.example", "name": "New", "role": "client", "reason": "Joins us"},
     "api/v1/members/{person_id}/link": {"reason": "Lost"},
     "api/v1/members/{person_id}/confirm": {"reason": "Asked"},
     "api/v1/members/{person_id}/roles": {"role": "client", "reason": "Needs it"},
@@ -270,12 +270,12 @@ BODIES: dict[str, Any] = {
 ONLY_THEIRS = {
     "slug": "theirs-alone", "name": "theirs.alone", "number": "1", "server": "theirs_alone",
     "corpus": "theirs_alone", "document": "theirs-alone", "secret": "theirs-alone",
-    "model": "theirs-alone", "file": "theirs-alone", "role": "auditor",
+    "model": "theirs-alone", "file": "theirs-alone", "role": "auditor", "queue": "theirs-alone",
 }  # fmt: skip
 NOBODYS = {
     "slug": "nobodys-own1", "name": "nobodys.own1", "number": "1", "server": "nobodys_own1",
     "corpus": "nobodys_own1", "document": "nobodys-own1", "secret": "nobodys-own1",
-    "model": "nobodys-own1", "file": "nobodys-own1", "role": "auditor",
+    "model": "nobodys-own1", "file": "nobodys-own1", "role": "auditor", "queue": "nobodys-own1",
 }  # fmt: skip
 
 
@@ -327,6 +327,7 @@ def things_of(world: World) -> dict[str, str]:
         corpus=ONLY_THEIRS["corpus"], name=ONLY_THEIRS["document"], title="Theirs", text="Theirs alone."
     )
     put_document(world.id, document, by=None)
+    add_queue(world.id, ONLY_THEIRS["queue"], "Theirs", by=None)
     keep_secret(world.id, ONLY_THEIRS["secret"], "s", origin="https://theirs.example", by=None)
     keep_secret(world.id, "theirs-openai", "s", origin="https://api.openai.com", by=None)
     own = {

@@ -14,7 +14,7 @@ from tests.proves import proves
 pytestmark = pytest.mark.slow
 
 NAMES = {"run_id": "x", "request_id": "x", "circuit_id": "x", "slug": "x", "name": "x", "number": "1"}
-NAMES |= {"corpus": "x", "document": "x", "secret": "x", "model": "x"}
+NAMES |= {"corpus": "x", "document": "x", "secret": "x", "model": "x", "queue": "x"}
 NAMES |= {"server": "x", "webhook_id": "x", "delivery_id": "x", "proposal_id": "x"}
 NAMES |= {"person_id": "x", "role": "auditor", "key_id": "x"}
 NAMES |= {"tool_proposal_id": "x", "memory_id": "x", "file": "x", "review_id": "x"}

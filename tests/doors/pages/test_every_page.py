@@ -23,7 +23,7 @@ from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.roles import Role
 from tenancy.ids import fresh_id
-from tenancy.models import BrowserSession, Membership, TenantSession
+from tenancy.models import BrowserSession, Membership, Queue, TenantSession
 from tests.doors.api.doors import OUTSIDE, things_of
 from tests.doors.pages.people import alike, at
 from tests.doors.pages.people import world as world
@@ -82,6 +82,7 @@ def nothing() -> dict[str, str]:
         "circuit_id",
         "webhook_id",
         "review_id",
+        "queue_id",
         "view_id",
         "session_id",
     )
@@ -120,13 +121,14 @@ def belongings(world: World) -> dict[str, str]:
         member = Membership.objects.filter(role=Role.REVIEWER.value)[0]
         key = world.people.client_key.key.id
         session = a_session(world)
+        queue = Queue.objects.get(name=things["queue"])
     return nothing() | {
         "<uuid:run_id>": things["run_id"], "<uuid:request_id>": things["request_id"],
         "<uuid:person_id>": str(member.person_id), "<uuid:member_id>": str(member.id),
         "<uuid:key_id>": str(key), "<uuid:session_id>": str(session.id),
         "<uuid:circuit_id>": things["circuit_id"],
         "<uuid:webhook_id>": things["webhook_id"], "<uuid:view_id>": str(view.id),
-        "<uuid:review_id>": things["review_id"],
+        "<uuid:review_id>": things["review_id"], "<uuid:queue_id>": str(queue.id),
         "<str:name>": things["name"], "<str:server>": things["server"],
         "<str:corpus>": things["corpus"], "<str:document>": things["document"],
         "<str:slug>": things["slug"], "<slug:workflow>": things["slug"],

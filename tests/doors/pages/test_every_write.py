@@ -61,6 +61,8 @@ WRITES: dict[str, Scope | None] = {
     "tenant/people/<uuid:person_id>/deactivate": Scope.ADMIN,
     "tenant/people/<uuid:person_id>/lift": Scope.ADMIN,
     "tenant/people/invite": Scope.ADMIN,
+    "tenant/queues": Scope.ADMIN,
+    "tenant/queues/<uuid:queue_id>": Scope.ADMIN,
     "tenant/sign-ins/<uuid:session_id>/end": Scope.ADMIN,
     "tenant/switch": None,
     "tenant/webhooks": Scope.ADMIN,

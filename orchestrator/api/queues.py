@@ -14,12 +14,12 @@ from orchestrator.api.serializers import stamp
 from orchestrator.queries.queues import QueueNow, queue_now, queues_now
 from tenancy.actions.queues import add_queue, describe_queue
 from tenancy.context import tenant
-from tenancy.core.queues import LONGEST_DESCRIPTION
+from tenancy.core.queues import LONGEST_DESCRIPTION, QUEUE_NAME
 from tenancy.core.roles import Scope
 from tenancy.doors import caller, post_once
 from tenancy.idempotency import Answer
 from tenancy.permissions import requires
-from tenancy.shapes import Exact, Text, asked, known, page_of
+from tenancy.shapes import Exact, Formed, Text, asked, known, page_of
 
 
 class QueueField(serializers.Serializer[Any]):
@@ -54,7 +54,7 @@ class DescribeQueueBody(QueueReasonBody):
 class QueueBody(DescribeQueueBody):
     """A queue to add. Its name never changes: lower-case letters, digits, - and _, a letter first."""
 
-    name = serializers.RegexField(r"^[a-z][a-z0-9_-]{0,63}$", max_length=64)
+    name = Formed(rf"^{QUEUE_NAME.pattern}$")
 
 
 class ByInspector(ByScope):

@@ -34,12 +34,12 @@ class QueueForm(forms.Form):
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@page(Scope.INSPECT)
+@page()
 def queues(request: PageRequest) -> HttpResponse:
     """Every queue with who clears it and what waits there. A POST adds one."""
+    require(request.member, Scope.ADMIN if request.method == "POST" else Scope.INSPECT)
     if request.method != "POST":
         return _shown(request)
-    require(request.member, Scope.ADMIN)
     form = QueueForm(request.POST)
     if not form.is_valid():
         return _shown(request, form, status=422)

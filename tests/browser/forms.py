@@ -97,7 +97,7 @@ FORMS: dict[str, Form] = {
     "queue closed": Form(
         "tenancy/queues.html", "/tenant/queues",
         {"details:has([value=close]) > summary": "\n", "details[open] [name=reason]": "Unused"},
-        "Close the queue", "is closed",
+        "Close the queue", "is closed", before=furnish.an_unused_queue,
     ),
     "queue reopened": Form(
         "tenancy/queues.html", "/tenant/queues",

@@ -51,9 +51,14 @@ def a_seen_link(world: World) -> None:
         record_tie(world.id, TieKind.LINK_SEEN, person.id, by=world.people.approver.id)
 
 
+def an_unused_queue(world: World) -> None:
+    """A queue that nothing names."""
+    add_queue(world.id, "claims", "Claims of customers", by=None)
+
+
 def a_closed_queue(world: World) -> None:
     """A queue that was closed."""
-    add_queue(world.id, "claims", "Claims of customers", by=None)
+    an_unused_queue(world)
     close_queue(world.id, "claims", by=None, reason="Unused")
 
 

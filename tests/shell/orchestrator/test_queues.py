@@ -158,7 +158,7 @@ def test_a_queue_closes_only_once_nothing_names_it(world: World) -> None:
     with tenant(world.id):
         line = AuditEntry.objects.get(verb="queue.close")
         assert (line.object, line.principal, line.reason) == (
-            "queue:legal", world.people.admin.id, "Unused",
+            "queue:claims", world.people.admin.id, "Unused",
         )  # fmt: skip
     reopen_queue(world.id, "claims", by=None, reason="Again")
     assert reopen_queue(world.id, "claims", by=None, reason="Again").row.closed_at is None

@@ -1,7 +1,7 @@
 """Runs that ended while nobody knew whether a change had happened, and what people say of it afterwards
 (R-TOOL-9, R-SESS-9, G6)."""
 
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 import psycopg
@@ -14,6 +14,7 @@ from orchestrator.models import RunSignal
 from tenancy.context import tenant
 from tests.doubles.crm import Crm
 from tests.doubles.openai_server import OpenAIServer, calls, said
+from tests.factories.denied import DOWN
 from tests.factories.doubts import doubts, say
 from tests.factories.foreign import called, onwards, to_the_end
 from tests.factories.retrying import checkpoints, retried
@@ -22,6 +23,7 @@ from tests.journeys.test_open_effects import LOOKUP, NOTE, adds, asked, kinds
 from tests.journeys.test_open_effects import crm as crm
 from tests.journeys.test_open_effects import model as model
 from tests.journeys.test_open_effects import world as world
+from tests.journeys.test_odd_answers import drops_notes
 from tests.proves import proves
 
 ASK = calls(called("crm.add_note", **NOTE))
@@ -202,6 +204,34 @@ def test_a_change_that_was_said_not_to_have_happened_and_is_heard_of_is_in_doubt
     retry = retried(world, run)
     onwards(world, retry)
     assert (kinds(world, retry), crm.posts()) == (["reconciliation"], 1)
+    world.sound(run)
+
+
+@proves("R-TOOL-15", part="an undo in doubt is reconciled after the end")
+@pytest.mark.parametrize("verdict", ["happened", "not_happened"])
+def test_an_undo_in_doubt_is_reconciled_after_the_end(
+    world: World, crm: Crm, model: OpenAIServer, verdict: Literal["happened", "not_happened"]
+) -> None:
+    adds(world, crm, compensation=drops_notes(world, crm))
+    crm.drops, crm.first_plain = True, 1
+    model.play(ASK, DOWN)
+    run = world.submit("tool-loop", "Add the note Thank you. to ada.")
+    found = to_the_end(world, run)
+    assert [one["path"] for one in crm.seen] == ["/people/ada/notes", "/drops"], found.reason
+    (doubt,) = doubts(world, run)
+    assert (doubt.why, doubt.change.tool) == ("undo_in_doubt", "crm.drop_note")
+    with pytest.raises(EffectInDoubt, match=r"crm\.drop_note"):
+        retried(world, run)
+    say(world, run, verdict)
+    assert doubts(world, run) == ()
+    # Where the note stands a retry knows of it; where it is gone, nothing is as it was.
+    able = [one.record for one in checkpoints(world, run) if one.refused is None]
+    assert bool(able) == (verdict == "not_happened")
+    if able:
+        crm.drops = False
+        model.play(said("Done."))
+        assert to_the_end(world, retried(world, run)).terminal_code == "SUCCESS"
+    assert crm.posts() == 2
     world.sound(run)
 
 

@@ -168,20 +168,24 @@ def test_a_change_that_is_answered_oddly_at_a_retry_is_made_once(
     settled_once(world, crm, model, again)
 
 
+def drops_notes(world: World, crm: Crm, **more: Any) -> dict[str, Any]:
+    """The way back of a note: a tool that drops it."""
+    drop = {
+        "name": "crm.drop_note", "description": "Drop a note.", "risk": "local_write",
+        "reversibility": "reversible", "output_schema": {"type": "object", "required": ["id"]},
+        "input_schema": {"type": "object", "properties": {"text": TEXT}, "required": ["text"]},
+        "request": {"method": "POST", "url": f"{crm.origin}/drops", "body": "rest"}, **more,
+    }  # fmt: skip
+    declare_http_tool(world.id, asked_declaration(drop), by=None, reason="We need it.")
+    return {"tool": "crm.drop_note", "arguments": {"text": "/arguments/text"}, "wanted": "No note {text}."}
+
+
 @proves("R-TOOL-15", part="odd answers of an undo")
 @telling
 def test_an_undo_that_is_answered_oddly_is_made_once_and_left_to_people(
     world: World, crm: Crm, model: OpenAIServer, speaks: Any
 ) -> None:
-    drop = {
-        "name": "crm.drop_note", "description": "Drop a note.", "risk": "local_write",
-        "reversibility": "reversible", **HURRY, "output_schema": {"type": "object", "required": ["id"]},
-        "input_schema": {"type": "object", "properties": {"text": TEXT}, "required": ["text"]},
-        "request": {"method": "POST", "url": f"{crm.origin}/drops", "body": "rest"},
-    }  # fmt: skip
-    declare_http_tool(world.id, asked_declaration(drop), by=None, reason="We need it.")
-    way = {"tool": "crm.drop_note", "arguments": {"text": "/arguments/text"}, "wanted": "No note {text}."}
-    adds(world, crm, **HURRY, compensation=way)
+    adds(world, crm, **HURRY, compensation=drops_notes(world, crm, **HURRY))
     model.play(calls(called("crm.add_note", **NOTE)), DOWN)
     crm.speaks, crm.times = speaks, 1_000
     crm.first_plain = 1

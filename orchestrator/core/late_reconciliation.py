@@ -116,7 +116,7 @@ def _looked_up(manifest: Manifest, state: State, event: EffectLookedUp) -> tuple
     body = trace.CallRecovered(
         effect=change.effect, resolution=names[event.resolution], detail=event.detail[:300]
     )
-    said = (say(Phase.OBSERVATION_GROUNDING, body, actor=event.by),)
+    said: tuple[Said, ...] = (say(Phase.OBSERVATION_GROUNDING, body, actor=event.by),)
     if event.resolution == "found":
         seen = trace.CallObserved(
             call=change.call, effect=change.effect, status="found", observation=event.observation,

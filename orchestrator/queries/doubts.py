@@ -1,12 +1,15 @@
 """The changes of an ended run of which nobody knows whether they happened. Inside the tenant's context."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
 from uuid import UUID
 
 import orjson
 from django.db.models import Q
 
 from approvals.core.policy import Asked
+from approvals.models import Request
 from orchestrator.core.doubt import QUEUE as RECONCILIATION
 from orchestrator.core.effects import CallTool, SentChange
 from orchestrator.core.late_reconciliation import NOTHING_SENT, Doubt, list_doubts
@@ -14,11 +17,14 @@ from orchestrator.core.state import State
 from orchestrator.core.terminal import TERMINAL_STATUSES, Status
 from orchestrator.models import Intent, ManifestRow, Run
 from orchestrator.queries.lines import retriers_of
+from orchestrator.queries.mailbox import is_asked_of_effect
 from orchestrator.queries.runs import state_now
 from orchestrator.runtime.recall import manifest_of, pins_of
 from traces.core.sealed import holds_reference
 from traces.models import Event
 from traces.queries import payloads
+
+LATE_KINDS: Final = ("reconciled", "look_up")
 
 
 def doubts_of(run: Run, state: State | None = None) -> tuple[Doubt, ...]:
@@ -46,7 +52,7 @@ def changes_of(run_id: UUID, state: State) -> tuple[SentChange, ...]:
     return tuple(newest.values())
 
 
-def intended(bodies: Iterable[bytes]) -> list[CallTool]:
+def intended(bodies: Iterable[bytes | memoryview]) -> list[CallTool]:
     """The tool calls of stored intents."""
     return [CallTool.model_validate_json(bytes(body)) for body in bodies]
 
@@ -79,3 +85,42 @@ def asked_about(run: Run, change: SentChange) -> Asked:
         submitter_owner=str(manifest.owner), retriers=tuple(str(one.principal) for one in retriers),
         retrier_owners=tuple(str(one.owner) for one in retriers), sealed=holds_reference(held.decode()),
     )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownDoubt:
+    """A change in doubt as a page and the API show it. `arguments` None: they were erased. `request` is what
+    people were asked while the run was under way, None where nobody was."""
+
+    doubt: Doubt
+    arguments: Any
+    can_look_up: bool
+    being_recorded: bool
+    request: UUID | None
+
+
+def shown_doubts(run: Run) -> list[ShownDoubt]:
+    """The changes in doubt of an ended run with what it takes to find out about them."""
+    found = doubts_of(run)
+    if not found:
+        return []
+    bodies = payloads(run.id, [one.change.arguments for one in found])
+    asked = Request.objects.filter(run_id=run.id, kind="reconciliation").order_by("created_at")
+    requests = dict(asked.values_list("call_id", "id"))
+    return [
+        ShownDoubt(
+            doubt=one,
+            arguments=_json(bodies.get(one.change.arguments)),
+            can_look_up=is_looked_up_by(run, one.change.tool),
+            being_recorded=any(is_asked_of_effect(run.id, kind, one.change.effect) for kind in LATE_KINDS),
+            request=requests.get(one.change.call),
+        )
+        for one in found
+    ]
+
+
+def _json(body: bytes | None) -> Any:
+    try:
+        return None if body is None else orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return None

@@ -19,25 +19,16 @@ from tests.factories.doubts import doubts, say
 from tests.factories.foreign import called, onwards, to_the_end
 from tests.factories.retrying import checkpoints, retried
 from tests.factories.world import World
+from tests.journeys.doubting import in_doubt
+from tests.journeys.test_odd_answers import drops_notes
 from tests.journeys.test_open_effects import LOOKUP, NOTE, adds, asked, kinds
 from tests.journeys.test_open_effects import crm as crm
 from tests.journeys.test_open_effects import model as model
 from tests.journeys.test_open_effects import world as world
-from tests.journeys.test_odd_answers import drops_notes
 from tests.proves import proves
 
 ASK = calls(called("crm.add_note", **NOTE))
 LOOKS = {"recovery": "lookup", "lookup": LOOKUP, "timeout_ms": 1_500}
-
-
-def in_doubt(world: World, crm: Crm, model: OpenAIServer, *, made: bool = True) -> UUID:
-    """A run that was cancelled when nobody knew whether its change had been made."""
-    crm.drops, crm.makes, crm.times = True, made, 1
-    run = asked(world, model)
-    assert (kinds(world, run), crm.posts()) == (["reconciliation"], 1)
-    assert to_the_end(world, run, "cancel").terminal_code == "USER_CANCEL"
-    crm.makes = True
-    return run
 
 
 @proves("R-SESS-9", part="a change in doubt is reconciled after the end")

@@ -5,10 +5,13 @@ told stands in `control.json` of its folder and is read at each request:
 
     {"modes": {"<tool>": "<mode>"}, "changed": {"<tool>": {…}}, "gone": ["<tool>"], "more": 0,
      "pages": "endless", "legacy": true, "raw": {"status": 200, "type": "…", "body": "…"},
+     "odd": {"status": 200, "type": "…", "body": "…", "repeat": 1, "length": 0},
      "changing": true, "storm": 0}
 
-`changing`: its list is another one each time it is asked for; `storm`: how often it says in each answer that
-its list has changed. Every request over HTTP is a line of `requests.jsonl`.
+`raw` is answered instead of a call that is made, `odd` afterwards, when the change was committed: `$id` is
+the id of the request, `repeat` how often `more` stands where the body has `$more`, `length` what the header
+says. `changing`: its list is another one each time it is asked for; `storm`: how often it says in each answer
+that its list has changed. Every request over HTTP is a line of `requests.jsonl`.
 """
 
 from __future__ import annotations
@@ -277,7 +280,28 @@ class Between:
         async def again() -> Any:
             return given.pop() if given else await receive()
 
-        await self._app(scope, again, send)
+        odd: dict[str, Any] | None = told.get("odd")
+        if odd is None or b'"tools/call"' not in body or b"send_note" not in body:
+            await self._app(scope, again, send)
+            return
+        await self._app(scope, again, _swallow)
+        await _speak(odd, json.loads(body).get("id"), send)
+
+
+async def _swallow(message: Any) -> None:
+    """Say nothing of it."""
+
+
+async def _speak(odd: dict[str, Any], request: Any, send: Send) -> None:
+    """An odd answer; a body that is shorter than its header says ends with the connection."""
+    more = odd.get("more", "") * odd.get("repeat", 1)
+    body = odd["body"].replace("$id", json.dumps(request)).replace("$more", more).encode("utf-8", "replace")
+    headers = [(name.encode(), value.encode()) for name, value in odd.get("headers", {}).items()]
+    headers.append((b"content-type", odd.get("type", "application/json").encode()))
+    if odd.get("length"):
+        headers.append((b"content-length", str(odd["length"]).encode()))
+    await send({"type": "http.response.start", "status": odd.get("status", 200), "headers": headers})
+    await send({"type": "http.response.body", "body": body})
 
 
 def main() -> None:

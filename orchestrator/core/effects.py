@@ -70,7 +70,7 @@ class CallTool(Value):
 
 class SentChange(Value):
     """One change that was asked for, by its newest request: what says which one it is, and what it would
-    make."""
+    make. `attempts` are the effects of all its requests."""
 
     effect: str
     call: str
@@ -78,6 +78,7 @@ class SentChange(Value):
     key: str
     arguments: Hex
     argument_digest: Hex
+    attempts: tuple[str, ...] = ()
 
 
 class AskApproval(Value):

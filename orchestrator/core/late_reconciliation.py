@@ -5,7 +5,7 @@ The run keeps its end and its terminal code. What is learnt goes into its state,
 did not happen may be sent, of what happened people are asked once more before anything like it is sent.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
 from orchestrator.core import afterwards, deeds
@@ -40,7 +40,7 @@ class Doubt(Value):
         return self.why != "open"
 
 
-def list_doubts(state: State, changes: Sequence[SentChange], late: Collection[str]) -> tuple[Doubt, ...]:
+def list_doubts(state: State, changes: Sequence[SentChange], late: frozenset[str]) -> tuple[Doubt, ...]:
     """The changes in doubt, in the order in which they were asked for.
 
     `changes` are the newest requests of the run's calls that change something, and those of other runs of its
@@ -57,17 +57,20 @@ def list_doubts(state: State, changes: Sequence[SentChange], late: Collection[st
     return tuple(found)
 
 
-def _why(state: State, change: SentChange, late: Collection[str]) -> Why | None:
+def _why(state: State, change: SentChange, late: frozenset[str]) -> Why | None:
     """Why nobody knows what became of a change; None where it is known."""
+    is_late = not late.isdisjoint(effects_of(change))
     if (undone := _undone_by(state, change.call)) is not None:
-        return "undo_in_doubt" if state.deeds[undone].why == UNANSWERED else None
+        if state.deeds[undone].why == UNANSWERED:
+            return "undo_in_doubt"
+        return "learnt_late" if is_late and state.deeds[undone].standing != "undone" else None
     deed = state.deeds.get(change.call)
-    opened = next((one for one in state.opened.values() if one.effect == change.effect), None)
+    opened = next((one for one in state.opened.values() if one.effect in effects_of(change)), None)
     if deed is not None and IN_DOUBT in (deed.standing, deed.why):
         return "in_doubt"
     if opened is not None and opened.error != HAPPENED:
         return "in_doubt" if opened.error == IN_DOUBT else "open"
-    return "learnt_late" if deed is None and change.effect in late else None
+    return "learnt_late" if deed is None and is_late else None
 
 
 def _undone_by(state: State, call: str) -> str | None:
@@ -102,7 +105,7 @@ def _decided(manifest: Manifest, state: State, event: EffectReconciled) -> tuple
     word = trace.Reconciled(
         effect=change.effect, verdict=event.verdict, by=event.by, reason=event.reason[:500]
     )
-    verdict = Verdict(verdict=event.verdict, call=change.call, by=event.by)
+    verdict = Verdict(verdict=event.verdict, call=change.call, by=event.by, attempts=change.attempts)
     said = (say(Phase.OBSERVATION_GROUNDING, word, actor="person"), _settled(change, "person"))
     return _with_verdict(manifest, state, change, verdict, None), said
 
@@ -131,7 +134,10 @@ def _looked_up(manifest: Manifest, state: State, event: EffectLookedUp) -> tuple
     if event.resolution == "unknown":
         return state, said
     happened = event.resolution == "found"
-    verdict = Verdict(verdict="happened" if happened else "not_happened", call=change.call, by=event.by)
+    verdict = Verdict(
+        verdict="happened" if happened else "not_happened", call=change.call, by=event.by,
+        attempts=change.attempts,
+    )  # fmt: skip
     settled = _settled(change, "done" if happened else "absent")
     return _with_verdict(manifest, state, change, verdict, event.observation), (*said, settled)
 
@@ -143,10 +149,11 @@ def _is_known(state: State, effect: str) -> bool:
 
 def _reopened(state: State, effect: str, reason: str) -> tuple[State, tuple[Said, ...]]:
     """The state in which a change that was said not to have happened is in doubt again."""
-    known = state.reconciled.get(effect)
+    named = next((name for name, one in state.reconciled.items() if effect in (name, *one.attempts)), "")
+    known = state.reconciled.get(named)
     if known is None or known.verdict != "not_happened":
         return state, ()
-    again = with_entry(state.reconciled, effect, known.evolve(verdict="reopened"))
+    again = with_entry(state.reconciled, named, known.evolve(verdict="reopened"))
     body = trace.CallInDoubt(call=known.call, effect=effect, tool="", reason=f"reopened:{reason}"[:100])
     return state.evolve(reconciled=again), (say(Phase.OBSERVATION_GROUNDING, body),)
 
@@ -187,7 +194,12 @@ def _with_verdict(
 
 def _is_of(state: State, key: str, change: SentChange) -> bool:
     opened = state.opened.get(key)
-    return opened is not None and opened.effect == change.effect
+    return opened is not None and opened.effect in effects_of(change)
+
+
+def effects_of(change: SentChange) -> frozenset[str]:
+    """The effects of all requests of a change."""
+    return frozenset((change.effect, *change.attempts))
 
 
 def with_learnt(checkpoint: State, end: State) -> State:
@@ -195,7 +207,8 @@ def with_learnt(checkpoint: State, end: State) -> State:
     open no longer, those that happened stand. Its calls are numbered on from the end of the run."""
     if not end.reconciled:
         return checkpoint
-    absent = {effect for effect, one in end.reconciled.items() if one.verdict == "not_happened"}
+    told = ((effect, one) for effect, one in end.reconciled.items() if one.verdict == "not_happened")
+    absent = {name for effect, one in told for name in (effect, *one.attempts)}
     opened = {key: one for key, one in checkpoint.opened.items() if one.effect not in absent}
     happened = [one.call for one in end.reconciled.values() if one.verdict == "happened"]
     made = {call: end.deeds[call] for call in happened if call in end.deeds}

@@ -143,11 +143,12 @@ class OpenEffect(Value):
 
 class Verdict(Value):
     """What was learnt of a change of the call `call` after its run had ended. `reopened`: it was said not to
-    have happened, and something came afterwards that says otherwise."""
+    have happened, and something came afterwards that says otherwise. `attempts` are its effects."""
 
     verdict: Literal["happened", "not_happened", "reopened"]
     call: str
     by: str
+    attempts: tuple[str, ...] = ()
 
 
 class Gate(Value):

@@ -16,7 +16,7 @@ from orchestrator.core.late_reconciliation import NOTHING_SENT, Doubt, list_doub
 from orchestrator.core.state import State
 from orchestrator.core.terminal import TERMINAL_STATUSES, Status
 from orchestrator.models import Intent, ManifestRow, Run
-from orchestrator.queries.lines import retriers_of
+from orchestrator.queries.lines import retried_as, retriers_of
 from orchestrator.queries.mailbox import is_asked_of_effect
 from orchestrator.queries.runs import state_now
 from orchestrator.runtime.recall import manifest_of, pins_of
@@ -34,7 +34,9 @@ def doubts_of(run: Run, state: State | None = None) -> tuple[Doubt, ...]:
         return ()
     state = state or state_now(run.id)
     changes = changes_of(run.id, state)
-    return list_doubts(state, changes, late_effects(run.id)) if changes else ()
+    found = list_doubts(state, changes, late_effects(run.id)) if changes else ()
+    # What is open went along with the retry, if there is one.
+    return found if retried_as(run.id) is None else tuple(one for one in found if one.blocks)
 
 
 def changes_of(run_id: UUID, state: State) -> tuple[SentChange, ...]:
@@ -43,12 +45,14 @@ def changes_of(run_id: UUID, state: State) -> tuple[SentChange, ...]:
     known = {one.effect: one.call for one in state.opened.values()}
     rows = Intent.objects.filter(Q(run_id=run_id) | Q(effect__in=list(known)), mutating=True)
     newest: dict[str, SentChange] = {}
+    attempts: dict[str, list[str]] = {}
     for effect in intended(rows.order_by("id").values_list("body", flat=True)):
-        change = SentChange(
-            effect=effect.id, call=known.get(effect.id, effect.call), tool=effect.tool, key=effect.key,
-            arguments=effect.arguments, argument_digest=effect.argument_digest,
+        call = known.get(effect.id, effect.call)
+        attempts.setdefault(call, []).append(effect.id)
+        newest[call] = SentChange(
+            effect=effect.id, call=call, tool=effect.tool, key=effect.key, arguments=effect.arguments,
+            argument_digest=effect.argument_digest, attempts=tuple(dict.fromkeys(attempts[call])),
         )  # fmt: skip
-        newest[change.call] = change
     return tuple(newest.values())
 
 

@@ -1,6 +1,7 @@
 """Runs that ended while nobody knew whether a change had happened, and what people say of it afterwards
 (R-TOOL-9, R-SESS-9, G6)."""
 
+from datetime import timedelta
 from typing import Any, Literal
 from uuid import UUID
 
@@ -10,7 +11,10 @@ import pytest
 from approvals.core.errors import NotYours
 from orchestrator.actions.reconciling import ask_look_up, reconcile
 from orchestrator.core.errors import EffectInDoubt, EffectNotInDoubt, NoLookUp, RunUnderWay, StillRecording
-from orchestrator.models import RunSignal
+from orchestrator.gateways.permits import DatabasePermit
+from orchestrator.models import EmergencyStop, Run, RunSignal
+from orchestrator.queries.crossing import due_runs
+from tenancy.clock import database_now
 from tenancy.context import tenant
 from tests.doubles.crm import Crm
 from tests.doubles.openai_server import OpenAIServer, calls, said
@@ -232,3 +236,58 @@ def test_a_tool_without_a_look_up_is_not_looked_up(world: World, crm: Crm, model
     (doubt,) = doubts(world, run)
     with pytest.raises(NoLookUp):
         ask_look_up(world.id, run, doubt.change.effect, by=world.people.approver.id)
+
+
+@proves("R-SESS-9", part="a word that no worker heard of is found, however long ago the run ended")
+def test_a_word_on_a_run_that_ended_long_ago_is_found_by_the_sweep(
+    world: World, crm: Crm, model: OpenAIServer, superuser: psycopg.Connection
+) -> None:
+    adds(world, crm)
+    run = in_doubt(world, crm, model)
+    with superuser.transaction():
+        superuser.execute("SET LOCAL session_replication_role = replica")
+        superuser.execute(
+            "UPDATE orchestrator_run SET finished_at = now() - interval '9 days' WHERE id = %s", [run]
+        )
+    assert run not in due_runs(100)
+    (doubt,) = doubts(world, run)
+    reconcile(
+        world.id,
+        run,
+        doubt.change.effect,
+        by=world.people.approver.id,
+        verdict="happened",
+        reason="I looked.",
+    )
+    assert run in due_runs(100)
+    world.drive(run)
+    assert run not in due_runs(100)
+
+
+@proves("R-BUDGET-17", part="a look-up after the end asks the database first")
+def test_a_look_up_after_the_end_goes_out_only_as_it_was_asked_for(
+    world: World, crm: Crm, model: OpenAIServer
+) -> None:
+    adds(world, crm, **LOOKS)
+    crm.away = True
+    run = in_doubt(world, crm, model)
+    (doubt,) = doubts(world, run)
+    effect = doubt.change.effect
+
+    def permitted(named: str = effect, *, fence: int = 0) -> str:
+        known = world.run(run).fence
+        refused = DatabasePermit(world.id, run, named, known + fence, look=True, late=True).check()
+        return "ok" if refused is None else refused.reason
+
+    assert permitted() == "fence"
+    with tenant(world.id):
+        until = database_now() + timedelta(minutes=1)
+        Run.objects.filter(id=run).update(lease_owner="w", lease_until=until)
+    assert permitted() == "not_asked"
+    ask_look_up(world.id, run, effect, by=world.people.approver.id)
+    assert (permitted(), permitted("0" * 32), permitted(fence=-1)) == ("ok", "intent", "fence")
+    with tenant(world.id):
+        EmergencyStop.objects.create(
+            scope="tool", tenant_id=world.id, target="crm.add_note", reason="drill", at=database_now()
+        )
+    assert permitted() == "emergency_stop"

@@ -98,13 +98,33 @@ class ChangedSince(OrchestratorError):
 
 
 class EffectInDoubt(OrchestratorError):
-    """Nobody said whether this happened: {tools}. A retry could make it happen twice."""
+    """Nobody has said whether this happened: {tools}. A retry could make it happen twice, so somebody who may
+    decide says first what became of it."""
 
     code = "effect-in-doubt"
 
 
+class EffectNotInDoubt(OrchestratorError):
+    """Nobody has to say what became of it: {why}."""
+
+    code = "effect-not-in-doubt"
+
+
+class RunUnderWay(OrchestratorError):
+    """The run is {status}; while it is under way, what became of a change is said to its request."""
+
+    code = "run-under-way"
+
+
+class NoLookUp(OrchestratorError):
+    """The tool {tool} names no look-up, so a person has to say what happened."""
+
+    code = "no-look-up"
+
+
 class LearntLate(OrchestratorError):
-    """It was learnt too late for the run to know that this may have happened: {tools}. Nor would a retry."""
+    """It was learnt too late for the run to know that this may have happened: {tools}. Nor would a retry,
+    until somebody who may decide says what became of it."""
 
     code = "learnt-late"
 

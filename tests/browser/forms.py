@@ -386,6 +386,7 @@ ELSEWHERE: dict[tuple[str, str], str] = {
     ("approvals/_extend.html", ""): CARD,
     ("approvals/_handle.html", ""): CARD,
     ("orchestrator/retry.html", "Retry from there"): "chosen and sent by keys in test_retrying",
+    ("orchestrator/effects.html", "It happened"): "said by keys in test_doubts",
     ("approvals/together.html", ""): "several are decided at once by keys in test_inbox",
     ("budgets/prices.html", "Look at the effect first"): "asks for a price and a time like the form above it",
     (

@@ -56,10 +56,12 @@ class Answer(Generic[T]):
         raise CallFailed("malformed", sent=True, detail=detail, unread=self)
 
     def newest(self, listing: str, **equal: str) -> "Answer[Any] | None":
-        """Of a listing, oldest first, the last entry with these values, as an answer of its own."""
-        entries = [
-            entry for entry in self.json()[listing] if all(entry.get(k) == v for k, v in equal.items())
-        ]
+        """Of a listing, oldest first, the last entry with these values, as an answer of its own. Raises
+        CallFailed where it is no list."""
+        listed = self.json()[listing]
+        if not isinstance(listed, list):
+            raise CallFailed("malformed", sent=True, unread=self)
+        entries = [entry for entry in listed if all(entry.get(k) == v for k, v in equal.items())]
         if not entries:
             return None
         body = orjson.dumps(entries[-1])

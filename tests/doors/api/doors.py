@@ -60,6 +60,9 @@ DOORS: dict[tuple[str, str], Scope | None] = {
     ("get", "api/v1/runs/{run_id}/checkpoints"): Scope.READ,
     # It takes SUBMIT as well, which every role that operates has.
     ("post", "api/v1/runs/{run_id}/retry"): Scope.OPERATE,
+    ("get", "api/v1/runs/{run_id}/effects"): Scope.READ,
+    ("post", "api/v1/runs/{run_id}/effects/reconcile"): Scope.DECIDE,
+    ("post", "api/v1/runs/{run_id}/effects/look-up"): Scope.DECIDE,
     ("get", "api/v1/reviews"): Scope.READ,
     ("get", "api/v1/reviews/{review_id}"): Scope.READ,
     ("post", "api/v1/reviews/{review_id}/take"): Scope.DECIDE,
@@ -183,16 +186,17 @@ BODIES: dict[str, Any] = {
     "api/v1/approvals/{request_id}/handling": {"do": "comment", "text": "Seen."},
     "api/v1/approvals/undo-window": {"seconds": 5, "reason": "Fingers slip"},
     "api/v1/runs/{run_id}/retry": {"reason": "It is back"},
+    "api/v1/runs/{run_id}/effects/reconcile": {
+        "effect": "0" * 32,
+        "verdict": "happened",
+        "reason": "I looked",
+    },
+    "api/v1/runs/{run_id}/effects/look-up": {"effect": "0" * 32},
     "api/v1/workflows": {
         "document": library.workflows()["tool-loop"].model_dump(mode="json", exclude_defaults=True)
     },
     "api/v1/tools/{name}": {"price_usd": "0.5"},
-    "api/v1/tool-servers": {
-        "slug": "shop",
-        "kind": "http",
-        "address": "http://127.0.0.1/mcp",
-        "reason": "We need it",
-    },
+    "api/v1/tool-servers": {"slug": "shop", "kind": "http", "address": "http://127.0.0.1/mcp", "reason": "A"},
     "api/v1/tool-servers/{server}/admit": {
         "tool": OFFERED["name"],
         "seen": read_definition(OFFERED).digest,

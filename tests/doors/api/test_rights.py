@@ -34,6 +34,7 @@ ELSEWHERE = (
         "webhooks",
     ),
     *("reveal", "agree", "drop", "keep", "refuse", "quarantine", "take", "release", "answer", "retry"),
+    *("reconcile", "look-up"),
     *("members", "link", "confirm", "deactivate", "roles"),
 )
 LOCKED = {door: scope for door, scope in DOORS.items() if scope is not None}

@@ -46,6 +46,7 @@ SCOPE_OF: dict[str, Scope | None] = {
     "runs/<uuid:run_id>/ask?wish=pause": Scope.OPERATE,
     "runs/<uuid:run_id>/ask?wish=resume": Scope.OPERATE,
     "runs/<uuid:run_id>/ask?wish=cancel": Scope.SUBMIT,
+    "runs/<uuid:run_id>/effects": Scope.READ,
     "runs/<uuid:run_id>/events.html": Scope.READ,
     f"runs/<uuid:run_id>/file?path={ONLY_THEIRS['file']}": Scope.READ,
     "runs/<uuid:run_id>/files.zip": Scope.READ,

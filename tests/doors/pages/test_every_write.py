@@ -40,6 +40,7 @@ WRITES: dict[str, Scope | None] = {
     "runs/<uuid:run_id>/ask?wish=pause": Scope.OPERATE,
     "runs/<uuid:run_id>/ask?wish=resume": Scope.OPERATE,
     "runs/<uuid:run_id>/ask?wish=cancel": Scope.SUBMIT,
+    "runs/<uuid:run_id>/effects": Scope.DECIDE,
     "runs/<uuid:run_id>/replayed": Scope.READ,
     "runs/<uuid:run_id>/retry": Scope.OPERATE,
     "runs/bulk?wish=pause": Scope.OPERATE,

@@ -85,7 +85,7 @@ SELECT due.id FROM (
 class Migration(migrations.Migration):
     """A guard, a permit, and a sweep that finds such runs."""
 
-    dependencies = [("orchestrator", "0045_prober")]
+    dependencies = [("orchestrator", "0046_queues")]
     operations = [
         migrations.AddIndex(
             model_name="runsignal",

@@ -36,6 +36,7 @@ STATUS: dict[str, int] = {
     "idempotency-key-in-use": 409,
     "secret-unusable": 409,
     "related-to-person": 403,
+    "not-independent": 403,
     "not-signed-in": 409,
     "nothing-to-confirm": 409,
     # traces

@@ -28,7 +28,7 @@ from orchestrator.actions.own_models import (
     set_models,
 )
 from orchestrator.actions.places import look_at_places, set_looked_at_places
-from orchestrator.actions.second_person import Who
+from orchestrator.actions.second_person import Who, not_own
 from orchestrator.actions.servers import admit_tool
 from orchestrator.actions.tools import change_tool
 from orchestrator.core.boundary_change import read_boundary
@@ -237,6 +237,7 @@ def agree_to_tool(tenant_id: UUID, proposal: UUID | None, *, who: Who, reason: s
 
     with tenant(tenant_id):
         waiting = open_proposal(proposal)
+        not_own(waiting, who)
     # The network is asked before the registry is held: a name that nobody answers for would hold up all.
     if waiting.kind in LOOKED_AT:
         LOOKED_AT[waiting.kind](tenant_id, waiting.body)

@@ -13,6 +13,7 @@ from orchestrator.actions.asking_tools import Agreed, agree_to_tool
 from orchestrator.actions.boundaries import BoundaryPublication
 from orchestrator.actions.loosening import drop_tool_proposal
 from orchestrator.actions.second_person import Who
+from orchestrator.core.errors import OwnProposal
 from orchestrator.core.tool_change import asked_change, changed, difference
 from orchestrator.models import ToolProposal
 from orchestrator.queries.boundaries import boundary_document, newest_boundary
@@ -21,10 +22,12 @@ from orchestrator.queries.servers import PlacesNow
 from orchestrator.queries.tools import ToolNow, tool_now
 from tenancy.context import tenant
 from tenancy.core.errors import InterlockError, NotFound
+from tenancy.core.relations import Actors
 from tenancy.core.roles import Scope
 from tenancy.directory import names_of
 from tenancy.doors import uuid_or_none
 from tenancy.pages import PageRequest, page, require
+from tenancy.relations import find_closeness_to
 
 KINDS = {
     "change": "A change", "admit": "An admission", "declare": "A declaration", "web": "A wider list",
@@ -68,6 +71,8 @@ def proposals(request: PageRequest) -> HttpResponse:
             messages.success(request, "It waits no longer; everything is as it was.")
     except NotFound:
         raise
+    except OwnProposal as error:
+        return _shown(request, Word(waiting, reason, str(error)), status=403)
     except InterlockError as error:
         return _shown(request, Word(waiting, reason, str(error)), status=409)
     return redirect("tool-proposals")
@@ -125,6 +130,9 @@ def _row(row: ToolProposal, request: PageRequest) -> dict[str, Any]:
         "row": row,
         "kind": KINDS[row.kind],
         "own": own,
+        "close": find_closeness_to(
+            request.member.principal, request.member.owner, Actors((row.by,), (row.owner,))
+        ),
         "body": row.body,
         "list": row.kind in LISTS or row.kind == "boundary",
     }

@@ -16,7 +16,7 @@ from tenancy.context import hold, tenant
 from tenancy.core.addresses import folded
 from tenancy.core.errors import Forbidden, InvalidInput, NotFound, Stale, TenancyError
 from tenancy.core.news import PERSON_INVITED
-from tenancy.core.relations import TieKind, has_open_link
+from tenancy.core.relations import Actors, Closeness, TieKind, has_open_link
 from tenancy.core.roles import SCOPES, Authority, Role, Scope
 from tenancy.directory import FRESH_KEY_DOMAIN
 from tenancy.first_password import first_password_path
@@ -24,7 +24,8 @@ from tenancy.ids import fresh_id
 from tenancy.models import Membership, Notice, NoticeMail, Person
 from tenancy.queries import standing_of, tenants_of_person
 from tenancy.queues import check_member_queues
-from tenancy.relations import read_ties, relations_of
+from tenancy.relations import find_closeness_to, read_ties
+from tenancy.second_person import check_independent
 
 
 class LastAdmin(TenancyError):
@@ -88,7 +89,8 @@ def invite(
 
     Who is known elsewhere keeps name and password, and whoever saw the link for that password in another
     tenant is related to them here too. Raises InvalidInput where they have the role already, and where the
-    address is not plain ASCII or is that of a key.
+    address is not plain ASCII or is that of a key; NotIndependent where an administrator's own word would
+    reach further by it.
     """
     if folded(email).endswith(FRESH_KEY_DOMAIN):
         raise _invalid("email", "invalid", "This is the address of a key, not of a person.")
@@ -97,6 +99,7 @@ def invite(
         person = Person.objects.filter(email=folded(email)).first()
         new = person is None
         person = person or add_person(email, name)
+        _check_wider(tenant_id, person.id, role, Authority(*limits), by=by, reason=reason)
         try:
             with transaction.atomic():
                 member = add_member(tenant_id, person, role, by=by, reason=reason, **limits._asdict())
@@ -117,8 +120,9 @@ def change_limits(
     expected: str | None = None,
 ) -> Membership:
     """Set how far the word of one membership reaches; audited. Wider limits relate the two for a day, as a
-    role does. `expected` is the tag of what was looked at. Outermost verb. Raises NotFound, Stale, and
-    InvalidInput for a name that is no open queue."""
+    role does; those of an administrator are widened by one who is not related to them. `expected` is the tag
+    of what was looked at. Outermost verb. Raises NotFound, Stale, NotIndependent, and InvalidInput for a name
+    that is no open queue."""
     with tenant(tenant_id):
         _hold(tenant_id)
         member = Membership.objects.filter(id=member_id).first()
@@ -127,6 +131,8 @@ def change_limits(
         if expected is not None and expected != limits_tag(member):
             raise Stale
         check_member_queues(limits.queues)
+        wanted = Authority(*limits)
+        _check_wider(tenant_id, member.person_id, Role(member.role), wanted, by=by, reason=reason)
         before, reached = _limits(member), authority_of(member)
         member.queues, member.max_amount, member.max_risk = (
             list(limits.queues), limits.max_amount, limits.max_risk,
@@ -248,7 +254,7 @@ def confirm_person(tenant_id: UUID, person_id: UUID, *, by: UUID, reason: str) -
         now = database_now()
         if not has_open_link(person_id, read_ties(now), now):
             raise NothingToConfirm
-        if person_id in relations_of(who.principal, who.owner).related:
+        if find_closeness_to(who.principal, who.owner, Actors((), (person_id,))) is not Closeness.NONE:
             raise RelatedToPerson
         if may_get_link(tenant_id, person):
             raise NotSignedIn
@@ -286,6 +292,24 @@ def _note(person: Person, verb: str, after: Mapping[str, Any], *, reason: str = 
                 house, principal_of(house, person).id, verb=verb, object=f"person:{person.id}", before={},
                 after=after, reason=reason,
             )  # fmt: skip
+
+
+def _check_wider(
+    tenant_id: UUID, person_id: UUID, role: Role, wanted: Authority, *, by: UUID | None, reason: str
+) -> None:
+    """Raise NotIndependent where an administrator's word would reach further than each of their memberships
+    does, by their own doing or that of somebody related to them."""
+    if not decides(role):
+        return
+    held = list(Membership.objects.filter(person_id=person_id))
+    if not any(one.role == Role.ADMIN.value for one in held):
+        return
+    deciding = [authority_of(one) for one in held if decides(Role(one.role))]
+    if all(wanted.reaches_beyond(one) for one in deciding):
+        check_independent(
+            tenant_id, f"person:{person_id}", Actors((), (person_id,)),
+            "An administrator's word reaches further by that administrator's own.", by=by, reason=reason,
+        )  # fmt: skip
 
 
 def decides(role: Role) -> bool:

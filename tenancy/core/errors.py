@@ -127,6 +127,12 @@ class SecondPersonNeeded(TenancyError):
     code = "second-person-needed"
 
 
+class NotIndependent(TenancyError):
+    """{name} concerns you or somebody you are related to, so another administrator decides it."""
+
+    code = "not-independent"
+
+
 class SecretUnusable(TenancyError):
     """The secret {name} cannot be used: {detail}."""
 

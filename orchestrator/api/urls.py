@@ -20,12 +20,21 @@ from orchestrator.api import (
     servers,
     stream,
     tasks,
+    tenants,
     webhook_log,
     webhooks,
 )
 
 urlpatterns = [
     path("tasks", tasks.Tasks.as_view(), name="tasks"),
+    path("tenants", tenants.Tenants.as_view(), name="tenants"),
+    path("tenants/<str:tenant_slug>", tenants.OneTenant.as_view(), name="tenant"),
+    path("tenants/<str:tenant_slug>/suspend", tenants.SuspendTenant.as_view(), name="tenant-suspend"),
+    path("tenants/<str:tenant_slug>/resume", tenants.ResumeTenant.as_view(), name="tenant-resume"),
+    path(
+        "tenants/<str:tenant_slug>/administrator", tenants.InviteAdministrator.as_view(),
+        name="tenant-administrator",
+    ),  # fmt: skip
     path("runs", runs.Runs.as_view(), name="runs"),
     path("runs/<str:run_id>", runs.OneRun.as_view(), name="run"),
     path("runs/<str:run_id>/cancel", runs.Cancel.as_view(), name="run-cancel"),

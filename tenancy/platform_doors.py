@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from datetime import timedelta
 from hashlib import sha256
-from typing import Any, cast
+from typing import cast
 from uuid import UUID
 
 import orjson

@@ -1,4 +1,4 @@
-"""Platform administrators: people who open, change and suspend tenants and see nothing inside them (R-SEC-10).
+"""Platform administrators: they open, change and suspend tenants and see nothing inside them (R-SEC-10).
 
 None of these tables belongs to a tenant. The application reads who is a platform administrator and which keys
 there are; the owner of the database alone gives and takes both (`manage.py platform`).
@@ -34,8 +34,8 @@ class PlatformKey(models.Model):
 
 
 class PlatformEntry(models.Model):
-    """One deed of a platform administrator, or of whoever has the shell: `person` is null then. `object` names
-    a tenant by its id, a person or a key. Append-only."""
+    """One deed of a platform administrator, or of whoever has the shell: `person` is null then. `object`
+    names a tenant by its id, a person or a key. Append-only."""
 
     id = models.UUIDField(primary_key=True, default=fresh_id)
     person = models.ForeignKey(

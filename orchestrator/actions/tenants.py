@@ -65,17 +65,19 @@ def open_tenant(
         check_platform_admin(by)
         try:
             with transaction.atomic():
-                made = create_tenant(
-                    tenant_id=tenant_id, tier=asked.tier, platform=by is not None, **fields
-                )
+                made = create_tenant(tenant_id=tenant_id, tier=asked.tier, platform=by is not None, **fields)
         except IntegrityError:
             raise _invalid("slug", "taken", f"There is a tenant {asked.slug} already.") from None
         furnish(tenant_id, demonstration=False)
         said = {**fields, "tier": asked.tier}
         note_of_tenant(made, "tenant.create", {}, said, by=by, in_tenant=False)
-        invited = invite_first_administrator(
-            tenant_id, asked.administrator, asked.administrator_name, by=by, origin=origin
-        )
+        try:
+            invited = invite_first_administrator(
+                tenant_id, asked.administrator, asked.administrator_name, by=by, origin=origin
+            )
+        except InvalidInput as error:
+            fault = error.data["errors"][0]
+            raise _invalid("administrator", fault["code"], fault["detail"]) from None
     return OpenedTenant(made, invited)
 
 

@@ -139,8 +139,8 @@ class Tenants(ByPlatform):
 
     @extend_schema(operation_id="open_tenant", request=TenantBody, responses={201: TenantMade})
     def post(self, request: Request) -> Response:
-        """Open a tenant with the tools, boundaries, prompts and the general workflow that ship, and invite its
-        first administrator. Raises InvalidInput (400)."""
+        """Open a tenant with the tools, boundaries, prompts and the general workflow that ship, and invite
+        its first administrator. Raises InvalidInput (400)."""
         body, who, tenant_id = asked(TenantBody, request.data), platform_caller(request), fresh_id()
         links: list[str] = []
 
@@ -218,8 +218,8 @@ class InviteAdministrator(ByPlatform):
         operation_id="invite_tenant_administrator", request=AdministratorBody, responses={200: LinkField}
     )
     def post(self, request: Request, tenant_slug: str) -> Response:
-        """A new link for the first administrator, or another one in their place, while no administrator of the
-        tenant has signed in. Raises NotFound, InvalidInput (400), AdministratorThere (409)."""
+        """A new link for the first administrator, or another one in their place, while no administrator of
+        the tenant has signed in. Raises NotFound, InvalidInput (400), AdministratorThere (409)."""
         body, row, links = asked(AdministratorBody, request.data), _named(tenant_slug), list[str]()
 
         def invited() -> Answer:

@@ -32,9 +32,10 @@ urlpatterns = [
     path("tenants/<str:tenant_slug>/suspend", tenants.SuspendTenant.as_view(), name="tenant-suspend"),
     path("tenants/<str:tenant_slug>/resume", tenants.ResumeTenant.as_view(), name="tenant-resume"),
     path(
-        "tenants/<str:tenant_slug>/administrator", tenants.InviteAdministrator.as_view(),
+        "tenants/<str:tenant_slug>/administrator",
+        tenants.InviteAdministrator.as_view(),
         name="tenant-administrator",
-    ),  # fmt: skip
+    ),
     path("runs", runs.Runs.as_view(), name="runs"),
     path("runs/<str:run_id>", runs.OneRun.as_view(), name="run"),
     path("runs/<str:run_id>/cancel", runs.Cancel.as_view(), name="run-cancel"),

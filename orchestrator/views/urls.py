@@ -12,6 +12,7 @@ from orchestrator.views import (
     models,
     outside,
     overview,
+    platform,
     policies,
     prices,
     retrying,
@@ -75,4 +76,14 @@ urlpatterns = [
     path("tenant/webhooks/<uuid:webhook_id>", webhooks.webhook, name="webhook"),
     path("new", submit.choose, name="submit"),
     path("new/<slug:workflow>", submit.submit, name="submit-workflow"),
+    path("platform/tenants", platform.tenants, name="platform-tenants"),
+    path("platform/tenants/<str:tenant_slug>", platform.one_tenant, name="platform-tenant"),
+    path("platform/tenants/<str:tenant_slug>/suspend", platform.suspend, name="platform-suspend"),
+    path("platform/tenants/<str:tenant_slug>/resume", platform.resume, name="platform-resume"),
+    path(
+        "platform/tenants/<str:tenant_slug>/administrator",
+        platform.administrator,
+        name="platform-administrator",
+    ),
+    path("platform/log", platform.log, name="platform-log"),
 ]

@@ -1,4 +1,4 @@
-"""Inviting a tenant's first administrator, by a platform administrator or whoever has the shell (R-SEC-10)."""
+"""Inviting a tenant's first administrator, by a platform administrator or by the shell (R-SEC-10)."""
 
 from typing import NamedTuple
 from uuid import UUID
@@ -39,9 +39,9 @@ def invite_first_administrator(
     """Invite a tenant's first administrator, or hand out another link to one who has not signed in yet.
     Audited. Outermost verb: owns the transaction, or joins the tenant's.
 
-    The link goes by mail where mail is set up; else it is in the answer, and a platform administrator who sees
-    it is related to the person, as one who gives a role is for a day. `by` None is whoever has the shell, who
-    is related to nobody and gets no link here. Raises Forbidden, NotFound, InvalidInput, and
+    The link goes by mail where mail is set up; else it is in the answer, and a platform administrator who
+    sees it is related to the person, as one who gives a role is for a day. `by` None is whoever has the
+    shell, who is related to nobody and gets no link here. Raises Forbidden, NotFound, InvalidInput, and
     AdministratorThere once an administrator has signed in.
     """
     with tenant(tenant_id):

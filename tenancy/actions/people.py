@@ -261,9 +261,7 @@ def confirm_person(tenant_id: UUID, person_id: UUID, *, by: UUID, reason: str) -
         )  # fmt: skip
 
 
-def note_link(
-    tenant_id: UUID, person: Person, by: UUID | None, how: str, *, platform: bool = False
-) -> None:
+def note_link(tenant_id: UUID, person: Person, by: UUID | None, how: str, *, platform: bool = False) -> None:
     """Audit what became of a link for a first password. Joins the tenant's transaction."""
     audit(
         tenant_id, by, verb="person.link", object=f"person:{person.id}", before={},

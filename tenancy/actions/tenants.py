@@ -1,7 +1,7 @@
 """Changing and suspending a tenant, by a platform administrator or whoever has the shell (R-SEC-10).
 
-`by` None is whoever has the shell. Each deed is written down twice: in the tenant's audit log, without a name,
-and in the platform's.
+`by` None is whoever has the shell. Each deed is written down twice: in the tenant's audit log, without a
+name, and in the platform's.
 """
 
 import re
@@ -83,9 +83,7 @@ def suspend_tenant(tenant_id: UUID, *, by: PlatformActor | None, reason: str) ->
             return False
         shown = reason.strip()[:500]
         Tenant.objects.filter(id=tenant_id).update(suspended_at=database_now(), suspended_reason=shown)
-        note_of_tenant(
-            row, "tenant.suspend", {"suspended": False}, {"suspended": True}, by=by, reason=reason
-        )
+        note_of_tenant(row, "tenant.suspend", {"suspended": False}, {"suspended": True}, by=by, reason=reason)
         return True
 
 

@@ -355,6 +355,7 @@ ACCOUNT = (
 CARD = "decided, answered, edited and handed on by keys in test_inbox and test_card"
 # What else asks for something, by its template and what only it has there (nothing: every form of it), and
 # where it is filled.
+PLATFORM = "filled by keys alone in test_platform"
 ELSEWHERE: dict[tuple[str, str], str] = {
     ("account/login.html", "Sign in"): ACCOUNT,
     ("account/password_reset_from_key.html", "Set the password"): ACCOUNT,
@@ -369,6 +370,11 @@ ELSEWHERE: dict[tuple[str, str], str] = {
         "pages/preferences.html",
         "Save",
     ): "selects and one button, chosen in test_shell; says nothing when it is kept",
+    ("platform/tenants.html", ""): PLATFORM,
+    ("platform/tenant.html", "platform-tenant"): PLATFORM,
+    ("platform/tenant.html", "platform-administrator"): PLATFORM,
+    ("platform/tenant.html", "platform-resume"): PLATFORM,
+    ("platform/suspend.html", ""): PLATFORM,
     ("reviews/one.html", "Answer"): "test_deciding_by_keys",
     ("tools/proposals.html", ""): "test_deciding_by_keys",
     ("tools/system.html", 'value="sure"'): "one button that asks once more; nothing is filled in",

@@ -50,7 +50,10 @@ class Command(BaseCommand):
         )
         for made in (create, rotate):
             made.add_argument(
-                "--expires", type=parse_days, metavar="DAYS", help=f"a whole number from 1; else {KEY_LIFE.days}"
+                "--expires",
+                type=parse_days,
+                metavar="DAYS",
+                help=f"a whole number from 1; else {KEY_LIFE.days}",
             )
         revoke = verbs.add_parser("revoke")
         revoke.add_argument("key", type=UUID)

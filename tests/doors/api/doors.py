@@ -167,18 +167,6 @@ DOORS: dict[tuple[str, str], Scope | None] = {
     ("get", "api/v1/approvals/{request_id}/handling"): Scope.READ,
     ("post", "api/v1/approvals/{request_id}/handling"): Scope.READ,
 }
-# What takes a key of a platform administrator, and none of a tenant (test_tenants.py).
-PLATFORM_DOORS = frozenset(
-    {
-        ("get", "api/v1/tenants"),
-        ("post", "api/v1/tenants"),
-        ("get", "api/v1/tenants/{tenant_slug}"),
-        ("patch", "api/v1/tenants/{tenant_slug}"),
-        ("post", "api/v1/tenants/{tenant_slug}/suspend"),
-        ("post", "api/v1/tenants/{tenant_slug}/resume"),
-        ("post", "api/v1/tenants/{tenant_slug}/administrator"),
-    }
-)
 OFFERED = {"name": "find", "description": "Finds it.", "inputSchema": {"type": "object"}}
 BODIES: dict[str, Any] = {
     "api/v1/tasks": {"workflow": "tool-loop", "goal": {"objective": "How much is 1 + 1?"}},

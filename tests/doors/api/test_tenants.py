@@ -14,7 +14,8 @@ from tenancy.core.roles import Role
 from tenancy.ids import fresh_id
 from tenancy.models import AuditEntry, Membership, NoticeMail, PersonTie, Tenant
 from tenancy.platform_models import PlatformAnswer, PlatformEntry
-from tests.doors.api.doors import DOORS, PLATFORM_DOORS
+from tests.doors.api.doors import DOORS
+from tests.doors.api.platform_doors import PLATFORM_DOORS
 from tests.doors.api.program import Program, pointers, program, refusal
 from tests.doors.api.test_rights import path_of
 from tests.doors.pages.browsers import browser, words
@@ -196,7 +197,9 @@ def test_tenants_are_listed_in_pages(platform: Platform, world: World) -> None:
 
 @proves("R-SEC-10", part="a platform administrator's key opens nothing in a tenant")
 def test_key_of_the_platform_opens_no_door_of_a_tenant(platform: Platform, world: World) -> None:
-    names = {name: "x" for _, address in DOORS for name in re.findall(r"{(\w+)}", address)} | {"role": "admin"}
+    names = {name: "x" for _, address in DOORS for name in re.findall(r"{(\w+)}", address)} | {
+        "role": "admin"
+    }
     for (method, address), scope in DOORS.items():
         if scope is None:
             continue

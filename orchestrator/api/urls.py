@@ -66,6 +66,11 @@ urlpatterns = [
     path(
         "boundaries/<str:slug>/versions", boundaries.BoundaryVersions.as_view(), name="boundary-api-versions"
     ),
+    path(
+        "boundaries/<str:slug>/versions/<str:number>/retire",
+        boundaries.RetireBoundary.as_view(),
+        name="boundary-api-retire",
+    ),
     path("boundaries/<str:slug>/tools", boundaries.AllowTool.as_view(), name="boundary-api-tools"),
     path("tools", catalogue.Tools.as_view(), name="tools"),
     path("tools/<str:name>", catalogue.OneTool.as_view(), name="tool"),

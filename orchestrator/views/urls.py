@@ -64,6 +64,7 @@ urlpatterns = [
     path("boundaries", boundaries.boundaries, name="boundaries"),
     path("boundaries/_publish", boundaries.publish, name="boundary-publish"),
     path("boundaries/<str:slug>", boundaries.boundary, name="boundary"),
+    path("boundaries/<str:slug>/<int:number>/retire", boundaries.retire, name="boundary-retire"),
     path("budgets/ceilings", ceilings.ceilings, name="budgets-ceilings"),
     path("budgets/prices", prices.prices, name="budgets-prices"),
     path("system", system.system, name="system"),

@@ -338,6 +338,11 @@ FORMS: dict[str, Form] = {
         {"#id_tool": "files.*", "#id_risk_ceiling": "read only", "#id_reason": "It reads reports"},
         "Allow the tool", "tool-loop-default version 2 is published",
     ),
+    "no version of a boundary": Form(
+        "boundaries/boundary.html", "/boundaries/tool-loop-default",
+        {"td details summary": "\n", "td [name=reason]": "It is old"},
+        "Retire version 1", "is retired. Its runs go on.", mark="Retire version",
+    ),
     "workflow": Form(
         "workflows/publish.html", "/workflows/_publish?from=tool-loop", {"#id_reason": "Once more"},
         "Publish", "tool-loop version", mark='name="publish"',

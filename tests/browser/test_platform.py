@@ -70,10 +70,8 @@ def test_tenant_is_opened_changed_suspended_and_resumed_by_keys_alone(
 def test_axe_and_the_tab_key_find_nothing_on_the_platforms_pages(
     visitors: Visitors, platform: Platform, house: House
 ) -> None:
-    slug = house.tenant.slug
-    paths = (
-        "/platform/tenants", f"/platform/tenants/{slug}", f"/platform/tenants/{slug}/suspend", "/platform/log",
-    )  # fmt: skip
+    here = f"/platform/tenants/{house.tenant.slug}"
+    paths = ("/platform/tenants", here, f"{here}/suspend", "/platform/log")
     for width in (WIDE, NARROW, NARROWEST):
         page = visitors.page(platform.person, width=width)
         for path in paths:

@@ -140,6 +140,24 @@ def test_changed_tenant_is_audited_in_both_logs(platform: Platform, world: World
     assert entry.after == {"slug": slug, "tier": "enterprise", "highest_autonomy_tier": 3}
 
 
+@proves("R-GRAPH-9", part="no run is admitted above what was set by program")
+def test_run_above_the_highest_autonomy_is_refused_until_it_is_raised(
+    platform: Platform, world: World
+) -> None:
+    slug, theirs = world.house.tenant.slug, program(world.id, Role.CLIENT)
+    task = {"workflow": "tool-loop", "goal": {"objective": "How much is 1 + 1?"}}
+    going = world.submit("tool-loop", "How much is 2 + 2?")
+    for tier, wanted in ((5, (403, "tier-too-high")), (6, (202, ""))):
+        change = {"highest_autonomy_tier": tier, "reason": "decided"}
+        assert platform.program.send("patch", f"/tenants/{slug}", change).status_code == 200
+        answer = theirs.post("/tasks", task)
+        assert (answer.status_code, answer.json().get("code", "")) == wanted
+        with tenant(world.id):
+            assert Run.objects.count() == 1 + (tier == 6)
+    # What was admitted before goes on.
+    assert world.drive(going).terminal_code == "SUCCESS"
+
+
 @proves("R-SEC-10", part="suspend and resume by program")
 def test_suspended_tenant_refuses_its_programs_until_it_is_resumed(platform: Platform, world: World) -> None:
     slug, theirs = world.house.tenant.slug, program(world.id, Role.OPERATOR)

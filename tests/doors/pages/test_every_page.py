@@ -90,7 +90,7 @@ def nothing() -> dict[str, str]:
     ids = {f"<uuid:{name}>": unknown for name in names}
     return ids | {
         "<str:name>": "no.such",
-        "<str:tenant_slug>": "no-such-one",
+        "<str:tenant_slug>": "none",
         "<str:slug>": "no-such-one",
         "<str:server>": "no-such-one",
         "<str:corpus>": "no-such-one",

@@ -100,6 +100,8 @@ TAGGED: dict[str, tuple[OpenApiParameter, ...]] = {
     "change_tool": (IF_MATCH,),
     "get_ceilings": (IF_NONE_MATCH, ETAG),
     "set_ceilings": (IF_MATCH,),
+    "get_tenant": (IF_NONE_MATCH, ETAG),
+    "change_tenant": (IF_MATCH,),
     "get_member_role": (IF_NONE_MATCH, ETAG),
     "set_member_limits": (IF_MATCH,),
 }

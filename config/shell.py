@@ -17,6 +17,7 @@ from tenancy.context import tenant
 from tenancy.core.cast import CAST, HOUSES, PASSWORD
 from tenancy.core.roles import Scope
 from tenancy.pages import Member, member_of
+from tenancy.platform_admins import is_platform_admin
 
 MOST_COUNTED = 100
 THEMES = ("system", "light", "dark")
@@ -105,6 +106,11 @@ class Shell:
             here = self._request.path == url or (url != "/" and self._request.path.startswith(f"{url}/"))
             count = self.pending if name == "approvals" else 0
             yield Link(name=name, word=word, url=url, key=key, here=here, count=count)
+
+    @property
+    def is_platform_admin(self) -> bool:
+        """Whether the person administers the platform: their menu leads to it."""
+        return self.member is not None and is_platform_admin(self.member.person.id)
 
     @property
     def single_sign_on(self) -> bool:

@@ -28,6 +28,7 @@ STATUS: dict[str, int] = {
     "key-too-wide": 403,
     "key-gone": 409,
     "link-refused": 409,
+    "administrator-there": 409,
     "signed-out": 401,
     "invalid-input": 400,
     "parameter-unknown": 400,

@@ -6,6 +6,7 @@ from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
+from tenancy import platform_models as platform_models
 from tenancy.core.reach import RunReach
 from tenancy.core.relations import TieKind
 from tenancy.core.roles import Role
@@ -160,7 +161,8 @@ class KeyMaker(TenantOwned):
 
 
 class AuditEntry(TenantOwned):
-    """One administrative change (R-SEC-6). Append-only."""
+    """One administrative change (R-SEC-6). `platform`: a platform administrator made it, whom the tenant does
+    not know by name. Append-only."""
 
     principal = models.UUIDField(null=True)
     verb = models.CharField(max_length=64)
@@ -169,8 +171,15 @@ class AuditEntry(TenantOwned):
     after = models.JSONField()
     reason = models.CharField(max_length=1000, blank=True)
     at = models.DateTimeField(auto_now_add=True)
+    platform = models.BooleanField(default=False)
 
     class Meta(TenantOwned.Meta):
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            *TenantOwned.Meta.constraints,
+            models.CheckConstraint(
+                condition=models.Q(platform=False) | models.Q(principal=None), name="audit_platform_unnamed"
+            ),
+        ]
         indexes: ClassVar[list[models.Index]] = [models.Index(fields=["tenant", "-at"], name="audit_newest")]
 
 

@@ -8,7 +8,7 @@ from uuid import UUID
 from budgets.actions import change_ceilings
 from budgets.core.ceilings import Ceilings
 from orchestrator.actions.address_checks import check_database_addresses, check_mail_address
-from orchestrator.actions.boundaries import BoundaryPublication, publish_read_boundary
+from orchestrator.actions.boundaries import BoundaryPublication, publish_read_boundary, retire_boundary
 from orchestrator.actions.http_tools import declare_http_tool, declare_looked_at, look_at_declared
 from orchestrator.actions.loosening import Asked, or_propose, settle_proposal
 from orchestrator.actions.outside import (
@@ -303,7 +303,12 @@ def _raise_ceilings(tenant_id: UUID, row: ToolProposal, agreed: UUID) -> Ceiling
     return change_ceilings(tenant_id, wanted, by=row.by, reason=row.reason, agreed=agreed)
 
 
-def _publish_boundary(tenant_id: UUID, row: ToolProposal, agreed: UUID) -> BoundaryPublication:
+def _change_boundary(tenant_id: UUID, row: ToolProposal, agreed: UUID) -> BoundaryPublication:
+    if (asked := row.body.get("retire")) is not None:
+        retired = retire_boundary(
+            tenant_id, asked["slug"], asked["version"], by=row.by, reason=row.reason, agreed=agreed
+        )
+        return BoundaryPublication(version=retired, new=False)
     boundary = read_boundary(row.body["document"])
     return publish_read_boundary(
         tenant_id, boundary, expected=None, by=row.by, reason=row.reason, agreed=agreed
@@ -325,6 +330,6 @@ LOOKED_AT: Final[Mapping[str, Callable[[UUID, Mapping[str, Any]], object]]] = {
 DONE: Final[Mapping[str, Callable[[UUID, ToolProposal, UUID], Agreed]]] = {
     "change": _change, "admit": _admit, "declare": _declare, "web": _list, "databases": _name_databases,
     "mail": _name_mail, "models": _name_models,
-    "places": _open_places, "ceilings": _raise_ceilings, "boundary": _publish_boundary,
+    "places": _open_places, "ceilings": _raise_ceilings, "boundary": _change_boundary,
 }  # fmt: skip
 """What is done once a second person agrees, by what waits."""

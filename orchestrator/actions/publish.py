@@ -16,6 +16,7 @@ from orchestrator.core.named_queues import queues_of_boundary
 from orchestrator.core.tool import ToolSpec
 from orchestrator.models import BoundaryVersion, PromptVersion, RegistryVersion, ToolVersion, WorkflowVersion
 from orchestrator.models.catalogue import Published
+from orchestrator.queries.boundaries import newest_boundary
 from tenancy.clock import database_now
 from tenancy.context import hold
 from tenancy.queues import check_queues, hold_open_queues, open_queues
@@ -48,7 +49,7 @@ def compile_here(
     """Compile against the tenant's own tools, boundary and queues, and publish nothing. Joins the caller's
     transaction. Raises CompileFailed with every fault."""
     wanted = source.boundary if isinstance(source, GraphSpec) else source.get("boundary")
-    newest = BoundaryVersion.objects.filter(slug=str(wanted)[:64]).order_by("-version").first()
+    newest = newest_boundary(str(wanted)[:64])
     boundary = Boundary.model_validate_json(bytes(newest.body)) if newest is not None else None
     return compile_graph(
         source, tools=active_tools() if tools is None else tools, boundary=boundary, queues=open_queues()
@@ -60,7 +61,7 @@ def publish_boundary(tenant_id: UUID, boundary: Boundary, *, by: UUID | None) ->
     InvalidInput where it names a queue that is not open."""
     check_queues(list(queues_of_boundary(boundary)))
     number = _next(BoundaryVersion, boundary.slug)
-    same = BoundaryVersion.objects.filter(slug=boundary.slug).order_by("-version").first()
+    same = newest_boundary(boundary.slug)
     if same is not None:
         held = Boundary.model_validate_json(bytes(same.body))
         if held.evolve(version=0) == boundary.evolve(version=0):

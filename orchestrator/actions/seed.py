@@ -21,6 +21,7 @@ from orchestrator.core.naming import EVERY, names
 from orchestrator.core.tool import ToolSpec
 from orchestrator.core.tool_change import kept
 from orchestrator.gateways.tools.registry import Tool, shipped_tools
+from orchestrator.queries.boundaries import was_published
 from orchestrator.queries.outside import web_rules
 from orchestrator.queries.tools import Version, registry_tools, versions_of
 from tenancy.actions.queues import furnish_queues
@@ -35,7 +36,8 @@ def furnish(tenant_id: UUID, *, by: UUID | None = None, demonstration: bool = Tr
     transaction.
 
     What an admin has set of a tool stays as it is, a tool that was disabled stays out, and tools that do not
-    ship stay in (R-TOOL-4). Without `demonstration` the tools of the demo company are left out, and the
+    ship stay in (R-TOOL-4). A boundary that was published once is not published over what came after it.
+    Without `demonstration` the tools of the demo company are left out, and the
     workflows and boundaries that are made of them.
     """
     shipped = {tool.spec.name: tool.spec for tool in _shipped(demonstration=demonstration)}
@@ -46,7 +48,8 @@ def furnish(tenant_id: UUID, *, by: UUID | None = None, demonstration: bool = Tr
         furnish_queues(tenant_id, _queues(tools, boundaries, workflows), by=by)
         publish_tools(tenant_id, tools, by=by)
         for boundary in boundaries:
-            publish_boundary(tenant_id, boundary, by=by)
+            if not was_published(boundary):
+                publish_boundary(tenant_id, boundary, by=by)
         for slug, text in library.prompts().items():
             publish_prompt(tenant_id, slug, text, by=by)
         for spec in workflows:

@@ -22,12 +22,22 @@ from orchestrator.api import (
     servers,
     stream,
     tasks,
+    tenants,
     webhook_log,
     webhooks,
 )
 
 urlpatterns = [
     path("tasks", tasks.Tasks.as_view(), name="tasks"),
+    path("tenants", tenants.Tenants.as_view(), name="tenants"),
+    path("tenants/<str:tenant_slug>", tenants.OneTenant.as_view(), name="tenant"),
+    path("tenants/<str:tenant_slug>/suspend", tenants.SuspendTenant.as_view(), name="tenant-suspend"),
+    path("tenants/<str:tenant_slug>/resume", tenants.ResumeTenant.as_view(), name="tenant-resume"),
+    path(
+        "tenants/<str:tenant_slug>/administrator",
+        tenants.InviteAdministrator.as_view(),
+        name="tenant-administrator",
+    ),
     path("runs", runs.Runs.as_view(), name="runs"),
     path("runs/<str:run_id>", runs.OneRun.as_view(), name="run"),
     path("runs/<str:run_id>/cancel", runs.Cancel.as_view(), name="run-cancel"),
@@ -60,6 +70,11 @@ urlpatterns = [
     path("boundaries/<str:slug>", boundaries.OneBoundary.as_view(), name="boundary-api"),
     path(
         "boundaries/<str:slug>/versions", boundaries.BoundaryVersions.as_view(), name="boundary-api-versions"
+    ),
+    path(
+        "boundaries/<str:slug>/versions/<str:number>/retire",
+        boundaries.RetireBoundary.as_view(),
+        name="boundary-api-retire",
     ),
     path("boundaries/<str:slug>/tools", boundaries.AllowTool.as_view(), name="boundary-api-tools"),
     path("tools", catalogue.Tools.as_view(), name="tools"),

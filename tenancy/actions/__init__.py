@@ -37,9 +37,12 @@ class NewKey(NamedTuple):
     clear: str
 
 
-def create_tenant(slug: str, name: str, *, tenant_id: UUID | None = None, **more: Any) -> Tenant:
+def create_tenant(
+    slug: str, name: str, *, tenant_id: UUID | None = None, platform: bool = False, **more: Any
+) -> Tenant:
     """A new tenant with the queues that every one has, and the first line of its audit log. Opens the
-    tenant's transaction, or joins it where the caller has opened that of `tenant_id`."""
+    tenant's transaction, or joins it where the caller has opened that of `tenant_id`. `platform`: a platform
+    administrator opens it."""
     house = tenant_id or fresh_id()
     with tenant(house):
         made = Tenant.objects.create(id=house, slug=slug, name=name, **more)
@@ -51,7 +54,10 @@ def create_tenant(slug: str, name: str, *, tenant_id: UUID | None = None, **more
             ]
         )
         after = {"slug": slug, "name": name}
-        audit(house, None, verb="tenant.create", object=f"tenant:{house}", before={}, after=after)
+        audit(
+            house, None, verb="tenant.create", object=f"tenant:{house}", before={}, after=after,
+            platform=platform,
+        )  # fmt: skip
         return made
 
 
@@ -242,9 +248,10 @@ def audit(
     before: Mapping[str, Any],
     after: Mapping[str, Any],
     reason: str = "",
+    platform: bool = False,
 ) -> AuditEntry:
     """Write one line of the audit log (R-SEC-6). Joins the tenant's transaction, so the change and its
-    line are one."""
+    line are one. `platform`: a platform administrator did it, whom the tenant does not know by name."""
     return AuditEntry.objects.create(
         tenant_id=tenant_id,
         principal=principal,
@@ -253,4 +260,5 @@ def audit(
         before=dict(before),
         after=dict(after),
         reason=reason[:1000],
+        platform=platform,
     )

@@ -10,6 +10,7 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 
 from tenancy.actions import add_member, add_person, audit, principal_of, remove_member
+from tenancy.actions.platform_admins import note_platform
 from tenancy.actions.relations import record_links_seen_elsewhere, record_tie
 from tenancy.clock import database_now
 from tenancy.context import hold, tenant
@@ -22,6 +23,7 @@ from tenancy.directory import FRESH_KEY_DOMAIN
 from tenancy.first_password import first_password_path
 from tenancy.ids import fresh_id
 from tenancy.models import Membership, Notice, NoticeMail, Person
+from tenancy.platform_admins import PlatformActor, is_platform_admin
 from tenancy.queries import standing_of, tenants_of_person
 from tenancy.queues import check_member_queues
 from tenancy.relations import find_closeness_to, read_ties
@@ -189,10 +191,11 @@ def deactivate_person(tenant_id: UUID, person_id: UUID, *, by: UUID | None, reas
 
 def may_get_link(tenant_id: UUID, person: Person) -> bool:
     """Whether an administrator of this tenant may hand out a link that sets the person's password: only to
-    somebody who never signed in and belongs nowhere else. Whoever belongs elsewhere could be taken over."""
+    somebody who never signed in and belongs nowhere else. Whoever belongs elsewhere, or administers the
+    platform, could be taken over."""
     if person.has_usable_password() or person.last_login is not None or not person.is_active:
         return False
-    return tenants_of_person(person.id) == [tenant_id]
+    return tenants_of_person(person.id) == [tenant_id] and not is_platform_admin(person.id)
 
 
 def show_link(tenant_id: UUID, person: Person, *, by: UUID) -> None:
@@ -200,7 +203,7 @@ def show_link(tenant_id: UUID, person: Person, *, by: UUID) -> None:
     that the two are related until an administrator unrelated to both confirms the person. Outermost verb."""
     with tenant(tenant_id):
         record_tie(tenant_id, TieKind.LINK_SEEN, person.id, by=by)
-        _audit_link(tenant_id, person, by, "shown")
+        note_link(tenant_id, person, by, "shown")
 
 
 def hand_over_link(tenant_id: UUID, person: Person, *, by: UUID, origin: str) -> str:
@@ -218,12 +221,14 @@ def hand_over_link(tenant_id: UUID, person: Person, *, by: UUID, origin: str) ->
 def note_printed_link(tenant_id: UUID, person: Person) -> None:
     """Write down that a command printed the link; it relates nobody. Outermost verb."""
     with tenant(tenant_id):
-        _audit_link(tenant_id, person, None, "printed")
+        note_link(tenant_id, person, None, "printed")
 
 
-def mail_link(tenant_id: UUID, person: Person, *, by: UUID, origin: str) -> None:
+def mail_link(
+    tenant_id: UUID, person: Person, *, by: UUID | None, origin: str, platform: bool = False
+) -> None:
     """Send the link to the person's own address, where nobody else sees it. `origin` is where the console is
-    if the settings do not say. Outermost verb."""
+    if the settings do not say. `platform`: a platform administrator asks for it. Outermost verb."""
     with tenant(tenant_id):
         now, notice = database_now(), fresh_id()
         Notice.objects.create(
@@ -233,7 +238,7 @@ def mail_link(tenant_id: UUID, person: Person, *, by: UUID, origin: str) -> None
         NoticeMail.objects.create(
             id=fresh_id(), tenant_id=tenant_id, notice_id=notice, person_id=person.id, next_at=now
         )
-        _audit_link(tenant_id, person, by, "mailed")
+        note_link(tenant_id, person, by, "mailed", platform=platform)
 
 
 def confirm_person(tenant_id: UUID, person_id: UUID, *, by: UUID, reason: str) -> None:
@@ -265,18 +270,22 @@ def confirm_person(tenant_id: UUID, person_id: UUID, *, by: UUID, reason: str) -
         )  # fmt: skip
 
 
-def _audit_link(tenant_id: UUID, person: Person, by: UUID | None, how: str) -> None:
+def note_link(tenant_id: UUID, person: Person, by: UUID | None, how: str, *, platform: bool = False) -> None:
+    """Audit what became of a link for a first password. Joins the tenant's transaction."""
     audit(
         tenant_id, by, verb="person.link", object=f"person:{person.id}", before={},
-        after={"email": person.email, "link": how},
+        after={"email": person.email, "link": how}, platform=platform,
     )  # fmt: skip
 
 
 def note_sign_in(person: Person, *, by: Sequence[str], refused: str = "") -> None:
-    """Write down that somebody came in, by what, or why they did not; in each of their tenants. Opens each
-    tenant's transaction itself."""
+    """Write down that somebody came in, by what, or why they did not; in each of their tenants, and in the
+    platform's log where they administer it. Opens each tenant's transaction itself."""
     verb = "person.refuse" if refused else "person.sign_in"
     _note(person, verb, {"by": list(by)}, reason=refused)
+    if is_platform_admin(person.id):
+        about, actor = f"person:{person.id}", PlatformActor(person.id)
+        note_platform(actor, verb, about, before={}, after={"by": list(by)}, reason=refused)
 
 
 def note_tie(person: Person, *, provider: str, account: str) -> None:

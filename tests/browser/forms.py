@@ -361,6 +361,11 @@ FORMS: dict[str, Form] = {
         {"#id_tool": "files.*", "#id_risk_ceiling": "read only", "#id_reason": "It reads reports"},
         "Allow the tool", "tool-loop-default version 2 is published",
     ),
+    "no version of a boundary": Form(
+        "boundaries/boundary.html", "/boundaries/tool-loop-default",
+        {"td details summary": "\n", "td [name=reason]": "It is old"},
+        "Retire version 1", "is retired. Its runs go on.", mark="Retire version",
+    ),
     "workflow": Form(
         "workflows/publish.html", "/workflows/_publish?from=tool-loop", {"#id_reason": "Once more"},
         "Publish", "tool-loop version", mark='name="publish"',
@@ -378,6 +383,7 @@ ACCOUNT = (
 CARD = "decided, answered, edited and handed on by keys in test_inbox and test_card"
 # What else asks for something, by its template and what only it has there (nothing: every form of it), and
 # where it is filled.
+PLATFORM = "filled by keys alone in test_platform"
 ELSEWHERE: dict[tuple[str, str], str] = {
     ("account/login.html", "Sign in"): ACCOUNT,
     ("account/password_reset_from_key.html", "Set the password"): ACCOUNT,
@@ -393,6 +399,11 @@ ELSEWHERE: dict[tuple[str, str], str] = {
         "pages/preferences.html",
         "Save",
     ): "selects and one button, chosen in test_shell; says nothing when it is kept",
+    ("platform/tenants.html", ""): PLATFORM,
+    ("platform/tenant.html", "platform-tenant"): PLATFORM,
+    ("platform/tenant.html", "platform-administrator"): PLATFORM,
+    ("platform/tenant.html", "platform-resume"): PLATFORM,
+    ("platform/suspend.html", ""): PLATFORM,
     ("reviews/one.html", "Answer"): "test_deciding_by_keys",
     ("tools/proposals.html", ""): "test_deciding_by_keys",
     ("tools/system.html", 'value="sure"'): "one button that asks once more; nothing is filled in",

@@ -50,6 +50,8 @@ SHOWN: Final = (
 # holds it to a shape: each column by its own name, for the same word may hold outside text elsewhere.
 NAMES: Final = """
     tenancy.Tenant: slug time_zone tier
+    tenancy.PlatformEntry: verb object
+    tenancy.PlatformAnswer: key path answer
     tenancy.Person: password email
     tenancy.Membership: role max_risk
     tenancy.Principal: kind
@@ -132,6 +134,9 @@ UNSEEN: Final = frozenset(
         "orchestrator.CorpusDocument.text", "orchestrator.CorpusPassage.heading",
         "orchestrator.MailDraft.body", "orchestrator.RunSignal.payload", "orchestrator.Task.metadata",
         "tenancy.NoticeMail.error", "tenancy.Tenant.suspended_reason",
+        # The platform's own, which are no tenant's (test_platform.py).
+        "tenancy.PlatformKey.label", "tenancy.PlatformEntry.before", "tenancy.PlatformEntry.after",
+        "tenancy.PlatformEntry.reason",
     }
 )  # fmt: skip
 LISTS: Final = ("orchestrator.ToolProposal.weaker",)

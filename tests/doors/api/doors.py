@@ -88,6 +88,7 @@ DOORS: dict[tuple[str, str], Scope | None] = {
     ("get", "api/v1/boundaries/{slug}"): Scope.READ,
     ("get", "api/v1/boundaries/{slug}/versions"): Scope.READ,
     ("post", "api/v1/boundaries/{slug}/tools"): Scope.ADMIN,
+    ("post", "api/v1/boundaries/{slug}/versions/{number}/retire"): Scope.ADMIN,
     ("get", "api/v1/tools"): Scope.READ,
     ("get", "api/v1/tools/{name}"): Scope.READ,
     ("patch", "api/v1/tools/{name}"): Scope.ADMIN,
@@ -251,6 +252,7 @@ BODIES: dict[str, Any] = {
     },
     "api/v1/boundaries": {"yaml": "slug: second\nprofile: support\n", "reason": "Ours"},
     "api/v1/boundaries/{slug}/tools": {"tool": "clock.now", "risk_ceiling": "read_only", "reason": "Ours"},
+    "api/v1/boundaries/{slug}/versions/{number}/retire": {"reason": "Old"},
     "api/v1/members": {"email": "new@people.example", "name": "New", "role": "client", "reason": "Joins us"},
     "api/v1/members/{person_id}/link": {"reason": "Lost"},
     "api/v1/members/{person_id}/confirm": {"reason": "Asked"},
@@ -269,7 +271,7 @@ BODIES: dict[str, Any] = {
         "key_submissions_per_minute": None,
         "key_concurrent_runs": None,
         "key_queue_depth": None,
-    },
+    },  # fmt: skip
 }
 ONLY_THEIRS = {
     "slug": "theirs-alone", "name": "theirs.alone", "number": "1", "server": "theirs_alone",

@@ -103,6 +103,7 @@ FORMS = {
     "tenant/sign-ins/<uuid:session_id>/end",
     "tenant/switch",
     "workflows/<str:slug>/<int:number>/retire",
+    "boundaries/<str:slug>/<int:number>/retire",
 }
 
 

@@ -76,6 +76,7 @@ WRITES: dict[str, Scope | None] = {
     "workflows/_publish": Scope.ADMIN,
     "boundaries/_publish": Scope.ADMIN,
     "boundaries/<str:slug>": Scope.ADMIN,
+    "boundaries/<str:slug>/<int:number>/retire": Scope.ADMIN,
 }
 TAKEN = {route.partition("?")[0] for route in WRITES}
 

@@ -271,7 +271,7 @@ BODIES: dict[str, Any] = {
         "key_submissions_per_minute": None,
         "key_concurrent_runs": None,
         "key_queue_depth": None,
-    },  # fmt: skip
+    },
 }
 ONLY_THEIRS = {
     "slug": "theirs-alone", "name": "theirs.alone", "number": "1", "server": "theirs_alone",
@@ -283,8 +283,6 @@ NOBODYS = {
     "corpus": "nobodys_own1", "document": "nobodys-own1", "secret": "nobodys-own1",
     "model": "nobodys-own1", "file": "nobodys-own1", "role": "auditor", "queue": "nobodys-own1",
 }  # fmt: skip
-
-
 OUTSIDE = ("livez", "readyz", "metrics")
 
 

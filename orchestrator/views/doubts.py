@@ -8,6 +8,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
+from approvals.core.errors import NotYours
 from orchestrator.actions.reconciling import VERDICTS, ask_look_up, reconcile, why_not
 from orchestrator.core.terminal import TERMINAL_STATUSES, Status
 from orchestrator.queries.doubts import shown_doubts
@@ -44,7 +45,7 @@ def effects(request: PageRequest, run_id: UUID) -> HttpResponse:
         except InterlockError as refused:
             if refused.code == "not-found":
                 raise
-            fault, status = str(refused), 409
+            fault, status = str(refused), 403 if isinstance(refused, NotYours) else 409
         else:
             status = 422
         if not fault:

@@ -1,6 +1,7 @@
 """A walk over every door about requests, runs and proposals with every pair of relations (R-APPR-23, A8)."""
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 from unittest import mock
 from uuid import UUID
@@ -12,8 +13,11 @@ from approvals import ports
 from approvals.actions.undoing import undo
 from approvals.core.errors import NotYours
 from approvals.ports import Judged
+from orchestrator.actions import reconciling
 from orchestrator.actions.asking_tools import DONE
 from orchestrator.actions.policies import Who, change_policy
+from orchestrator.core.effects import SentChange
+from orchestrator.core.late_reconciliation import Doubt
 from orchestrator.core.policy import Policy
 from orchestrator.models import ToolProposal
 from orchestrator.queries.tools import tool_now
@@ -200,7 +204,42 @@ def by_safety_page(desk: Desk, pair: Pair, run: UUID) -> str:
     return refused(at(pair.decider).post(f"/system/reviewed/{run}", {"finding": "Fine."}))
 
 
+EFFECT = SentChange(
+    effect="e" * 32, call="one", tool="clock.now", key="k" * 32, arguments="a" * 64, argument_digest="d" * 64
+)
+
+
+def with_doubt() -> AbstractContextManager[object]:
+    """A change in doubt of whichever run is asked about."""
+    return mock.patch.object(reconciling, "doubts_of", return_value=(Doubt(change=EFFECT, why="in_doubt"),))
+
+
+def by_effect(desk: Desk, pair: Pair, run: UUID) -> str:
+    body = {"effect": EFFECT.effect, "verdict": "happened", **WHY}
+    with with_doubt():
+        answer = Program(clear=pair.key.clear).post(f"/runs/{run}/effects/reconcile", body)
+    assert answer.status_code in (202, 403)
+    return refused(answer)
+
+
+def by_effect_look_up(desk: Desk, pair: Pair, run: UUID) -> str:
+    with with_doubt():
+        answer = Program(clear=pair.key.clear).post(f"/runs/{run}/effects/look-up", {"effect": EFFECT.effect})
+    # Its tool declares no look-up: whoever may have it looked up is told so.
+    assert answer.json()["code"] in ("not-yours", "no-look-up")
+    return refused(answer)
+
+
+def by_effect_page(desk: Desk, pair: Pair, run: UUID) -> str:
+    form = {"effect": EFFECT.effect, "verdict": "happened", **WHY}
+    with with_doubt():
+        answer = at(pair.decider).post(f"/runs/{run}/effects", form)
+    assert answer.status_code in (302, 403)
+    return refused(answer)
+
+
 RUNS: dict[str, Callable[[Desk, Pair, UUID], str]] = {
+    "effect": by_effect, "effect look-up": by_effect_look_up, "effect page": by_effect_page,
     "memory": by_memory, "review": by_review, "review taken": by_taking, "review page": by_review_page,
     "safety page": by_safety_page,
 }  # fmt: skip

@@ -29,9 +29,11 @@ PATIENCE = 120.0
 END = "--- the block has ended ---"
 
 
-def shell_blocks(page: str, ports: Mapping[int, int]) -> list[str]:
-    """The commands of a page, block by block, with other ports in them."""
+def shell_blocks(page: str, ports: Mapping[int, int], section: str = "") -> list[str]:
+    """The commands of a page, or of one section of it, block by block, with other ports in them."""
     text = (ROOT / page).read_text()
+    if section:
+        text = text.partition(f"\n## {section}\n")[2].partition("\n## ")[0]
     for port, other in ports.items():
         text = re.sub(rf"\b{port}\b", str(other), text)
     return BLOCK.findall(text)

@@ -23,6 +23,7 @@ from rest_framework.exceptions import APIException, ErrorDetail, NotAuthenticate
 from rest_framework.response import Response
 
 from config.pages import refusal, wants_page
+from config.remedies import remedy_of
 from config.statuses import status_of
 from orchestrator.core.errors import DiskFull as StoreFull
 from tenancy.core.errors import InterlockError
@@ -63,7 +64,8 @@ class Refusal(APIException):
 def document(
     *, code: str, status: int, detail: str, instance: str = "", title: str | None = None, **more: Any
 ) -> dict[str, Any]:
-    """One problem document; `more` are extension members, left out when empty."""
+    """One problem document: what was refused, and in `remedy` what to do next. `more` are extension members,
+    left out when empty."""
     body: dict[str, Any] = {
         "type": TYPE_PREFIX + code,
         "title": title or HTTPStatus(status).phrase,
@@ -71,6 +73,8 @@ def document(
         "detail": detail,
         "code": code,
     }
+    if remedy := remedy_of(code):
+        body["remedy"] = remedy
     if instance:
         body["instance"] = instance
     return body | {name: value for name, value in more.items() if value}

@@ -11,17 +11,12 @@ from playwright.sync_api import Browser, Page, expect
 
 from config import plan
 from tests.browser.started import PATIENCE, Terminal, fresh_reader, shell_blocks
-from tests.doubles.openai_server import Call, OpenAIServer, calls, said
 from tests.proves import proves
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 PAGE = "docs/first-tenant.md"
 PASSWORD = "a long enough password"
 TEA, COFFEE = "Ada likes her tea without milk.", "Grace takes her coffee black."
-SCRIPT = (
-    calls(Call("notes.find_notes", {"word": "tea"})), said(TEA),
-    calls(Call("notes.add_note", {"text": COFFEE})), said("The note is written."),
-)  # fmt: skip
 
 
 def set_password(page: Page, link: str, email: str) -> None:
@@ -56,9 +51,9 @@ def wait_until_over(terminal: Terminal) -> dict[str, Any]:
 
 @proves("R-SEC-10", part="a tenant of one's own: the page from the start to its first governed change")
 def test_the_page_of_a_first_tenant_is_true_to_its_last_command(chromium: Browser) -> None:
-    port, tools = plan.free_port(), plan.free_port()
-    with OpenAIServer(*SCRIPT) as model, fresh_reader(port) as reader:
-        ports = {8000: port, 8100: tools, 11434: int(model.url.split(":")[2].split("/")[0])}
+    port, tools, model = plan.free_port(), plan.free_port(), plan.free_port()
+    with fresh_reader(port) as reader:
+        ports = {8000: port, 8100: tools, 11434: model}
         blocks = iter(shell_blocks(PAGE, ports))
         up = reader.start(next(blocks))
         up.wait_for("Interlock is up at")
@@ -78,12 +73,14 @@ def test_the_page_of_a_first_tenant_is_true_to_its_last_command(chromium: Browse
         admitted = [json.loads(line) for line in second.run(next(blocks)).splitlines()]
         assert [one["needs_approval"] for one in admitted] == [False, True]
         second.run(next(blocks))
+        reader.start(next(blocks)).wait_for("Answering at")
         second.run(next(blocks))
 
         second.run(next(blocks))
         assert wait_until_over(second)["status"] == "completed"
         result = json.loads(second.run(next(blocks)))
-        assert (result["status"], result["output"], result["scripted"]) == ("completed", TEA, False)
+        assert (result["status"], result["scripted"]) == ("completed", False)
+        assert TEA in result["output"]
         assert [fact["values"] for fact in result["facts"].values()] == [{"result": TEA}]
         ada.goto(f"http://127.0.0.1:{port}/runs")
         expect(ada.locator("main .chip", has_text="Succeeded").first).to_be_visible()
@@ -100,6 +97,6 @@ def test_the_page_of_a_first_tenant_is_true_to_its_last_command(chromium: Browse
         assert third.wait_for("added:") == f"added: {COFFEE}"
         assert wait_until_over(second)["status"] == "completed"
         result = json.loads(second.run(next(blocks)))
-        assert (result["output"], next(blocks, None)) == ("The note is written.", None)
+        assert "There are 2 notes now." in result["output"]
+        assert next(blocks, None) is None
         assert len([line for line in third.lines if "added:" in line]) == 1
-        assert (model.violations, model.unscripted) == ([], [])

@@ -17,6 +17,12 @@ REMEDIES: dict[str, str] = {
     # config, and what the framework refuses
     "bad-request": "Compare the request with the document at /api/schema, and send it again.",
     "parse-error": "Send well-formed JSON, each member's name once.",
+    "not-json": "Send well-formed JSON in UTF-8.",
+    "json-not-acceptable": MEND,
+    "member-repeated": "Send each member's name once.",
+    "cursor-invalid": "Leave the cursor out for the first page; follow the address in `next` from there.",
+    "limit-invalid": "Send a limit within the bounds that `detail` names.",
+    "idempotency-key-invalid": "Send 1 to 255 printable ASCII characters, a fresh UUID for instance.",
     "not-authenticated": NEW_KEY,
     "authentication-failed": NEW_KEY,
     "permission-denied": ADMIN,

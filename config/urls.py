@@ -36,7 +36,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("metrics", metrics.metrics, name="metrics"),
     path("api/schema", Document.as_view(), name="schema"),
     path("api/v1", api_start.show_api_start, name="api-start"),
-    path("api/v1/", api_start.show_api_start),
     path("api/v1/", include(api_patterns())),
     path("account/", include("config.account_urls")),
     path("preferences", pages.preferences, name="preferences"),

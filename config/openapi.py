@@ -56,6 +56,7 @@ PROBLEM: dict[str, Any] = {
         "status": {"type": "integer"},
         "detail": {"type": "string"},
         "code": {"type": "string"},
+        "remedy": {"type": "string", "description": "What to do next."},
         "instance": {"type": "string"},
         "errors": {
             "type": "array",

@@ -50,7 +50,7 @@ class GoalInvalid(OrchestratorError):
 
 
 class WorkflowUnknown(OrchestratorError):
-    """There is no published workflow {slug}."""
+    """There is no published workflow {slug}. GET /api/v1/workflows lists the published ones."""
 
     code = "workflow-unknown"
 

@@ -59,7 +59,8 @@ class TenantSuspended(TenancyError):
 
 
 class KeyInvalid(TenancyError):
-    """The key is not valid."""
+    """The key is not valid. Send a whole key of Interlock, ilk_…, as "Authorization: Bearer ilk_…"; an
+    administrator makes one on the page API keys (/tenant/keys), or by manage.py key create."""
 
     code = "key-invalid"
 

@@ -40,6 +40,7 @@ DOORS: dict[tuple[str, str], Scope | None] = {
     ("get", "livez"): None,
     ("get", "metrics"): None,
     ("get", "readyz"): None,
+    ("get", "api/v1"): None,
     ("get", "api/schema"): Scope.READ,
     ("post", "api/v1/tasks"): Scope.SUBMIT,
     ("get", "api/v1/runs"): Scope.READ,

@@ -130,11 +130,15 @@ class _Body:
         if message["type"] == "http.request":
             self._received += len(message.get("body", b""))
             self._whole = not message.get("more_body", False)
-            if self._received > self.limit and not self._started:
-                await self.refuse(_too_large(self.path, self.limit))
-            elif not await self._place.hold(self._received):
-                await self.refuse(_no_room(self.path))
-        return {"type": "http.disconnect"} if self._refused else message
+            if (refusal := await self._refusal()) is not None:
+                await self.refuse(refusal)
+                return {"type": "http.disconnect"}
+        return message
+
+    async def _refusal(self) -> _Refusal | None:
+        if self._received > self.limit and not self._started:
+            return _too_large(self.path, self.limit)
+        return None if await self._place.hold(self._received) else _no_room(self.path)
 
     async def send(self, message: Message) -> None:
         """Pass on what the application answers, unless the request was refused meanwhile."""

@@ -154,6 +154,13 @@ REMEDIES: dict[str, str] = {
     "workspace-moved": "Read the workspace again, and make the change for what it holds now.",
     "memory-refused": MEND,
     "review-refused": "Read the item again; its status says what may be done with it.",
+    # what came of changes, queues, and who decides
+    "run-under-way": "Answer the run's open request: GET /api/v1/approvals lists those that wait.",
+    "effect-not-in-doubt": "Read GET /api/v1/runs/{id}/effects: it lists what is still in doubt.",
+    "no-look-up": "Find out at the tool's own system, and say it with POST …/effects/reconcile.",
+    "queue-in-use": "Name another queue in what `detail` lists, then close this one.",
+    "not-independent": OTHER_PERSON,
+    "administrator-there": "Let an administrator of the tenant invite further people.",
 }
 
 

@@ -101,6 +101,6 @@ NOT_DECIDING: Mapping[str, tuple[str, ...]] = {
     ),
     "concerns a person's own screen or sign-in": (
         "page preferences", "page tenant/switch", "page tenant/people/<uuid:person_id>/lift",
-        "page approvals/<uuid:request_id>/preview",
+        "page approvals/<uuid:request_id>/preview", "post api/v1/approvals/{request_id}/edit-preview",
     ),
 }  # fmt: skip

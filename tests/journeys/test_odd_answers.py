@@ -80,9 +80,10 @@ ODD: dict[str, Any] = {
     "200 error": plain(b'{"error": "It failed."}'), "409": plain(b"{}", status=b"409 Conflict"),
     "nan": plain(b'{"id": NaN}'), "deep": plain(b"[" * 100_000),
     "utf-16": plain('{"id": "n"}'.encode("utf-16")),
+    "member twice": plain(b'{"id": "n0", "id": "n1"}'),
 }  # fmt: skip
 # At the first call each of them; elsewhere these, and the others where there is more time.
-TELLING = ("list", "trickle", "cut", "302", "1xx")
+TELLING = ("list", "member twice", "trickle", "cut", "302", "1xx")
 odd = pytest.mark.parametrize("speaks", ODD.values(), ids=ODD)
 telling = pytest.mark.parametrize(
     "speaks",

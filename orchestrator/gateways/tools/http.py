@@ -21,6 +21,7 @@ from orchestrator.core.tool import ToolSpec
 from orchestrator.gateways.effects_loop import Close, EffectLoop
 from orchestrator.gateways.tools.egress import TooMuch, guarded_client, operators_leave
 from orchestrator.gateways.tools.files import Files
+from tenancy.core.json_reading import read_json
 
 T = TypeVar("T")
 Environment = Callable[[str], str | None]
@@ -47,8 +48,8 @@ class Answer(Generic[T]):
     truncated: bool = False
 
     def json(self) -> Any:
-        """The body's JSON. Raises JSONDecodeError."""
-        return orjson.loads(self.body)
+        """The body's JSON, no member of which is given twice. Raises JSONDecodeError."""
+        return read_json(self.body)
 
     def contradicts(self, why: str) -> NoReturn:
         """For an answer that is not to what was asked: kept, as a failure. Raises CallFailed."""

@@ -117,8 +117,8 @@ def test_the_swept_ids_are_real_to_their_owner(neighbours: Neighbours) -> None:
     """Were they not, the sweep would prove nothing."""
     # A proposal is settled once, by whoever is first; an item that is answered is not taken; what rests on
     # nothing is not kept in memory; what nobody has said cannot be taken back, and what goes on not retried;
-    # nothing is sealed in one's own request; nobody has seen the link of whoever needs none; of a run that
-    # goes on nothing is reconciled afterwards.
+    # nothing is sealed in one's own request, nor is a question edited; nobody has seen the link of whoever
+    # needs none; of a run that goes on nothing is reconciled afterwards.
     settled = (
         "decisions",
         "look",
@@ -132,6 +132,7 @@ def test_the_swept_ids_are_real_to_their_owner(neighbours: Neighbours) -> None:
         "reconcile",
         "look-up",
         "reveal",
+        "edit-preview",
         "link",
         "confirm",
     )

@@ -26,6 +26,7 @@ ELSEWHERE = (
         "undo",
         "handling",
         "reveal",
+        "edit-preview",
         "retire",
         "tool-servers",
         "look",

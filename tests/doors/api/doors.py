@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import Any
 from uuid import UUID
 
 from django.urls import URLPattern, URLResolver, get_resolver
@@ -16,8 +15,8 @@ from orchestrator.actions.publish import publish_boundary, publish_tools, publis
 from orchestrator.actions.servers import note_listing
 from orchestrator.actions.webhooks import try_webhook
 from orchestrator.actions.workspace import hand_in
-from orchestrator.core.policy import SHIPPED, Policy
-from orchestrator.core.tool_definition import Listing, listed, read_definition
+from orchestrator.core.policy import Policy
+from orchestrator.core.tool_definition import Listing, listed
 from orchestrator.gateways.tools.registry import shipped_tools
 from orchestrator.gateways.webhooks import secret_of
 from orchestrator.models import MemoryProposal, ReviewItem, ToolProposal, ToolServer
@@ -179,102 +178,6 @@ DOORS: dict[tuple[str, str], Scope | None] = {
     ("post", "api/v1/approvals/{request_id}/reveal"): Scope.REVEAL,
     ("get", "api/v1/approvals/{request_id}/handling"): Scope.READ,
     ("post", "api/v1/approvals/{request_id}/handling"): Scope.READ,
-}
-OFFERED = {"name": "find", "description": "Finds it.", "inputSchema": {"type": "object"}}
-BODIES: dict[str, Any] = {
-    "api/v1/tasks": {"workflow": "tool-loop", "goal": {"objective": "How much is 1 + 1?"}},
-    "api/v1/approvals/{request_id}/decisions": {"decision": "reject"},
-    "api/v1/approvals/decisions": {"decision": "reject", "reason": "no", "requests": []},
-    "api/v1/approvals/{request_id}/edit-preview": {"arguments": {"to": "somebody@demo.example"}},
-    "api/v1/approvals/{request_id}/reveal": {"pointer": "/password"},
-    "api/v1/approvals/{request_id}/handling": {"do": "comment", "text": "Seen."},
-    "api/v1/approvals/undo-window": {"seconds": 5, "reason": "Fingers slip"},
-    "api/v1/runs/{run_id}/retry": {"reason": "It is back"},
-    "api/v1/runs/{run_id}/effects/reconcile": {
-        "effect": "0" * 32,
-        "verdict": "happened",
-        "reason": "I looked",
-    },
-    "api/v1/runs/{run_id}/effects/look-up": {"effect": "0" * 32},
-    "api/v1/workflows": {
-        "document": library.workflows()["tool-loop"].model_dump(mode="json", exclude_defaults=True)
-    },
-    "api/v1/tools/{name}": {"price_usd": "0.5"},
-    "api/v1/tool-servers": {"slug": "shop", "kind": "http", "address": "http://127.0.0.1/mcp", "reason": "A"},
-    "api/v1/tool-servers/{server}/admit": {
-        "tool": OFFERED["name"],
-        "seen": read_definition(OFFERED).digest,
-        "reason": "Looked at",
-        "admission": {"risk": "read_only", "reversibility": "pure"},
-    },
-    "api/v1/tool-servers/{server}/quarantine": {"tool": OFFERED["name"], "reason": "Not sure"},
-    "api/v1/tool-servers/{server}/look": {},
-    "api/v1/tool-servers/{server}/remove": {"reason": "Not ours"},
-    "api/v1/http-tools": {"declaration": {"name": "crm.find"}, "reason": "We need it"},
-    "api/v1/private-places": {"places": ["tools.internal:8443"], "reason": "Ours"},
-    "api/v1/policy": {"rules": SHIPPED.model_dump(mode="json")["rules"], "reason": "We keep it"},
-    "api/v1/reviews/{review_id}/take": {},
-    "api/v1/reviews/{review_id}/release": {},
-    "api/v1/reviews/{review_id}/answer": {"finding": "confirmed", "note": "It is so."},
-    "api/v1/memory/{memory_id}/keep": {"reason": "Yes"},
-    "api/v1/memory/{memory_id}/refuse": {"reason": "No"},
-    "api/v1/memory/{memory_id}/quarantine": {"reason": "Perhaps"},
-    "api/v1/tool-proposals/{tool_proposal_id}/agree": {"reason": "Yes"},
-    "api/v1/tool-proposals/{tool_proposal_id}/drop": {"reason": "No"},
-    "api/v1/policy/proposals/{proposal_id}/agree": {"reason": "Yes"},
-    "api/v1/policy/proposals/{proposal_id}/drop": {"reason": "No"},
-    "api/v1/secrets": {"name": "crm", "value": "tok-1", "origin": "https://crm.example", "reason": "Ours"},
-    "api/v1/secrets/{secret}/revoke": {"reason": "Leaked"},
-    "api/v1/outside/web": {"allow": ["https://docs.example/*"], "reason": "Ours"},
-    "api/v1/outside/databases": {"databases": [], "reason": "None"},
-    "api/v1/outside/mail": {"server": {"sender": "agent@house.example"}, "reason": "Ours"},
-    "api/v1/model-profiles": {"name": "second", "provider": "openai", "model": "small", "reason": "Ours"},
-    "api/v1/model-profiles/{model}": {"max_retries": 1, "reason": "Ours"},
-    "api/v1/model-profiles/{model}/remove": {"reason": "Gone"},
-    "api/v1/corpora": {"corpus": "policy", "name": "a", "title": "A", "text": "A text."},
-    "api/v1/corpora/{corpus}/documents/{document}/remove": {"reason": "Wrong"},
-    "api/v1/queues": {"name": "claims", "description": "Claims", "reason": "New team"},
-    "api/v1/queues/{queue}": {"description": "Theirs", "reason": "More"},
-    "api/v1/queues/{queue}/close": {"reason": "Unused"},
-    "api/v1/queues/{queue}/reopen": {"reason": "Needed"},
-    "api/v1/circuits/{circuit_id}/reset": {"reason": "It is back"},
-    "api/v1/webhook-log": {"days": 30, "reason": "So long"},
-    "api/v1/webhooks": {"name": "books", "url": "https://hooks.example", "events": ["budget.alert"]},
-    "api/v1/prices": {
-        "provider": "openai",
-        "model": "house-model",
-        "input_usd_per_mtok": "1",
-        "output_usd_per_mtok": "2",
-        "reason": "The contract",
-    },
-    "api/v1/prices/corrections": {
-        "tool": "calculator.evaluate",
-        "version": "calculator.evaluate@0",
-        "preview": True,
-        "reason": "Look",
-    },
-    "api/v1/boundaries": {"yaml": "slug: second\nprofile: support\n", "reason": "Ours"},
-    "api/v1/boundaries/{slug}/tools": {"tool": "clock.now", "risk_ceiling": "read_only", "reason": "Ours"},
-    "api/v1/boundaries/{slug}/versions/{number}/retire": {"reason": "Old"},
-    "api/v1/members": {"email": "new@people.example", "name": "New", "role": "client", "reason": "Joins us"},
-    "api/v1/members/{person_id}/link": {"reason": "Lost"},
-    "api/v1/members/{person_id}/confirm": {"reason": "Asked"},
-    "api/v1/members/{person_id}/roles": {"role": "client", "reason": "Needs it"},
-    "api/v1/members/{person_id}/roles/{role}": {"queues": ["*"], "reason": "All of it"},
-    "api/v1/members/{person_id}/roles/{role}/remove": {"reason": "Not any more"},
-    "api/v1/members/{person_id}/deactivate": {"reason": "Left"},
-    "api/v1/keys": {"name": "nightly", "role": "client"},
-    "api/v1/keys/{key_id}/rotate": {"overlap_hours": 1},
-    "api/v1/keys/{key_id}/revoke": {"reason": "Leaked"},
-    "api/v1/ceilings": {"per_run_usd": "5", "daily_usd": "100", "monthly_usd": None, "reason": "Ours"},
-    "api/v1/rates": {
-        "submissions_per_minute": 1_000,
-        "concurrent_runs": 1_000,
-        "queue_depth": 1_000,
-        "key_submissions_per_minute": None,
-        "key_concurrent_runs": None,
-        "key_queue_depth": None,
-    },
 }
 ONLY_THEIRS = {
     "slug": "theirs-alone", "name": "theirs.alone", "number": "1", "server": "theirs_alone",

@@ -14,7 +14,8 @@ from tenancy.context import tenant
 from tenancy.core.roles import Role
 from tenancy.ids import fresh_id
 from tests.conftest import House
-from tests.doors.api.doors import BODIES, DOORS, NOBODYS, addresses, things_of
+from tests.doors.api.bodies import BODIES
+from tests.doors.api.doors import DOORS, NOBODYS, addresses, things_of
 from tests.doors.api.platform_doors import PLATFORM_DOORS
 from tests.doors.api.program import Program, program, refusal
 from tests.factories.tenancy import make_people

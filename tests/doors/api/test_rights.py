@@ -6,7 +6,8 @@ from django.conf import settings
 from orchestrator.models import Run, RunSignal, Task
 from tenancy.context import tenant
 from tenancy.core.roles import SCOPES, Role
-from tests.doors.api.doors import BODIES, DOORS, METHODS, things_of
+from tests.doors.api.bodies import BODIES
+from tests.doors.api.doors import DOORS, METHODS, things_of
 from tests.doors.api.program import Program, program, refusal
 from tests.factories.world import World
 from tests.proves import proves

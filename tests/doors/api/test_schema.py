@@ -13,7 +13,8 @@ from django.urls import resolve
 from config.openapi import VISIBLE
 from tenancy.core.roles import Role
 from tests.conftest import House
-from tests.doors.api.doors import BODIES, DOORS
+from tests.doors.api.bodies import BODIES
+from tests.doors.api.doors import DOORS
 from tests.doors.api.platform_doors import PLATFORM_DOORS
 from tests.doors.api.program import PROBLEM, Program, program, refusal
 from tests.proves import proves

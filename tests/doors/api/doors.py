@@ -31,6 +31,7 @@ from tenancy.core.roles import Role, Scope
 from tenancy.ids import fresh_id
 from tenancy.models import Webhook
 from tenancy.secrets import keep_secret, sealed
+from tests.doors.api.bodies import OFFERED
 from tests.factories.world import World, company_at
 
 METHODS = ("get", "post", "put", "patch", "delete")

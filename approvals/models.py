@@ -82,7 +82,9 @@ class Request(TenantOwned):
 class Decision(TenantOwned):
     """One person's word on a request. Append-only; `digest` covers every other column.
 
-    `previous` is the digest of the word before it on the same request, the packet's for the first.
+    `quorum` is how many people must agree to what this word agrees to: the packet, or these `arguments`; None
+    for a word that agrees to nothing, and for one said before it was kept. `previous` is the digest of the
+    word before it on the same request, the packet's for the first.
     """
 
     request = models.ForeignKey(
@@ -95,6 +97,7 @@ class Decision(TenantOwned):
     reason = models.TextField(blank=True)
     arguments = models.BinaryField(null=True)
     answer = models.BinaryField(null=True)
+    quorum = models.PositiveSmallIntegerField(null=True)
     packet_digest = models.CharField(max_length=64)
     previous = models.CharField(max_length=64)
     at = models.DateTimeField()

@@ -151,7 +151,7 @@ def _outcome(request: Request, decisions: Sequence[Decision]) -> Iterator[Fault]
     if last.kind not in AGREEING:
         return
     votes = votes_of(decisions)
-    needed = request.quorum if last.arguments is None else 1
+    needed = request.quorum if last.arguments is None else last.quorum or 1
     if agreed(votes, _bytes(last.arguments)) < needed:
         yield _fault("Decision", request.id, "request_id", "fewer people agreed than were needed")
     if last.arguments is None and request.granted_action != request.action_digest:

@@ -67,7 +67,7 @@ def house(tree: Path, folder: Path, port: int, stages: Stages) -> Iterator[None]
     try:
         for line in process.stdout:
             said.append(line)
-            if found := re.search(r"house +\| (\w+ is ready)$", line):
+            if found := re.search(r"interlock *\| (\w+ is ready)$", line):
                 stages.over(found[1])
             if UP in line:
                 break
@@ -146,13 +146,13 @@ def measure() -> None:
         try:
             stages = Stages()
             with house(tree, folder, port, stages):
-                stages.over("the house is up")
+                stages.over("Interlock is up")
                 took = clicks(browser, f"http://127.0.0.1:{port}", stages)
             print(f"{processor():7.1f} s  of processor, all of the house's processes together")
             print("once more on the same data")
             stages = Stages()
             with house(tree, folder, port, stages):
-                stages.over("the house is up")
+                stages.over("Interlock is up")
         finally:
             shutil.rmtree(socket_folder(folder, Account.for_servers()), ignore_errors=True)
     judge(

@@ -56,6 +56,7 @@ PROBLEM: dict[str, Any] = {
         "status": {"type": "integer"},
         "detail": {"type": "string"},
         "code": {"type": "string"},
+        "remedy": {"type": "string", "description": "What to do next."},
         "instance": {"type": "string"},
         "errors": {
             "type": "array",
@@ -100,6 +101,8 @@ TAGGED: dict[str, tuple[OpenApiParameter, ...]] = {
     "change_tool": (IF_MATCH,),
     "get_ceilings": (IF_NONE_MATCH, ETAG),
     "set_ceilings": (IF_MATCH,),
+    "get_tenant": (IF_NONE_MATCH, ETAG),
+    "change_tenant": (IF_MATCH,),
     "get_member_role": (IF_NONE_MATCH, ETAG),
     "set_member_limits": (IF_MATCH,),
 }

@@ -19,10 +19,11 @@ from drf_standardized_errors.handler import exception_handler as standardized
 from drf_standardized_errors.types import ErrorResponse, ExceptionHandlerContext
 from psycopg.errors import DiskFull
 from psycopg_pool import PoolTimeout
-from rest_framework.exceptions import APIException, ParseError
+from rest_framework.exceptions import APIException, ErrorDetail, NotAuthenticated, ParseError
 from rest_framework.response import Response
 
 from config.pages import refusal, wants_page
+from config.remedies import remedy_of
 from config.statuses import status_of
 from orchestrator.core.errors import DiskFull as StoreFull
 from tenancy.core.errors import InterlockError
@@ -31,6 +32,10 @@ CONTENT_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:interlock:problem:"
 AWAY_SECONDS = 5
 NOT_UNDERSTOOD = "The request could not be understood."
+NO_KEY = (
+    'The request has no key. Send the header "Authorization: Bearer ilk_…"; an administrator makes a key '
+    "on the page API keys (/tenant/keys), or by manage.py key create."
+)
 _SORRY = "Something went wrong on our side; it has been logged."
 log = structlog.stdlib.get_logger(__name__)
 
@@ -59,7 +64,8 @@ class Refusal(APIException):
 def document(
     *, code: str, status: int, detail: str, instance: str = "", title: str | None = None, **more: Any
 ) -> dict[str, Any]:
-    """One problem document; `more` are extension members, left out when empty."""
+    """One problem document: what was refused, and in `remedy` what to do next. `more` are extension members,
+    left out when empty."""
     body: dict[str, Any] = {
         "type": TYPE_PREFIX + code,
         "title": title or HTTPStatus(status).phrase,
@@ -67,6 +73,8 @@ def document(
         "detail": detail,
         "code": code,
     }
+    if remedy := remedy_of(code):
+        body["remedy"] = remedy
     if instance:
         body["instance"] = instance
     return body | {name: value for name, value in more.items() if value}
@@ -102,6 +110,9 @@ class Handler(ExceptionHandler):
             return Refusal(exc)
         if isinstance(exc, SuspiciousOperation | BadRequest):
             return ParseError(NOT_UNDERSTOOD, "bad-request")
+        if isinstance(exc, NotAuthenticated):
+            # The header that asks for a key was written into this exception already.
+            exc.detail = ErrorDetail(NO_KEY, exc.default_code)
         if isinstance(exc, DatabaseError | PoolTimeout):
             if isinstance(exc.__cause__, DiskFull):
                 return Refusal(StoreFull())

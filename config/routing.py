@@ -9,8 +9,10 @@ from channels.routing import ProtocolTypeRouter, URLRouter
 from django.conf import settings
 from django.urls import re_path
 
+from config.body_room import identified_by
 from config.feeds import INBOX, OVERVIEW, RUN, RUNS
 from config.request_limits import LimitBodies
+from tenancy.presence import Headers, Presence, arrive
 from traces.consumers.sockets import Socket
 from traces.consumers.streams import Streams
 from traces.live.hub import Hub
@@ -36,7 +38,12 @@ def live(http: Application, shared: Hub) -> LimitBodies:
             "": _nothing,
         }
     )
-    return LimitBodies(ProtocolTypeRouter({"http": Streams(http, shared, RUN), "websocket": sockets}))
+    routes = ProtocolTypeRouter({"http": Streams(http, shared, RUN), "websocket": sockets})
+
+    async def arriving(headers: Headers, peer: str) -> Presence:
+        return await shared.reading(arrive, headers, peer)
+
+    return LimitBodies(routes, identify=identified_by(arriving))
 
 
 def router(sockets: dict[str, Any]) -> URLRouter:

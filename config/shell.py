@@ -17,6 +17,7 @@ from tenancy.context import tenant
 from tenancy.core.cast import CAST, HOUSES, PASSWORD
 from tenancy.core.roles import Scope
 from tenancy.pages import Member, member_of
+from tenancy.platform_admins import is_platform_admin
 
 MOST_COUNTED = 100
 THEMES = ("system", "light", "dark")
@@ -66,6 +67,7 @@ PLACES = (
 )
 TENANT_PLACES = (
     ("people", "People", "g p", Scope.INSPECT),
+    ("queues", "Queues", "g q", Scope.INSPECT),
     ("sign-ins", "Sign-ins", "g i", Scope.ADMIN),
     ("keys", "API keys", "g k", Scope.INSPECT),
     ("webhooks", "Webhooks", "g h", Scope.ADMIN),
@@ -106,6 +108,11 @@ class Shell:
             here = self._request.path == url or (url != "/" and self._request.path.startswith(f"{url}/"))
             count = self.pending if name == "approvals" else 0
             yield Link(name=name, word=word, url=url, key=key, here=here, count=count)
+
+    @property
+    def is_platform_admin(self) -> bool:
+        """Whether the person administers the platform: their menu leads to it."""
+        return self.member is not None and is_platform_admin(self.member.person.id)
 
     @property
     def single_sign_on(self) -> bool:

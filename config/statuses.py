@@ -29,6 +29,7 @@ STATUS: dict[str, int] = {
     "key-too-wide": 403,
     "key-gone": 409,
     "link-refused": 409,
+    "administrator-there": 409,
     "signed-out": 401,
     "invalid-input": 400,
     "parameter-unknown": 400,
@@ -37,6 +38,7 @@ STATUS: dict[str, int] = {
     "idempotency-key-in-use": 409,
     "secret-unusable": 409,
     "related-to-person": 403,
+    "not-independent": 403,
     "not-signed-in": 409,
     "nothing-to-confirm": 409,
     # traces
@@ -89,6 +91,9 @@ STATUS: dict[str, int] = {
     "no-checkpoint": 409,
     "changed-since": 409,
     "effect-in-doubt": 409,
+    "effect-not-in-doubt": 409,
+    "run-under-way": 409,
+    "no-look-up": 409,
     "learnt-late": 409,
     "still-recording": 409,
     "retry-refused": 409,
@@ -112,6 +117,7 @@ STATUS: dict[str, int] = {
     "diff-refused": 422,
     "workspace-moved": 409,
     "memory-refused": 409,
+    "queue-in-use": 409,
     "review-refused": 409,
     # config
     "store-unavailable": 503,

@@ -62,7 +62,7 @@ class Journal:
 
     def say(self, line: str) -> None:
         """A line of the supervisor's own."""
-        self.write("house", line)
+        self.write("interlock", line)
 
     def show(self, lines: Sequence[str]) -> None:
         """Print lines for people to read, without the name of a part."""

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 
 from django.urls import URLPattern, URLResolver, include, path
 
-from config import health, metrics, pages
+from config import api_start, health, metrics, pages
 from config.celery import FLOORS
 from config.document import Document
 from tenancy.pages import switch
@@ -35,6 +35,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("readyz", health.readyz, name="readyz"),
     path("metrics", metrics.metrics, name="metrics"),
     path("api/schema", Document.as_view(), name="schema"),
+    path("api/v1", api_start.show_api_start, name="api-start"),
     path("api/v1/", include(api_patterns())),
     path("account/", include("config.account_urls")),
     path("preferences", pages.preferences, name="preferences"),

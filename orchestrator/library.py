@@ -17,6 +17,7 @@ from orchestrator.core.boundary_change import read_boundary
 from orchestrator.core.goal import Goal
 from orchestrator.core.graph import GraphSpec
 from orchestrator.core.value import Slug, Text, Value
+from orchestrator.yaml_reading import read_yaml
 
 HERE = Path(__file__).parent
 PROFILE_BOUNDARIES: Final = ("coding", "procurement", "research", "sre", "support")
@@ -121,7 +122,7 @@ def read_document(text: str) -> dict[str, Any]:
     """A workflow or boundary document in YAML (JSON is YAML too). Raises yaml.YAMLError, TypeError for
     no mapping.
     """
-    document = yaml.safe_load(text)
+    document = read_yaml(text)
     if not isinstance(document, dict):
         message = "the document is no mapping"
         raise TypeError(message)

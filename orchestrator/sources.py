@@ -9,6 +9,7 @@ import yaml
 
 from orchestrator.core.checks.fault import fault
 from orchestrator.core.compiler import failed
+from orchestrator.yaml_reading import check_mappings
 
 LONGEST = 200_000
 DEEPEST = 40
@@ -54,6 +55,8 @@ def read_source(text: str) -> Source:
     try:
         _plain(text)
         root = yaml.compose(text, Loader=yaml.SafeLoader)
+        if root is not None:
+            check_mappings(root)
         document = yaml.safe_load(text)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)

@@ -3,6 +3,7 @@ context."""
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -13,7 +14,7 @@ from django.db.models import Q, QuerySet
 from tenancy.clock import database_now
 from tenancy.core.moments import read_moment
 from tenancy.core.roles import Role
-from tenancy.models import ApiKey, AuditEntry, Membership, Person, Principal
+from tenancy.models import ApiKey, AuditEntry, Membership, Person, Principal, Tenant
 from tenancy.relations import people_behind
 
 PAGE = 50
@@ -56,6 +57,7 @@ class AuditPage:
 
     entries: tuple[AuditEntry, ...]
     names: Mapping[UUID, str]
+    objects: Mapping[str, str]
     following: str = ""
     verbs: tuple[str, ...] = field(default=())
 
@@ -115,8 +117,30 @@ def audit_page(sought: Sought, cursor: str = "") -> AuditPage:
     following = _write(shown[-1]) if len(found) > PAGE else ""
     verbs = tuple(AuditEntry.objects.order_by("verb").values_list("verb", flat=True).distinct())
     return AuditPage(
-        entries=shown, names=names_of(entry.principal for entry in shown), following=following, verbs=verbs
+        entries=shown, names=names_of(entry.principal for entry in shown), following=following, verbs=verbs,
+        objects=object_names(entry.object for entry in shown),
+    )  # fmt: skip
+
+
+def object_names(objects: Iterable[str]) -> dict[str, str]:
+    """What those of these objects are called that tenancy keeps: people, memberships, keys, the tenant. An
+    object that is gone has no name here."""
+    ids: dict[str, list[UUID]] = {}
+    for kind, _, told in (one.partition(":") for one in set(objects)):
+        with suppress(ValueError):
+            ids.setdefault(kind, []).append(UUID(told))
+    members = Membership.objects.filter(
+        Q(id__in=ids.get("member", [])) | Q(person_id__in=ids.get("person", []))
     )
+    named: dict[str, str] = {}
+    for member in members.select_related("person"):
+        named[f"member:{member.id}"] = f"{member.person.name}, {member.role}"
+        named[f"person:{member.person_id}"] = member.person.name
+    for key in ApiKey.objects.filter(id__in=ids.get("key", [])):
+        named[f"key:{key.id}"] = key.label
+    for house in Tenant.objects.filter(id__in=ids.get("tenant", [])):
+        named[f"tenant:{house.id}"] = house.name
+    return named
 
 
 def _found(sought: Sought) -> "QuerySet[AuditEntry]":

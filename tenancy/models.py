@@ -6,6 +6,7 @@ from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
+from tenancy import platform_models as platform_models
 from tenancy.core.reach import RunReach
 from tenancy.core.relations import TieKind
 from tenancy.core.roles import Role
@@ -13,6 +14,7 @@ from tenancy.ids import fresh_id
 from tenancy.owned import OutgoingLetter as OutgoingLetter
 from tenancy.owned import Tenant as Tenant
 from tenancy.owned import TenantOwned as TenantOwned
+from tenancy.queue_models import Queue as Queue
 from tenancy.sign_in_models import BrowserSession as BrowserSession
 from tenancy.sign_in_models import FailedSignIn as FailedSignIn
 from tenancy.sign_in_models import KnownDevice as KnownDevice
@@ -43,8 +45,8 @@ class Person(AbstractBaseUser):
 
 
 class Membership(TenantOwned):
-    """One role of a person in a tenant. Limits narrow what a reviewer may decide: `queues` names them, `*` is
-    every one, and none is none; None and "" are no limit."""
+    """One role of a person in a tenant. Limits narrow what a reviewer may decide: `queues` names open ones,
+    `*` is every one, and none is none; None and "" are no limit."""
 
     person = models.ForeignKey(Person, on_delete=models.PROTECT, related_name="memberships")
     role = models.CharField(max_length=16, choices=[(role.value, role.value) for role in Role])
@@ -160,7 +162,8 @@ class KeyMaker(TenantOwned):
 
 
 class AuditEntry(TenantOwned):
-    """One administrative change (R-SEC-6). Append-only."""
+    """One administrative change (R-SEC-6). `platform`: a platform administrator made it, whom the tenant does
+    not know by name. Append-only."""
 
     principal = models.UUIDField(null=True)
     verb = models.CharField(max_length=64)
@@ -169,8 +172,15 @@ class AuditEntry(TenantOwned):
     after = models.JSONField()
     reason = models.CharField(max_length=1000, blank=True)
     at = models.DateTimeField(auto_now_add=True)
+    platform = models.BooleanField(default=False)
 
     class Meta(TenantOwned.Meta):
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            *TenantOwned.Meta.constraints,
+            models.CheckConstraint(
+                condition=models.Q(platform=False) | models.Q(principal=None), name="audit_platform_unnamed"
+            ),
+        ]
         indexes: ClassVar[list[models.Index]] = [models.Index(fields=["tenant", "-at"], name="audit_newest")]
 
 

@@ -21,6 +21,13 @@ class Tenant(models.Model):
     suspended_reason = models.CharField(max_length=500, blank=True, default="")
     created_at = models.DateTimeField(auto_now_add=True)
 
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.CheckConstraint(
+                condition=models.Q(highest_autonomy_tier__range=(1, 7)), name="tenant_autonomy_known"
+            ),
+        ]
+
 
 class TenantOwned(models.Model):
     """A row of one tenant. Subclasses get row-level security, and references to them are by (tenant, id)."""

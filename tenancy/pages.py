@@ -31,6 +31,7 @@ from tenancy.core.roles import SCOPES, Authority, Role, Scope
 from tenancy.core.sign_in_rules import Area, Lack, SignInRules
 from tenancy.doors import uuid_or_none
 from tenancy.models import BrowserSession, Person, Tenant, TenantSession
+from tenancy.platform_admins import is_platform_admin
 from tenancy.queries import Standing, standing_of_person, tenants_by_id, tenants_of_person, who_grants
 from tenancy.sign_in_rules import lack_of, sign_in_rules_now
 from tenancy.tenant_sessions import session_within
@@ -147,12 +148,14 @@ def _answer(
 ) -> HttpResponseBase:
     try:
         if not request.user.is_authenticated:
-            return _to_sign_in(request)
+            return to_sign_in(request)
         member = member_of(request)
         if member is None:
             if getattr(request, "ended", False):
                 logout(request)
-                return _to_sign_in(request)
+                return to_sign_in(request)
+            if request.path == "/" and is_platform_admin(request.user.pk):
+                return HttpResponseRedirect(resolve_url("platform-tenants"))
             raise _nowhere(request.user)
         with timezone.override(member.time_zone):
             try:
@@ -258,15 +261,16 @@ def _as_member(
     )  # fmt: skip
 
 
-def zone_of(request: HttpRequest, at: Tenant) -> ZoneInfo:
+def zone_of(request: HttpRequest, at: Tenant | None = None) -> ZoneInfo:
     """The zone the person asked for by cookie, else the tenant's, else UTC."""
-    for name in (unquote(request.COOKIES.get(ZONE_COOKIE, "")), at.time_zone):
+    for name in (unquote(request.COOKIES.get(ZONE_COOKIE, "")), "" if at is None else at.time_zone):
         if known(name):
             return ZoneInfo(name)
     return ZoneInfo("UTC")
 
 
-def _to_sign_in(request: HttpRequest) -> HttpResponse:
+def to_sign_in(request: HttpRequest) -> HttpResponse:
+    """To the sign-in page, and from there back to what was asked for."""
     if request.headers.get("HX-Request"):
         # A fragment must not be replaced by a whole sign-in page.
         back = redirect_to_login(request.headers.get("HX-Current-URL", "/")).url

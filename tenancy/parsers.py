@@ -1,6 +1,5 @@
 """JSON from outside: bounded and strict, so that nothing hostile reaches a verb (W2, R-SEC-7)."""
 
-import json
 from collections.abc import Mapping
 from typing import IO, Any
 
@@ -8,6 +7,8 @@ import orjson
 from django.conf import settings
 from rest_framework.exceptions import APIException, ParseError
 from rest_framework.parsers import BaseParser
+
+from tenancy.core.json_reading import MemberRepeated, check_members
 
 DEPTH = 64
 LARGEST_NUMBER = 2**53
@@ -42,25 +43,11 @@ class StrictJSONParser(BaseParser):
         fault = _fault(value)
         if fault is not None:
             raise ParseError(fault, "json-not-acceptable")
-        check_members(body)
+        try:
+            check_members(body)
+        except MemberRepeated as repeated:
+            raise ParseError(repeated.msg, "member-repeated") from None
         return value
-
-
-def check_members(body: bytes) -> None:
-    """Look for an object that has a member twice: readers differ in which of the two they take, so what was
-    looked at would not be what is done (R-SEC-11). Raises ParseError (400)."""
-    # Numbers are left as text: here only names are looked at.
-    json.loads(body, object_pairs_hook=_members, parse_int=str, parse_float=str)
-
-
-def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in found:
-            told = json.dumps(name[:100])
-            raise ParseError(f"The member {told} is given more than once.", "member-repeated")
-        found[name] = value
-    return found
 
 
 def _fault(value: Any) -> str | None:

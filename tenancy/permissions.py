@@ -5,7 +5,7 @@ from typing import Any
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
-from tenancy.authentication import Caller
+from tenancy.authentication import Caller, PlatformCaller
 from tenancy.core.roles import Scope
 
 
@@ -22,6 +22,17 @@ def requires(scope: Scope) -> type[BasePermission]:
 
     Requires.__name__ = f"Requires{scope.value.title()}"
     return Requires
+
+
+class ForPlatform(BasePermission):
+    """Asks for a key of a platform administrator."""
+
+    message = "This needs the scope platform, which no key of a tenant has."
+    code = "scope-missing"
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        """Whether a platform administrator's key was shown."""
+        return isinstance(request.user, PlatformCaller)
 
 
 class ReachesTenant(BasePermission):

@@ -13,8 +13,11 @@ from django.db.models import Q
 from tenancy.clock import database_now
 from tenancy.core.relations import (
     ROLE_RELATES_FOR,
+    Actors,
+    Closeness,
     Tie,
     TieKind,
+    find_closeness,
     find_connected,
     find_related,
     find_ties_in_force,
@@ -40,6 +43,13 @@ class Relations:
 def relations_of(principal_id: UUID, owner_id: UUID) -> Relations:
     """The relations of one principal now, by who answers for it."""
     return relations_by_principal({principal_id: owner_id})[principal_id]
+
+
+def find_closeness_to(principal_id: UUID, owner_id: UUID, doers: Actors[UUID]) -> Closeness:
+    """How close a principal, by who answers for it, is now to what others did."""
+    found = relations_of(principal_id, owner_id)
+    own = Actors(found.keys | {principal_id}, found.people | {owner_id})
+    return find_closeness(own, Actors(found.related_keys, found.related), doers)
 
 
 def relations_by_principal(owners: Mapping[UUID, UUID], at: datetime | None = None) -> dict[UUID, Relations]:

@@ -10,11 +10,14 @@ from typing import Final
 from uuid import UUID
 
 from tenancy.actions import audit
-from tenancy.core.errors import InvalidInput, SecondPersonNeeded
+from tenancy.core.errors import InvalidInput, NotIndependent, SecondPersonNeeded
+from tenancy.core.relations import Actors, Closeness
 from tenancy.directory import another_admin
-from tenancy.models import AuditEntry
+from tenancy.models import AuditEntry, Principal
+from tenancy.relations import find_closeness_to
 
 ALONE: Final = "loosening.alone"
+DECIDED_ALONE: Final = "decision.alone"
 STANDS: Final = timedelta(days=7)
 SHOWN: Final = 5
 
@@ -44,6 +47,25 @@ def ask_second(
     audit(tenant_id, by, verb=ALONE, object=name, before={}, after={"weaker": found}, reason=reason)
 
 
+def check_independent(
+    tenant_id: UUID, name: str, doers: Actors[UUID], what: str, *, by: UUID | None, reason: str
+) -> None:
+    """Raise NotIndependent where the people behind `by` are among `doers` or related to them, unless nobody
+    else could decide. Joins the tenant's transaction, in which it is done.
+
+    `what` says in a sentence what is decided: one administrator alone is audited with it. `by` None is the
+    operator at the machine.
+    """
+    if by is None:
+        return
+    owner = Principal.objects.values_list("owner_id", flat=True).get(id=by)
+    if find_closeness_to(by, owner, doers) is Closeness.NONE:
+        return
+    if another_admin(by):
+        raise NotIndependent(name=name)
+    audit(tenant_id, by, verb=DECIDED_ALONE, object=name, before={}, after={"what": what}, reason=reason)
+
+
 def check_reason(reason: str) -> None:
     """Raises InvalidInput where nobody says why."""
     if not reason.strip():
@@ -51,7 +73,7 @@ def check_reason(reason: str) -> None:
 
 
 def loosened_alone(at: datetime) -> list[AuditEntry]:
-    """What one administrator loosened alone in the seven days before `at`, the newest first, as far as a page
-    shows it. In the tenant's context."""
-    rows = AuditEntry.objects.filter(verb=ALONE, at__gt=at - STANDS)
+    """What one administrator loosened or decided alone in the seven days before `at`, the newest first, as
+    far as a page shows it. In the tenant's context."""
+    rows = AuditEntry.objects.filter(verb__in=(ALONE, DECIDED_ALONE), at__gt=at - STANDS)
     return list(rows.order_by("-at", "-id")[:SHOWN])

@@ -247,9 +247,24 @@ def page_of(row: type[serializers.Serializer[Any]], name: str) -> type[serialize
 def asked(shape: type[Row], given: Any) -> dict[str, Any]:
     """The typed values of a body or a query. Raises ValidationError (400)."""
     # A form may leave a field empty; an address that names a filter means it.
-    read = shape(data=given.dict() if isinstance(given, QueryDict) else given)
-    read.is_valid(raise_exception=True)
+    data = given.dict() if isinstance(given, QueryDict) else given
+    read = shape(data=data)
+    if not read.is_valid():
+        read = shape(data=data)
+        for field in read.fields.values():
+            _name_choices(field)
+        read.is_valid(raise_exception=True)
     return dict(read.validated_data)
+
+
+def _name_choices(field: serializers.Field[Any, Any, Any, Any]) -> None:
+    """Make a field's refusal of a choice list what may be sent instead."""
+    if isinstance(field, serializers.ChoiceField):
+        names = ", ".join(map(str, field.choices))
+        field.error_messages["invalid_choice"] = f'"{{input}}" is not a valid choice. Send one of: {names}.'
+    for inner in (getattr(field, "child", None), *getattr(field, "fields", {}).values()):
+        if inner is not None:
+            _name_choices(inner)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from django.conf import settings
 from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
-from tenancy.authentication import Caller
+from tenancy.authentication import Caller, PlatformCaller
 
 WINDOW_SECONDS = 60
 PATIENCE_SECONDS = 0.25
@@ -57,9 +57,9 @@ class PerKey(BaseThrottle):
     def allow_request(self, request: Request, view: Any) -> bool:
         """Whether the window has room. Who is nobody is refused elsewhere."""
         who = request.user
-        if not isinstance(who, Caller):
+        if not isinstance(who, Caller | PlatformCaller):
             return True
-        standing = self._counted(f"rate:{who.principal}", settings.INTERLOCK_RATE_PER_MINUTE)
+        standing = self._counted(f"rate:{who.pk}", settings.INTERLOCK_RATE_PER_MINUTE)
         if standing is None:
             return True
         self._standing = standing

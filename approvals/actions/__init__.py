@@ -38,8 +38,9 @@ from approvals.core.packet import read_packet
 from approvals.core.policy import Asked, Decider, Refusal, refusal
 from approvals.core.quorum import Vote, agreement_refusal, enough
 from approvals.models import Decision, GrantUse, Request
-from approvals.ports import Judged, check_edit, check_extension
+from approvals.ports import Judged, check_extension
 from approvals.queries import decisions_of, votes_of
+from approvals.queries.edits import judge_edit
 from approvals.queries.people import asked_of, decider_of
 from approvals.queries.undoing import Moment, moment_of
 from approvals.signals import Settlement, request_settled
@@ -175,7 +176,7 @@ def _decide_pending(
     if deferral is None and (until := kept_until(request, word.kind, asked.risk, agreed.quorum, moment)):
         defer(request, standing, Yes(word.kind, _reason(word), agreed.body), moment.at, until)
         return
-    decision = _record(request, standing, word, agreed.body, moment.at)
+    decision = _record(request, standing, word, agreed, moment.at)
     _tell(request)
     if word.kind in AGREEING and not enough(_votes(request), agreed.body, agreed.quorum):
         return
@@ -219,17 +220,7 @@ def _agreement(request: Request, word: Word) -> Judged:
         return _extension(request, word)
     if word.kind is not DecisionKind.EDIT:
         return Judged(None, quorum=request.quorum, action_digest=request.action_digest)
-    if not isinstance(word.arguments, dict):
-        raise DecisionInvalid(detail="an edit gives the arguments as an object", pointer="/arguments")
-    try:
-        judged = check_edit(request.tenant_id, request.run_id, request.call_id, word.arguments)
-    except NotCanonical as error:
-        raise DecisionInvalid(detail=str(error), pointer="/arguments") from None
-    if judged.body is None:
-        raise DecisionInvalid(detail=judged.refusal, pointer="/arguments")
-    if judged.action_digest == request.action_digest:
-        raise DecisionInvalid(detail="the edit changes nothing: approve instead", pointer="/arguments")
-    return judged
+    return judge_edit(request, word.arguments)
 
 
 def _extension(request: Request, word: Word) -> Judged:
@@ -257,14 +248,15 @@ def _answer(request: Request, word: Word) -> bytes | None:
     return sealed_answer(request, word.answer, kept)
 
 
-def _record(request: Request, standing: Standing, word: Word, edited: bytes | None, at: datetime) -> Decision:
+def _record(request: Request, standing: Standing, word: Word, agreed: Judged, at: datetime) -> Decision:
     """Write the word down, linked to the one before it. Raises AlreadyDecided for a person's second."""
     before = Decision.objects.filter(request_id=request.id).order_by("-at", "-id").first()
     row: dict[str, Any] = {
         "id": fresh_id(), "tenant_id": request.tenant_id, "request_id": request.id,
         "principal": standing.principal, "owner": standing.owner,
         "role": ",".join(role.value for role in standing.roles), "kind": word.kind.value,
-        "reason": _reason(word), "arguments": edited, "answer": _answer(request, word),
+        "reason": _reason(word), "arguments": agreed.body, "answer": _answer(request, word),
+        "quorum": max(agreed.quorum, 1) if word.kind in AGREEING else None,
         "packet_digest": request.packet_digest,
         "previous": before.digest if before is not None else request.packet_digest, "at": at,
     }  # fmt: skip

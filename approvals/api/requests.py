@@ -161,7 +161,7 @@ class Approvals(APIView):
         responses=page_of(ApprovalRow, "ApprovalPage"),
     )
     def get(self, request: HttpRequest) -> Response:
-        """A page of requests."""
+        """A page of requests: what runs ask people. `status=pending` lists those that wait for a decision."""
         query = asked(ApprovalFilters, request.query_params)
         with tenant(caller(request).tenant):
             found = inbox(status=query.get("status"), run_id=query.get("run"), queue=query.get("queue"))
@@ -176,7 +176,8 @@ class OneApproval(APIView):
 
     @extend_schema(operation_id="get_approval", responses=ApprovalField)
     def get(self, request: HttpRequest, request_id: str) -> Response:
-        """The request with the packet as it was frozen."""
+        """The request with the packet as it was frozen: the exact action, where each argument came from, what
+        it costs, and what the caller may decide (`offers`) or why not (`refusal`)."""
         wanted = uuid_or_none(request_id)
         with tenant(caller(request).tenant):
             found = Request.objects.filter(id=wanted).first() if wanted is not None else None

@@ -11,13 +11,15 @@ from traces.core.canonical import canonical, digest
 
 COLUMNS = (
     "id", "tenant_id", "request_id", "principal", "owner", "role", "kind", "reason", "arguments", "answer",
-    "packet_digest", "previous", "at",
+    "packet_digest", "previous", "at", "quorum",
 )  # fmt: skip
 
 
 def decision_digest(row: Mapping[str, Any]) -> str:
-    """SHA-256 over the canonical form of the row; bytes as hex. Raises NotCanonical for text that is none."""
-    return digest("decision", canonical({name: _plain(row[name]) for name in COLUMNS}))
+    """SHA-256 over the canonical form of the row; bytes as hex. A quorum that is None is left out, as it was
+    before it was kept. Raises NotCanonical for text that is none."""
+    told = {name: _plain(row[name]) for name in COLUMNS if name != "quorum" or row[name] is not None}
+    return digest("decision", canonical(told))
 
 
 def _plain(value: Any) -> Any:

@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict
 
+from tenancy.core.relations import Actors, Closeness, find_closeness
 from tenancy.core.roles import RISKS as RISKS
 from tenancy.core.roles import Authority, Scope
 
@@ -91,15 +92,15 @@ class Decider(BaseModel):
 
     def is_behind(self, principals: Collection[str], owners: Collection[str]) -> bool:
         """True if what one of these did counts as the decider's own deed."""
-        return not self.keys.union([self.principal]).isdisjoint(principals) or not self.people.union(
-            [self.owner]
-        ).isdisjoint(owners)
+        return self._closeness(principals, owners) is Closeness.OWN
 
     def is_related_to(self, principals: Collection[str], owners: Collection[str]) -> bool:
         """True if what one of these did is the deed of the decider or of somebody related to them."""
-        if self.is_behind(principals, owners):
-            return True
-        return not self.related_keys.isdisjoint(principals) or not self.related.isdisjoint(owners)
+        return self._closeness(principals, owners) is not Closeness.NONE
+
+    def _closeness(self, principals: Collection[str], owners: Collection[str]) -> Closeness:
+        own = Actors(self.keys.union([self.principal]), self.people.union([self.owner]))
+        return find_closeness(own, Actors(self.related_keys, self.related), Actors(principals, owners))
 
 
 def refusal(asked: Asked, decider: Decider) -> Refusal | None:

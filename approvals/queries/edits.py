@@ -9,11 +9,13 @@ from typing import Any
 
 import orjson
 
+from approvals.core.errors import DecisionInvalid
 from approvals.core.lifecycle import DecisionKind, RequestStatus
 from approvals.core.quorum import agreed
 from approvals.models import Decision, Request
-from approvals.ports import check_edit
+from approvals.ports import Judged, check_edit
 from approvals.queries import votes_of
+from traces.core.errors import NotCanonical
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +31,22 @@ class StandingEdit:
     def missing(self) -> int:
         """How many people more must agree to these very arguments."""
         return max(0, self.quorum - self.agreed)
+
+
+def judge_edit(request: Request, arguments: Any) -> Judged:
+    """Other arguments for what a request asks, as they would be granted: how many people must agree to them,
+    what they move and what they risk. Raises DecisionInvalid."""
+    if not isinstance(arguments, dict):
+        raise DecisionInvalid(detail="an edit gives the arguments as an object", pointer="/arguments")
+    try:
+        judged = check_edit(request.tenant_id, request.run_id, request.call_id, arguments)
+    except NotCanonical as error:
+        raise DecisionInvalid(detail=str(error), pointer="/arguments") from None
+    if judged.body is None:
+        raise DecisionInvalid(detail=judged.refusal, pointer="/arguments")
+    if judged.action_digest == request.action_digest:
+        raise DecisionInvalid(detail="the edit changes nothing: approve instead", pointer="/arguments")
+    return judged
 
 
 def standing_edits(request: Request, decisions: Sequence[Decision]) -> tuple[StandingEdit, ...]:

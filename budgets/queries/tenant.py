@@ -35,10 +35,11 @@ WITH seen AS (
     WHERE tenant_id = %(tenant)s AND ended_at >= %(since)s AND cost > 0 ORDER BY cost DESC LIMIT %(most)s)
   UNION
   SELECT run_account_id FROM budgets_tranche WHERE tenant_id = %(tenant)s AND closed_at IS NULL)
-SELECT line.account_id, line.used, line."limit"
+SELECT line.account_id, line.used, line."limit", coalesce(figures.workflow, '')
   FROM seen CROSS JOIN LATERAL (
        SELECT l.account_id, l.used, l."limit" FROM budgets_line l
         WHERE l.tenant_id = %(tenant)s AND l.account_id = seen.id AND l.dimension = 'cost_usd' LIMIT 1) line
+  LEFT JOIN budgets_runfigures figures ON figures.tenant_id = %(tenant)s AND figures.id = line.account_id
  WHERE line.used > 0 ORDER BY line.used DESC, line.account_id LIMIT %(most)s"""
 
 
@@ -66,9 +67,10 @@ class Window:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Largest:
-    """A run that took much: US$ used and its limit."""
+    """A run that took much: US$ used and its limit. `workflow` is "" while it is under way."""
 
     run: UUID
+    workflow: str
     used: Decimal
     limit: Decimal | None
 
@@ -88,7 +90,7 @@ def largest_runs(since: datetime, most: int = 10) -> list[Largest]:
     """The runs that ended since then, or are under way, that took the most."""
     cursor = raw_cursor()
     cursor.execute(_LARGEST, {"tenant": _here(), "since": since, "most": most})
-    return [Largest(run=row[0], used=row[1], limit=row[2]) for row in cursor.fetchall()]
+    return [Largest(run=row[0], used=row[1], limit=row[2], workflow=row[3]) for row in cursor.fetchall()]
 
 
 def ceiling_versions(most: int = 20) -> "Sequence[TenantCeiling]":

@@ -8,7 +8,7 @@ from uuid import UUID
 from budgets.actions import change_ceilings
 from budgets.core.ceilings import Ceilings
 from orchestrator.actions.address_checks import check_database_addresses, check_mail_address
-from orchestrator.actions.boundaries import BoundaryPublication, publish_read_boundary
+from orchestrator.actions.boundaries import BoundaryPublication, publish_read_boundary, retire_boundary
 from orchestrator.actions.http_tools import declare_http_tool, declare_looked_at, look_at_declared
 from orchestrator.actions.loosening import Asked, or_propose, settle_proposal
 from orchestrator.actions.outside import (
@@ -28,7 +28,7 @@ from orchestrator.actions.own_models import (
     set_models,
 )
 from orchestrator.actions.places import look_at_places, set_looked_at_places
-from orchestrator.actions.second_person import Who
+from orchestrator.actions.second_person import Who, not_own
 from orchestrator.actions.servers import admit_tool
 from orchestrator.actions.tools import change_tool
 from orchestrator.core.boundary_change import read_boundary
@@ -239,6 +239,7 @@ def agree_to_tool(tenant_id: UUID, proposal: UUID | None, *, who: Who, reason: s
 
     with tenant(tenant_id):
         waiting = open_proposal(proposal)
+        not_own(waiting, who)
     # The network is asked before the registry is held: a name that nobody answers for would hold up all.
     if waiting.kind in LOOKED_AT:
         LOOKED_AT[waiting.kind](tenant_id, waiting.body)
@@ -304,7 +305,12 @@ def _raise_ceilings(tenant_id: UUID, row: ToolProposal, agreed: UUID) -> Ceiling
     return change_ceilings(tenant_id, wanted, by=row.by, reason=row.reason, agreed=agreed)
 
 
-def _publish_boundary(tenant_id: UUID, row: ToolProposal, agreed: UUID) -> BoundaryPublication:
+def _change_boundary(tenant_id: UUID, row: ToolProposal, agreed: UUID) -> BoundaryPublication:
+    if (asked := row.body.get("retire")) is not None:
+        retired = retire_boundary(
+            tenant_id, asked["slug"], asked["version"], by=row.by, reason=row.reason, agreed=agreed
+        )
+        return BoundaryPublication(version=retired, new=False)
     boundary = read_boundary(row.body["document"])
     return publish_read_boundary(
         tenant_id, boundary, expected=None, by=row.by, reason=row.reason, agreed=agreed
@@ -333,7 +339,7 @@ LOOKED_AT: Final[Mapping[str, Callable[[UUID, Mapping[str, Any]], object]]] = {
 DONE: Final[Mapping[str, Callable[[UUID, ToolProposal, UUID], Agreed]]] = {
     "change": _change, "admit": _admit, "declare": _declare, "web": _list, "databases": _name_databases,
     "mail": _name_mail, "models": _name_models,
-    "places": _open_places, "ceilings": _raise_ceilings, "boundary": _publish_boundary,
+    "places": _open_places, "ceilings": _raise_ceilings, "boundary": _change_boundary,
     "sign_in": _set_sign_in_rules,
 }  # fmt: skip
 """What is done once a second person agrees, by what waits."""

@@ -1,5 +1,5 @@
-"""Publishing boundaries: what widens what runs may do waits for a second administrator (R-GRAPH-10,
-R-GRAPH-11)."""
+"""Publishing and retiring boundaries: what widens what runs may do waits for a second administrator
+(R-GRAPH-10, R-GRAPH-11)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,20 +13,24 @@ from orchestrator.actions.second_person import Who
 from orchestrator.core.boundary import Boundary, ToolGrant
 from orchestrator.core.boundary_change import list_widenings, read_boundary
 from orchestrator.core.errors import CompileFailed
+from orchestrator.core.named_queues import queues_of_boundary
 from orchestrator.core.tool import Risk
 from orchestrator.models import BoundaryVersion, ToolProposal, ToolVersion
 from orchestrator.queries.boundaries import (
     boundaries_now,
     boundary_document,
     boundary_in,
-    boundary_versions,
     newest_boundary,
+    retirement_tag,
+    version_left,
 )
 from orchestrator.queries.loosening import boundary_name
 from orchestrator.sources import read_source
 from tenancy.actions import audit
+from tenancy.clock import database_now
 from tenancy.context import tenant
-from tenancy.core.errors import InvalidInput, Stale
+from tenancy.core.errors import InvalidInput, NotFound, Stale
+from tenancy.queues import check_queues
 from tenancy.second_person import ask_second, check_reason
 
 
@@ -94,7 +98,9 @@ def ask_to_allow_tool(
     """Publish a boundary's newest version with one more tool, or another ceiling for it; or keep what was
     asked. Outermost verb: owns the transaction. Raises NotFound, InvalidInput, Stale, ProposalOpen."""
     with tenant(tenant_id):
-        row = boundary_versions(slug)[0]
+        row = newest_boundary(slug)
+        if row is None:
+            raise NotFound
         before = boundary_in(row)
     if ceiling.rank > before.risk_ceiling.rank:
         detail = f"The boundary's own ceiling is {before.risk_ceiling.value}."
@@ -144,12 +150,69 @@ def publish_read_boundary(
         return BoundaryPublication(version=version, new=True)
 
 
+def ask_to_retire_boundary(
+    tenant_id: UUID, slug: str, number: int, *, who: Who, reason: str
+) -> BoundaryVersion | ToolProposal:
+    """Take a version of a boundary out of choice, or keep what was asked where the version that is left lets
+    runs do more. Outermost verb: owns the transaction. Raises NotFound, InvalidInput, ProposalOpen."""
+    return or_propose(
+        tenant_id,
+        lambda: retire_boundary(tenant_id, slug, number, by=who.principal, reason=reason),
+        kind="boundary",
+        body={"retire": {"slug": slug, "version": number}},
+        who=who,
+        reason=reason,
+    )
+
+
+def retire_boundary(
+    tenant_id: UUID, slug: str, number: int, *, by: UUID | None, reason: str, agreed: UUID | None = None
+) -> BoundaryVersion:
+    """Take a version of a boundary out of choice; the newest that is left is what new runs get, and where
+    none is left nothing begins under it. Runs of it go on. Audited. Joins or opens the tenant's transaction.
+
+    `agreed` is who agreed where the version that is left is wider. A version that was retired before keeps
+    its time. Raises NotFound, InvalidInput, SecondPersonNeeded.
+    """
+    check_reason(reason)
+    with tenant(tenant_id):
+        hold_registry(tenant_id)
+        row = BoundaryVersion.objects.filter(slug=slug, version=number).first()
+        if row is None:
+            raise NotFound
+        if row.retired_at is not None:
+            return row
+        name, weaker = boundary_name(slug), widenings_of_retirement(row)
+        ask_second(tenant_id, name, weaker, by=by, agreed=agreed, reason=reason, tag=retirement_tag(slug))
+        BoundaryVersion.objects.filter(id=row.id).update(retired_at=database_now())
+        outdate_proposals(tenant_id, name)
+        after: dict[str, Any] = {"version": number, "retired": True}
+        if weaker:
+            after |= {"weaker": list(weaker), "proposed_by": str(by) if by else None}
+        audit(
+            tenant_id, agreed or by, verb="boundary.retire", object=f"boundary:{slug}",
+            before={"version": number, "retired": False}, after=after, reason=reason,
+        )  # fmt: skip
+        row.refresh_from_db()
+        return row
+
+
+def widenings_of_retirement(row: BoundaryVersion) -> tuple[str, ...]:
+    """Where new runs may do more once this version is retired, a sentence each: what the version that is left
+    allows beyond it, if this one is in force. In the tenant's context."""
+    now, left = newest_boundary(row.slug), version_left(row.slug)
+    if now is None or now.id != row.id or left is None:
+        return ()
+    return tuple(list_widenings(boundary_in(row), boundary_in(left)))
+
+
 def _previewed(boundary: Boundary) -> BoundaryPreview:
     """A boundary beside the version that stands. A new one that is nowhere wider than another one that
     stands widens nothing: a task may name that other one already."""
     row = newest_boundary(boundary.slug)
     before = boundary_in(row) if row is not None else None
     _check_tools(boundary, before)
+    check_queues(list(queues_of_boundary(boundary)))
     weaker = list_widenings(before, boundary)
     if before is None and any(not list_widenings(one.boundary, boundary) for one in boundaries_now()):
         weaker = ()

@@ -15,6 +15,7 @@ from orchestrator.actions import opening
 from orchestrator.actions.hand import RENDERED, Hand
 from orchestrator.actions.lines import is_called_up
 from orchestrator.actions.opening import (
+    LOOK_UP,
     Learnt,
     Moved,
     Opened,
@@ -23,6 +24,7 @@ from orchestrator.actions.opening import (
     read_opened,
     still_allowed,
     stop_for,
+    without_look_ups,
 )
 from orchestrator.actions.translate import translate
 from orchestrator.actions.writing import Committed, Draft, GrantVoid, LineRefused, Script, Written, write
@@ -82,7 +84,7 @@ def commit(
         draft: Draft | None = None
         try:
             with tenant_reading(hand.tenant, opening.OPEN, hand.keys) as rows:
-                opened = read_opened(hand, rows)
+                opened = without_look_ups(read_opened(hand, rows), outcomes)
                 hand.circuits = opened.circuits
                 called = hand.state.away is not None and is_called_up(hand.run)
                 room = headroom(hand, opened, learnt, slice_over=slice_over, called_up=called)
@@ -152,6 +154,9 @@ def _events(hand: Hand, opened: Opened, outcomes: Sequence[AnyEvent], script: Sc
         scope = cast("Literal['global', 'tenant', 'workflow']", stop.scope)
         events.append(StopAsked(at=opened.at, scope=scope, target=stop.target, reason=stop.reason))
     for signal in opened.signals:
+        if signal.kind == LOOK_UP:
+            # What came of it is among the outcomes.
+            continue
         event, content = translate(hand, signal, opened.at)
         script.bodies.update(content)
         events.append(event)

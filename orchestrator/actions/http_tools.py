@@ -3,7 +3,7 @@
 from uuid import UUID
 
 from orchestrator.actions.outside import with_list
-from orchestrator.actions.publish import hold_registry, publish_registry, publish_tool
+from orchestrator.actions.publish import check_tool_queue, hold_registry, publish_registry, publish_tool
 from orchestrator.actions.tools import switch_tool
 from orchestrator.core.errors import NameTaken
 from orchestrator.core.loosening import redeclared
@@ -60,6 +60,7 @@ def declare_looked_at(
         before = _standing(spec)
         _check_secret(tenant_id, spec)
         _check_verifier(spec)
+        check_tool_queue(spec)
         tag = tool_now(tenant_id, spec.name).tag if before is not None else ""
         found = redeclared(before, spec)
         ask_second(tenant_id, spec.name, found, by=by, agreed=agreed, reason=reason, tag=tag)

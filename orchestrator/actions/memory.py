@@ -9,6 +9,7 @@ from uuid import UUID
 from orchestrator.core.errors import MemoryRefused
 from orchestrator.core.memory import LONGEST, MOST_EVIDENCE, SHORTEST, Kind, fault, trust_of
 from orchestrator.models import MemoryProposal, MemoryVerdict
+from orchestrator.queries.lines import doers_of
 from orchestrator.queries.memory import (
     WAITING,
     Remembered,
@@ -22,6 +23,7 @@ from orchestrator.queries.memory import (
 from tenancy.actions import audit
 from tenancy.clock import database_now
 from tenancy.context import hold, tenant
+from tenancy.second_person import check_independent
 
 Verdict = Literal["kept", "refused", "quarantined"]
 
@@ -58,13 +60,17 @@ def judge_memory(
 ) -> Remembered:
     """Keep a proposal, refuse it, or put what was kept into quarantine. Outermost verb: owns the transaction.
 
-    Nothing is kept but through the gate, whoever asks. Raises NotFound, MemoryRefused.
+    Nothing is kept but through the gate, whoever asks, nor by somebody related to those behind the run where
+    another administrator could. Raises NotFound, MemoryRefused, NotIndependent.
     """
     with tenant(tenant_id):
         hold(f"memory:{tenant_id}")
         found, at = proposal_of(proposal), database_now()
         _may(found, verdict)
         if verdict == "kept":
+            name = f"memory:{found.row.id}"
+            what = "A memory was kept by an administrator who is behind its run or related to those who are."
+            check_independent(tenant_id, name, doers_of(found.row.run_id), what, by=by, reason=reason)
             why = fault(proposed(found), standing_of_run(found.row.run_id), at)
             if why:
                 raise MemoryRefused(detail=why)

@@ -14,7 +14,7 @@ from budgets.book import BOOK, Book, read_book
 from orchestrator.actions.circuits import TOLD
 from orchestrator.actions.hand import Hand
 from orchestrator.core.circuits import Circuit, blocks
-from orchestrator.core.events import Headroom, Refusal
+from orchestrator.core.events import AnyEvent, EffectLookedUp, Headroom, Refusal
 from orchestrator.core.policy import Policy
 from orchestrator.core.tool import Risk
 from orchestrator.gateways.tools.available import unavailable
@@ -51,6 +51,8 @@ SELECT 'circuit', NULL, NULL, NULL, until, NULL, failures, changes, NULL, NULL, 
 UNION ALL
 SELECT b.*, NULL FROM ({BOOK}) b"""  # noqa: S608 - a statement of budgets' own
 
+
+LOOK_UP = "look_up"
 
 # Each commit tells all of it anew. What is made from one that is there is not looked at again.
 _ROOM = Headroom()
@@ -168,6 +170,14 @@ def read_opened(hand: Hand, rows: Sequence[tuple[Any, ...]]) -> Opened:
         book=read_book(hand.run, book),
         circuits=circuits,
     )
+
+
+def without_look_ups(opened: Opened, outcomes: Sequence[AnyEvent]) -> Opened:
+    """What a commit starts from, without the wishes to look something up of which it does not bring the
+    outcome: whoever has the run next finds them still there."""
+    made = {event.change.effect for event in outcomes if isinstance(event, EffectLookedUp)}
+    taken = (s for s in opened.signals if s.kind != LOOK_UP or s.payload["change"]["effect"] in made)
+    return opened._replace(signals=tuple(taken))
 
 
 def headroom(

@@ -20,7 +20,8 @@ from orchestrator.core.naming import is_listed
 from orchestrator.core.profile import ModelProfile
 from orchestrator.core.tool import ToolSpec
 from orchestrator.gateways.tools.available import Readiness, readiness
-from orchestrator.models import BoundaryVersion, PinSet, PromptVersion, RegistryVersion, ToolVersion
+from orchestrator.models import PinSet, PromptVersion, RegistryVersion, ToolVersion
+from orchestrator.queries.boundaries import newest_boundary
 from orchestrator.queries.models import profiles_now
 from orchestrator.queries.policies import policy_now
 from traces.core.canonical import canonical_model, digest
@@ -43,7 +44,7 @@ def pin(tenant_id: UUID, graph: CompiledGraph, boundary_slug: str | None, at: da
     Raises GoalInvalid for an unknown boundary, NoModel where no model can play, PriceUnknown where policy
     refuses a model whose price nobody knows.
     """
-    row = _newest(BoundaryVersion, boundary_slug or graph.spec.boundary)
+    row = newest_boundary(boundary_slug or graph.spec.boundary)
     if row is None:
         raise GoalInvalid(
             detail=f"there is no boundary {boundary_slug or graph.spec.boundary}", pointer="/boundary"
@@ -119,10 +120,6 @@ def _priced_tools(tools: Sequence[ToolSpec]) -> tuple[tuple[ToolSpec, ...], tupl
 def _reader_of(tool: ToolSpec) -> str:
     reader = None if tool.verifier is None else tool.verifier.read_back
     return "" if reader is None else reader.tool
-
-
-def _newest(model: type[BoundaryVersion], slug: str) -> BoundaryVersion | None:
-    return model.objects.filter(slug=slug).order_by("-version").first()
 
 
 def _tools(active: dict[str, str]) -> list[ToolSpec]:

@@ -12,11 +12,14 @@ from orchestrator.actions.outdating import outdate_proposals
 from orchestrator.core.boundary import Boundary
 from orchestrator.core.compiler import canonical_form, compile_graph
 from orchestrator.core.graph import CompiledGraph, GraphSpec
+from orchestrator.core.named_queues import queues_of_boundary
 from orchestrator.core.tool import ToolSpec
 from orchestrator.models import BoundaryVersion, PromptVersion, RegistryVersion, ToolVersion, WorkflowVersion
 from orchestrator.models.catalogue import Published
+from orchestrator.queries.boundaries import newest_boundary
 from tenancy.clock import database_now
 from tenancy.context import hold
+from tenancy.queues import check_queues, hold_open_queues, open_queues
 from traces.core.canonical import canonical, canonical_model, digest
 
 P = TypeVar("P", bound=Published)
@@ -33,6 +36,7 @@ def publish_workflow(
 
     It is compiled against `tools`, or those that are active now. Raises CompileFailed with every fault.
     """
+    hold_open_queues()
     graph = compile_here(source, tools=tools)
     spec, body = graph.spec, canonical_form(graph.spec)
     extra = {"title": spec.title[:200], "tier": spec.tier}
@@ -42,18 +46,22 @@ def publish_workflow(
 def compile_here(
     source: Mapping[str, Any] | GraphSpec, *, tools: Mapping[str, ToolSpec] | None = None
 ) -> CompiledGraph:
-    """Compile against the tenant's own tools, boundary and prompts, and publish nothing. Joins the caller's
+    """Compile against the tenant's own tools, boundary and queues, and publish nothing. Joins the caller's
     transaction. Raises CompileFailed with every fault."""
     wanted = source.boundary if isinstance(source, GraphSpec) else source.get("boundary")
-    newest = BoundaryVersion.objects.filter(slug=str(wanted)[:64]).order_by("-version").first()
+    newest = newest_boundary(str(wanted)[:64])
     boundary = Boundary.model_validate_json(bytes(newest.body)) if newest is not None else None
-    return compile_graph(source, tools=active_tools() if tools is None else tools, boundary=boundary)
+    return compile_graph(
+        source, tools=active_tools() if tools is None else tools, boundary=boundary, queues=open_queues()
+    )
 
 
 def publish_boundary(tenant_id: UUID, boundary: Boundary, *, by: UUID | None) -> BoundaryVersion:
-    """Publish a boundary; the version number is given here. Joins the caller's transaction."""
+    """Publish a boundary; the version number is given here. Joins the caller's transaction. Raises
+    InvalidInput where it names a queue that is not open."""
+    check_queues(list(queues_of_boundary(boundary)))
     number = _next(BoundaryVersion, boundary.slug)
-    same = BoundaryVersion.objects.filter(slug=boundary.slug).order_by("-version").first()
+    same = newest_boundary(boundary.slug)
     if same is not None:
         held = Boundary.model_validate_json(bytes(same.body))
         if held.evolve(version=0) == boundary.evolve(version=0):
@@ -70,10 +78,11 @@ def publish_prompt(tenant_id: UUID, slug: str, text: str, *, by: UUID | None) ->
 
 def publish_tools(tenant_id: UUID, specs: tuple[ToolSpec, ...], *, by: UUID | None) -> RegistryVersion:
     """Publish tool versions and the registry that holds exactly these as active. Joins the caller's
-    transaction."""
+    transaction. Raises InvalidInput where one names a queue that is not open."""
     hold_registry(tenant_id)
+    check_queues([(f"/{place}/queue", spec.queue) for place, spec in enumerate(specs)])
     return publish_registry(
-        tenant_id, {spec.name: publish_tool(tenant_id, spec, by=by).digest for spec in specs}, by=by
+        tenant_id, {spec.name: _tool_published(tenant_id, spec, by=by).digest for spec in specs}, by=by
     )
 
 
@@ -113,7 +122,17 @@ def active_tools() -> dict[str, ToolSpec]:
 
 def publish_tool(tenant_id: UUID, spec: ToolSpec, *, by: UUID | None) -> ToolVersion:
     """Publish a tool's version, in no registry yet; the version number is given here. Joins the caller's
-    transaction, which holds the registry."""
+    transaction, which holds the registry. Raises InvalidInput where it names a queue that is not open."""
+    check_tool_queue(spec)
+    return _tool_published(tenant_id, spec, by=by)
+
+
+def check_tool_queue(spec: ToolSpec) -> None:
+    """Raises InvalidInput where people would be asked about a tool in a queue that is not open."""
+    check_queues([("/queue", spec.queue)])
+
+
+def _tool_published(tenant_id: UUID, spec: ToolSpec, *, by: UUID | None) -> ToolVersion:
     newest = ToolVersion.objects.filter(slug=spec.name).order_by("-version").first()
     if newest is not None:
         held = ToolSpec.model_validate_json(bytes(newest.body))

@@ -16,6 +16,7 @@ from tenancy.clock import database_now
 from tenancy.context import hold, tenant
 from tenancy.core.errors import NotFound
 from tenancy.queries import standing_of
+from tenancy.queues import open_queues
 from traces.core.canonical import canonical
 
 
@@ -31,14 +32,18 @@ def request_review(
     facts: Sequence[str],
 ) -> ReviewItem:
     """Put something before people, once a key, with the committed facts of the run that it rests on. Joins
-    the caller's transaction. Raises ReviewRefused for facts that the run has not committed, and for a key
-    under which something else was asked."""
+    the caller's transaction. Raises ReviewRefused for facts that the run has not committed, for a key under
+    which something else was asked, and for a queue that is not open."""
     names = list(dict.fromkeys(facts))
     found = facts_of_run(run, names)
     if missing := [name for name in names if name not in found]:
         raise ReviewRefused(detail=f"the run committed no fact {missing[0]}")
     if len(names) > MOST_EVIDENCE:
         raise ReviewRefused(detail=f"it rests on at most {MOST_EVIDENCE} facts")
+    if queue not in (known := open_queues()):
+        raise ReviewRefused(
+            detail=f"there is no open queue {queue}; there are {', '.join(sorted(known))}"[:500]
+        )
     asked = {"queue": queue, "severity": severity, "subject": subject, "reason": reason}
     evidence = [found[name].model_dump() for name in names]
     whole = sha256(canonical({**asked, "run": str(run), "facts": names})).hexdigest()

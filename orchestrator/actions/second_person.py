@@ -8,7 +8,8 @@ from uuid import UUID
 from orchestrator.core.errors import BroughtAlong, OwnProposal
 from orchestrator.models import PolicyProposal, ToolProposal
 from tenancy.clock import database_now
-from tenancy.relations import are_related, people_behind
+from tenancy.core.relations import Actors, Closeness
+from tenancy.relations import find_closeness_to
 
 Proposal = PolicyProposal | ToolProposal
 Settled = Literal["agreed", "refused", "withdrawn", "outdated"]
@@ -25,12 +26,10 @@ class Who:
 def not_own(row: Proposal, who: Who) -> None:
     """Raises OwnProposal for whoever asked for it, by whatever key they were shown, and BroughtAlong for
     whoever is related to them. In the tenant's context."""
-    behind = people_behind((row.by, who.principal))
-    asking = behind.get(row.by, frozenset()) | {row.owner}
-    agreeing = behind.get(who.principal, frozenset()) | {who.owner}
-    if who.principal == row.by or asking & agreeing:
+    close = find_closeness_to(who.principal, who.owner, Actors((row.by,), (row.owner,)))
+    if close is Closeness.OWN:
         raise OwnProposal
-    if any(are_related(one, other) for one in agreeing for other in asking):
+    if close is Closeness.RELATED:
         raise BroughtAlong
 
 

@@ -16,12 +16,15 @@ from orchestrator.actions.publish import (
 )
 from orchestrator.core.boundary import Boundary
 from orchestrator.core.graph import GraphSpec
+from orchestrator.core.named_queues import queue_of_node, queues_of_boundary
 from orchestrator.core.naming import EVERY, names
 from orchestrator.core.tool import ToolSpec
 from orchestrator.core.tool_change import kept
 from orchestrator.gateways.tools.registry import Tool, shipped_tools
+from orchestrator.queries.boundaries import was_published
 from orchestrator.queries.outside import web_rules
 from orchestrator.queries.tools import Version, registry_tools, versions_of
+from tenancy.actions.queues import furnish_queues
 from tenancy.context import tenant
 
 DEMO_COMPANY: Final = "INTERLOCK_DEMO_URL"
@@ -29,22 +32,39 @@ GENERAL: Final = "tool-loop"
 
 
 def furnish(tenant_id: UUID, *, by: UUID | None = None, demonstration: bool = True) -> None:
-    """Publish the shipped library in a tenant. Joins or opens the tenant's transaction.
+    """Publish the shipped library in a tenant, with the queues that it names. Joins or opens the tenant's
+    transaction.
 
     What an admin has set of a tool stays as it is, a tool that was disabled stays out, and tools that do not
-    ship stay in (R-TOOL-4). Without `demonstration` the tools of the demo company are left out, and the
+    ship stay in (R-TOOL-4). A boundary that was published once is not published over what came after it.
+    Without `demonstration` the tools of the demo company are left out, and the
     workflows and boundaries that are made of them.
     """
     shipped = {tool.spec.name: tool.spec for tool in _shipped(demonstration=demonstration)}
     with tenant(tenant_id):
-        publish_tools(tenant_id, _tools(demonstration=demonstration), by=by)
-        for boundary in _boundaries(shipped, demonstration=demonstration):
-            publish_boundary(tenant_id, boundary, by=by)
+        tools = _tools(demonstration=demonstration)
+        boundaries = tuple(_boundaries(shipped, demonstration=demonstration))
+        workflows = tuple(_workflows(shipped, demonstration=demonstration))
+        furnish_queues(tenant_id, _queues(tools, boundaries, workflows), by=by)
+        publish_tools(tenant_id, tools, by=by)
+        for boundary in boundaries:
+            if not was_published(boundary):
+                publish_boundary(tenant_id, boundary, by=by)
         for slug, text in library.prompts().items():
             publish_prompt(tenant_id, slug, text, by=by)
-        for spec in _workflows(shipped, demonstration=demonstration):
+        for spec in workflows:
             # Against what ships: a tool that an admin has disabled is missing to runs, not to their workflow.
             publish_workflow(tenant_id, spec, by=by, tools=shipped)
+
+
+def _queues(
+    tools: tuple[ToolSpec, ...], boundaries: tuple[Boundary, ...], workflows: tuple[GraphSpec, ...]
+) -> Iterator[str]:
+    yield from (tool.queue for tool in tools)
+    for boundary in boundaries:
+        yield from (name for _, name in queues_of_boundary(boundary))
+    for spec in workflows:
+        yield from filter(None, (queue_of_node(node.kind, node.config) for node in spec.nodes))
 
 
 def _shipped(*, demonstration: bool) -> list[Tool[Any, Any]]:

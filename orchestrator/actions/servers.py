@@ -13,7 +13,7 @@ from django.db import connection
 
 from orchestrator.actions.outdating import outdate_proposals
 from orchestrator.actions.outside import with_list
-from orchestrator.actions.publish import hold_registry, publish_registry, publish_tool
+from orchestrator.actions.publish import check_tool_queue, hold_registry, publish_registry, publish_tool
 from orchestrator.actions.tools import switch_tool
 from orchestrator.core.egress import Leave, target_of
 from orchestrator.core.errors import EgressRefused, NameTaken, ServerUnreachable
@@ -188,6 +188,7 @@ def admit_tool(
         definition = definition_of(server, tool, seen)
         spec = admitted(row.name, slug, server.origin, definition, _with_lookup(server, admission))
         spec = with_list(spec, web_rules())
+        check_tool_queue(spec)
         standing = versions_of(row.name)
         if standing and not same_tool(standing[0].spec, "mcp", slug, tool):
             raise NameTaken(name=row.name)

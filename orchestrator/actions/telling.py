@@ -13,10 +13,10 @@ import psycopg
 from approvals.actions import NewRequest
 from orchestrator.actions.hand import Hand
 from orchestrator.core.effects import Finish
+from orchestrator.core.late_reconciliation import NOTHING_SENT
 from orchestrator.core.reasons import left_in_words
 from orchestrator.core.undoing import REJECTED, REPORTED
 from orchestrator.models import Intent
-from orchestrator.queries.checkpoints import NOTHING_SENT
 from orchestrator.queries.lines import retried_as
 from tenancy.context import raw_cursor
 from tenancy.core.news import APPROVAL_ASKED, RETRY_OUTDATED, RUN_ENDED, UNDO_FAILED

@@ -1,4 +1,5 @@
-"""Opening, changing and suspending tenants: what whoever runs the deployment does (R-SEC-10)."""
+"""Opening, changing and suspending tenants: what platform administrators do, and whoever has the shell
+(R-SEC-10). `by` None is the shell."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -9,18 +10,18 @@ from django.db import IntegrityError, transaction
 
 from budgets.core.ceilings import DEFAULT_TIER, TIERS
 from orchestrator.actions.seed import furnish
-from orchestrator.core.terminal import TERMINAL_STATUSES
 from orchestrator.gateways.queue import wake
-from orchestrator.models import Run, RunSignal
+from orchestrator.models import RunSignal
+from orchestrator.queries.tenants import runs_to_pause
 from tenancy.actions import create_tenant
-from tenancy.actions.people import Invited, Limits, invite
-from tenancy.actions.tenants import change_tenant, check_tenant_fields, suspend_tenant
+from tenancy.actions.first_administrator import FirstAdministrator, invite_first_administrator
+from tenancy.actions.tenants import change_tenant, check_tenant_fields, note_of_tenant, suspend_tenant
 from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput
-from tenancy.core.roles import EVERY_QUEUE, Role
 from tenancy.ids import fresh_id
 from tenancy.models import Tenant
+from tenancy.platform_admins import PlatformActor, check_platform_admin
 
 AT_ONCE = 1_000
 
@@ -41,14 +42,17 @@ class OpenedTenant(NamedTuple):
     """A tenant that was opened, and its first administrator."""
 
     tenant: Tenant
-    administrator: Invited
+    administrator: FirstAdministrator
 
 
-def open_tenant(asked: NewTenant) -> OpenedTenant:
+def open_tenant(
+    asked: NewTenant, *, by: PlatformActor | None = None, tenant_id: UUID | None = None, origin: str = ""
+) -> OpenedTenant:
     """Make a tenant, publish what ships in it without the demonstration, and invite its first administrator:
-    all of it or nothing.
+    all of it or nothing. Joins the transaction of `tenant_id` where the caller has opened it.
 
-    Raises InvalidInput for a value that no tenant can have, and for a slug that is taken.
+    `origin` is where the console is, for a letter. Raises Forbidden, InvalidInput for a value that no tenant
+    can have, and for a slug that is taken.
     """
     fields: dict[str, Any] = {
         "slug": asked.slug, "name": asked.name, "time_zone": asked.time_zone,
@@ -56,38 +60,52 @@ def open_tenant(asked: NewTenant) -> OpenedTenant:
     }  # fmt: skip
     check_tenant_fields(fields)
     _check_tier(asked.tier)
-    tenant_id = fresh_id()
+    tenant_id = tenant_id or fresh_id()
     with tenant(tenant_id):
+        check_platform_admin(by)
         try:
             with transaction.atomic():
-                made = create_tenant(tenant_id=tenant_id, tier=asked.tier, **fields)
+                made = create_tenant(tenant_id=tenant_id, tier=asked.tier, platform=by is not None, **fields)
         except IntegrityError:
             raise _invalid("slug", "taken", f"There is a tenant {asked.slug} already.") from None
         furnish(tenant_id, demonstration=False)
-        invited = invite(
-            tenant_id, asked.administrator, asked.administrator_name, Role.ADMIN, Limits(EVERY_QUEUE), by=None
-        )
+        said = {**fields, "tier": asked.tier}
+        note_of_tenant(made, "tenant.create", {}, said, by=by, in_tenant=False)
+        try:
+            invited = invite_first_administrator(
+                tenant_id, asked.administrator, asked.administrator_name, by=by, origin=origin
+            )
+        except InvalidInput as error:
+            fault = error.data["errors"][0]
+            raise _invalid("administrator", fault["code"], fault["detail"]) from None
     return OpenedTenant(made, invited)
 
 
-def update_tenant(tenant_id: UUID, changes: Mapping[str, Any], *, by: UUID | None, reason: str) -> Tenant:
-    """Change name, time zone, tier or highest autonomy of a tenant. Raises NotFound, InvalidInput."""
+def update_tenant(
+    tenant_id: UUID,
+    changes: Mapping[str, Any],
+    *,
+    by: PlatformActor | None,
+    reason: str,
+    expected: str | None = None,
+) -> Tenant:
+    """Change name, time zone, tier or highest autonomy of a tenant; `expected` is the tag of what was looked
+    at. Raises Forbidden, NotFound, InvalidInput, Stale."""
     if "tier" in changes:
         _check_tier(changes["tier"])
-    return change_tenant(tenant_id, changes, by=by, reason=reason)
+    return change_tenant(tenant_id, changes, by=by, reason=reason, expected=expected)
 
 
-def suspend_with_runs(tenant_id: UUID, *, by: UUID | None, reason: str) -> int | None:
+def suspend_with_runs(tenant_id: UUID, *, by: PlatformActor | None, reason: str) -> int | None:
     """Suspend a tenant and ask each of its runs that has not ended to pause; returns how many, or None if it
-    was suspended already. Outermost verb. Raises NotFound, InvalidInput."""
+    was suspended already. Outermost verb. Raises Forbidden, NotFound, InvalidInput."""
     with tenant(tenant_id):
         if not suspend_tenant(tenant_id, by=by, reason=reason):
             return None
-        alive = Run.objects.exclude(status__in=[status.value for status in TERMINAL_STATUSES])
-        runs = list(alive.exclude(status="paused").values_list("id", flat=True))
+        runs = list(runs_to_pause().values_list("id", flat=True))
         now, payload = database_now(), {"reason": f"The tenant is suspended: {reason.strip()}"[:500]}
         signals = (
-            RunSignal(tenant_id=tenant_id, run_id=run, kind="pause", payload=payload, by=by, at=now)
+            RunSignal(tenant_id=tenant_id, run_id=run, kind="pause", payload=payload, by=None, at=now)
             for run in runs
         )
         RunSignal.objects.bulk_create(signals, batch_size=AT_ONCE)

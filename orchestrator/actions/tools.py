@@ -4,7 +4,7 @@
 from typing import Any
 from uuid import UUID
 
-from orchestrator.actions.publish import hold_registry, publish_registry, publish_tool
+from orchestrator.actions.publish import check_tool_queue, hold_registry, publish_registry, publish_tool
 from orchestrator.core.errors import Quarantined
 from orchestrator.core.loosening import weaker
 from orchestrator.core.tool import ToolSpec
@@ -84,7 +84,9 @@ def switch_tool(tenant_id: UUID, name: str, *, enabled: bool, by: UUID | None, r
     active = dict(registry_tools())
     own = EmergencyStop.objects.filter(tenant_id=tenant_id, scope="tool", target=name, lifted_at=None)
     if enabled:
-        active[name] = tool_now(tenant_id, name).digest
+        now = tool_now(tenant_id, name)
+        check_tool_queue(now.spec)
+        active[name] = now.digest
         own.filter(reason__startswith=DISABLED).update(lifted_at=database_now(), lifted_by=by)
     else:
         active.pop(name, None)

@@ -10,10 +10,12 @@ import orjson
 from budgets.core.pricing import ModelPrice
 from orchestrator.actions.hand import Hand
 from orchestrator.actions.opening import SignalRow, digest_of
+from orchestrator.core.effects import SentChange
 from orchestrator.core.events import (
     AnyEvent,
     CancelAsked,
     CostCorrected,
+    EffectReconciled,
     GateDecided,
     GateExpired,
     LateAnswer,
@@ -132,6 +134,14 @@ def _late(hand: Hand, signal: SignalRow, at: datetime, bodies: Bodies) -> AnyEve
     )
 
 
+def _reconciled(hand: Hand, signal: SignalRow, at: datetime, bodies: Bodies) -> AnyEvent:
+    said = signal.payload
+    return EffectReconciled(
+        at=at, change=SentChange.model_validate(said["change"]), verdict=said["verdict"], by=_by(signal),
+        reason=said["reason"],
+    )  # fmt: skip
+
+
 _TRANSLATORS: dict[str, Translator] = {
     "decided": _decided,
     "expired": _expired,
@@ -142,5 +152,6 @@ _TRANSLATORS: dict[str, Translator] = {
     "repriced": _repriced,
     "tighten": _tighten,
     "late": _late,
+    "reconciled": _reconciled,
 }
 KINDS = tuple(_TRANSLATORS)

@@ -10,7 +10,8 @@ from orchestrator.core.checks.fault import fault
 from orchestrator.core.compiler import failed
 from orchestrator.core.errors import CompileFailed
 from orchestrator.core.graph import CompiledGraph
-from orchestrator.models import BoundaryVersion, WorkflowVersion
+from orchestrator.models import WorkflowVersion
+from orchestrator.queries.boundaries import newest_boundary
 from orchestrator.sources import Source, read_source, with_lines
 from tenancy.actions import audit
 from tenancy.clock import database_now
@@ -90,7 +91,7 @@ def _compiled(source: Source) -> CompiledGraph:
     except CompileFailed as error:
         raise _located(error, source) from None
     boundary = graph.spec.boundary
-    if not BoundaryVersion.objects.filter(slug=boundary).exists():
+    if newest_boundary(boundary) is None:
         raise _located(failed((fault(0, f"boundary: there is no boundary {boundary!r} here"),)), source)
     return graph
 

@@ -12,6 +12,7 @@ from orchestrator.actions.boundaries import (
     BoundaryPublication,
     ask_to_allow_tool,
     ask_to_publish_boundary,
+    ask_to_retire_boundary,
     read_boundary_text,
 )
 from orchestrator.actions.second_person import Who
@@ -26,11 +27,12 @@ from orchestrator.queries.boundaries import (
     boundary_document,
     boundary_in,
     boundary_versions,
+    newest_boundary,
     workflows_under,
 )
 from orchestrator.sources import LONGEST
 from tenancy.context import tenant
-from tenancy.core.errors import InvalidInput
+from tenancy.core.errors import InvalidInput, NotFound
 from tenancy.doors import caller, expected_version, post_once, unless_known
 from tenancy.idempotency import Answer
 from tenancy.shapes import Exact, Text, asked, known, page_of
@@ -45,6 +47,7 @@ class BoundaryRow(serializers.Serializer[Any]):
     digest = serializers.CharField()
     published_at = serializers.DateTimeField()
     published_by = serializers.UUIDField(allow_null=True)
+    retired_at = serializers.DateTimeField(allow_null=True)
 
 
 class BoundaryField(BoundaryRow):
@@ -74,6 +77,12 @@ class AllowBody(Exact):
     reason = Text(max_length=500)
 
 
+class RetireBody(Exact):
+    """Why a version is retired."""
+
+    reason = Text(max_length=500)
+
+
 ANSWERS: dict[int, Any] = {201: BoundaryField, 200: BoundaryField, 202: ToolProposalField}
 
 
@@ -82,7 +91,7 @@ class Boundaries(ByScope):
 
     @extend_schema(operation_id="list_boundaries", responses=page_of(BoundaryRow, "BoundaryPage"))
     def get(self, request: Request) -> Response:
-        """The newest version of each by its slug, in one page."""
+        """The version of each that is in force, by its slug, in one page."""
         with tenant(caller(request).tenant):
             rows = [_row(one.row) for one in boundaries_now()]
         return Response({"results": rows, "next": None, "previous": None})
@@ -120,9 +129,12 @@ class OneBoundary(ByScope):
         responses={200: BoundaryField, 304: OpenApiResponse(description="As it was under If-None-Match.")},
     )
     def get(self, request: Request, slug: str) -> HttpResponseBase | Response:
-        """Its newest version with its document, and an ETag that changes with it. Raises NotFound."""
+        """The version of it that is in force with its document, and an ETag that changes with it. Raises
+        NotFound, also where every version is retired."""
         with tenant(caller(request).tenant):
-            row = boundary_versions(known(slug))[0]
+            row = newest_boundary(known(slug))
+            if row is None:
+                raise NotFound
             shown = _whole(row)
         return unless_known(request, shown, str(row.version))
 
@@ -134,10 +146,38 @@ class BoundaryVersions(ByScope):
         operation_id="list_boundary_versions", responses=page_of(BoundaryField, "BoundaryVersionPage")
     )
     def get(self, request: Request, slug: str) -> Response:
-        """All of them with their documents, newest first, in one page. Raises NotFound."""
+        """All of them with their documents, retired ones too, newest first, in one page. Raises NotFound."""
         with tenant(caller(request).tenant):
             rows = [_whole(row) for row in boundary_versions(known(slug))]
         return Response({"results": rows, "next": None, "previous": None})
+
+
+class RetireBoundary(ByScope):
+    """Taking a version out of choice."""
+
+    @extend_schema(
+        operation_id="retire_boundary_version", request=RetireBody,
+        responses={200: BoundaryField, 202: ToolProposalField},
+    )  # fmt: skip
+    def post(self, request: Request, slug: str, number: str) -> Response:
+        """The version with the time at which it was retired; its runs go on. Where the version that is left
+        lets runs do more it waits for a second administrator, where there is one (202). Raises NotFound,
+        ProposalOpen (409)."""
+        body, who = asked(RetireBody, request.data), caller(request)
+        if not (number.isascii() and number.isdigit() and len(number) < 9):
+            raise NotFound
+        asking = Who(principal=who.principal, owner=who.owner)
+
+        def retired() -> Answer:
+            found = ask_to_retire_boundary(
+                who.tenant, known(slug), int(number), who=asking, reason=body["reason"]
+            )
+            if isinstance(found, ToolProposal):
+                return Answer(202, proposal_field(found))
+            with tenant(who.tenant):
+                return Answer(200, _whole(found))
+
+        return post_once(request, retired)
 
 
 class AllowTool(ByScope):
@@ -177,6 +217,7 @@ def _row(row: BoundaryVersion) -> dict[str, Any]:
         "slug": row.slug, "version": row.version, "title": boundary_in(row).title, "digest": row.digest,
         "published_at": stamp(row.published_at),
         "published_by": str(row.published_by) if row.published_by else None,
+        "retired_at": stamp(row.retired_at),
     }  # fmt: skip
 
 

@@ -58,7 +58,7 @@ class Runs(Reading):
 
     @extend_schema(operation_id="list_runs", parameters=[RunFilters], responses=page_of(RunRow, "RunPage"))
     def get(self, request: Request) -> Response:
-        """A page of runs."""
+        """A page of runs, newest first. `status`, `workflow` and the other parameters narrow the list."""
         filters = asked(RunFilters, request.query_params)
         with tenant(caller(request).tenant):
             return page(request, runs(filters), shown.row)
@@ -72,7 +72,8 @@ class OneRun(Reading):
         responses={200: RunField, 304: OpenApiResponse(description="As it was under If-None-Match.")},
     )
     def get(self, request: Request, run_id: str) -> HttpResponseBase | Response:
-        """The run as it stands, with an ETag that changes with it."""
+        """The run as it stands, with an ETag that changes with it: its status, the whole of it in one
+        sentence, what it used of its budget, and what it is pinned to."""
         with tenant(caller(request).tenant):
             run = run_of(uuid_or_none(run_id))
             return unless_known(request, shown.whole(run), str(run.version))
@@ -127,7 +128,8 @@ class Events(Reading):
         operation_id="list_run_events", parameters=[EventsQuery], responses=page_of(EventField, "EventPage")
     )
     def get(self, request: Request, run_id: str) -> Response:
-        """The events after a sequence number."""
+        """The events after a sequence number, oldest first: each model turn, tool call, decision and state of
+        the run."""
         after: int = asked(EventsQuery, request.query_params)["after"]
         with tenant(caller(request).tenant):
             run = run_of(uuid_or_none(run_id))

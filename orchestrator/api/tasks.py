@@ -28,7 +28,9 @@ class Tasks(APIView):
 
     @extend_schema(operation_id="submit_task", request=TaskBody, responses={202: TaskAccepted})
     def post(self, request: Request) -> Response:
-        """Accept a task: 202 with its first run."""
+        """Accept a task: 202 with its first run. `workflow` names a published workflow, `goal.objective` says
+        in plain words what is to be done, `goal.inputs` holds what the workflow needs. The run starts as soon
+        as a worker is free; `links` in the answer say where to follow it."""
         body = asked(TaskBody, request.data)
         goal = _goal(body)
         return post_once(request, lambda: self._submit(request, body, goal))

@@ -80,5 +80,5 @@ def _no_riskier(view: View, other: ToolSpec, spec: ToolSpec) -> bool:
 
 def _takes(view: View, spec: ToolSpec, call: Call) -> bool:
     """Whether the call's arguments are some of this tool, too."""
-    parsed = parse(view.desk.read(call.arguments or call.raw))
+    parsed = parse(view.desk.read(call.arguments or call.raw), version=view.manifest.core_version)
     return isinstance(parsed, Arguments) and fits(spec.input_schema, parsed.value) is None

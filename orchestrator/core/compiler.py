@@ -40,15 +40,16 @@ def compile_graph(
     tools: Mapping[str, ToolSpec] | None = None,
     boundary: Boundary | None = None,
     prompts: Collection[str] | None = None,
+    queues: Collection[str] | None = None,
 ) -> CompiledGraph:
     """Compile `document`. Raises CompileFailed with every fault in ``data["faults"]``.
 
-    `kinds` are the node kinds (default: those of core/nodes). With `tools`, `boundary` and `prompts` what
-    the graph names is checked against them as well: publication does so, a later look at a published
-    version need not.
+    `kinds` are the node kinds (default: those of core/nodes). With `tools`, `boundary`, `prompts` and
+    `queues` what the graph names is checked against them as well: publication does so, a later look at a
+    published version need not.
     """
     spec = _read(document)
-    drawing = draw(spec, nodes.kinds() if kinds is None else kinds, tools, boundary, prompts)
+    drawing = draw(spec, nodes.kinds() if kinds is None else kinds, tools, boundary, prompts, queues)
     faults = check(drawing)
     if faults:
         raise failed(faults)

@@ -9,6 +9,7 @@ from orchestrator.core.parsing import fits
 from orchestrator.core.state import Call, State
 from orchestrator.core.step import View, say
 from orchestrator.core.tool import ToolSpec
+from tenancy.core.json_reading import MemberRepeated, read_json
 from traces.core.chain import Said
 from traces.core.events import ParserDrifted
 from traces.core.phases import Phase
@@ -19,12 +20,15 @@ NO_JSON = "the result is not JSON"
 CUT = "the result is larger than a result may be"
 
 
-def fault_of(spec: ToolSpec, body: bytes, *, cut: bool = False) -> str:
-    """Why a result cannot be read, in words; empty where it can."""
+def fault_of(spec: ToolSpec, body: bytes, *, cut: bool = False, once: bool = True) -> str:
+    """Why a result cannot be read, in words; empty where it can. With `once` a member that is given twice is
+    one reason."""
     if cut:
         return CUT
     try:
-        value = orjson.loads(body)
+        value = read_json(body) if once else orjson.loads(body)
+    except MemberRepeated as error:
+        return f"{DRIFT}{error.msg}"
     except orjson.JSONDecodeError:
         return NO_JSON
     fault = fits(spec.output_schema, value)

@@ -68,6 +68,19 @@ class CallTool(Value):
     look_first: bool = False
 
 
+class SentChange(Value):
+    """One change that was asked for, by its newest request: what says which one it is, and what it would
+    make. `attempts` are the effects of all its requests."""
+
+    effect: str
+    call: str
+    tool: str
+    key: str
+    arguments: Hex
+    argument_digest: Hex
+    attempts: tuple[str, ...] = ()
+
+
 class AskApproval(Value):
     """Open a request; `packet` is the digest of the frozen packet's bytes."""
 

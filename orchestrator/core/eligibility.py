@@ -245,7 +245,7 @@ class Chain:
     def _parsed(self) -> Arguments | Malformed:
         if self.call.arguments is not None:
             return parse(self.view.desk.read(self.call.arguments))
-        return parse(self.view.desk.read(self.call.raw))
+        return parse(self.view.desk.read(self.call.raw), version=self.view.manifest.core_version)
 
     def _unsendable(self, parsed: Arguments) -> Malformed | None:
         assert self.spec is not None

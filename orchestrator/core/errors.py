@@ -50,7 +50,7 @@ class GoalInvalid(OrchestratorError):
 
 
 class WorkflowUnknown(OrchestratorError):
-    """There is no published workflow {slug}."""
+    """There is no published workflow {slug}. GET /api/v1/workflows lists the published ones."""
 
     code = "workflow-unknown"
 
@@ -98,13 +98,33 @@ class ChangedSince(OrchestratorError):
 
 
 class EffectInDoubt(OrchestratorError):
-    """Nobody said whether this happened: {tools}. A retry could make it happen twice."""
+    """Nobody has said whether this happened: {tools}. A retry could make it happen twice, so somebody who may
+    decide says first what became of it."""
 
     code = "effect-in-doubt"
 
 
+class EffectNotInDoubt(OrchestratorError):
+    """Nobody has to say what became of it: {why}."""
+
+    code = "effect-not-in-doubt"
+
+
+class RunUnderWay(OrchestratorError):
+    """The run is {status}; while it is under way, what became of a change is said to its request."""
+
+    code = "run-under-way"
+
+
+class NoLookUp(OrchestratorError):
+    """The tool {tool} names no look-up, so a person has to say what happened."""
+
+    code = "no-look-up"
+
+
 class LearntLate(OrchestratorError):
-    """It was learnt too late for the run to know that this may have happened: {tools}. Nor would a retry."""
+    """It was learnt too late for the run to know that this may have happened: {tools}. Nor would a retry,
+    until somebody who may decide says what became of it."""
 
     code = "learnt-late"
 
@@ -245,3 +265,9 @@ class ReviewRefused(OrchestratorError):
     """That is not done with this item: {detail}."""
 
     code = "review-refused"
+
+
+class QueueInUse(OrchestratorError):
+    """The queue {name} stays open while something names it or waits in it: {shown}."""
+
+    code = "queue-in-use"

@@ -12,7 +12,7 @@ from typing import Annotated, Final, Literal
 from pydantic import Field, TypeAdapter
 
 from budgets.core.pricing import ModelPrice
-from orchestrator.core.effects import Amounts
+from orchestrator.core.effects import Amounts, SentChange
 from orchestrator.core.fates import Answer, Look
 from orchestrator.core.policy import Policy
 from orchestrator.core.state import Unread
@@ -240,6 +240,29 @@ class LateAnswer(Happening):
     observation: Hex | None = None
 
 
+class EffectReconciled(Happening):
+    """A person's word on a change of a run that had ended while nobody knew whether it happened."""
+
+    kind: Literal["effect_reconciled"] = "effect_reconciled"
+    change: SentChange
+    verdict: Literal["happened", "not_happened"]
+    by: str
+    reason: str = ""
+
+
+class EffectLookedUp(Happening):
+    """What a look-up brought that a person asked for after the end of the run. `absent`: the tool calls its
+    look-up conclusive, and it did not find the change."""
+
+    kind: Literal["effect_looked_up"] = "effect_looked_up"
+    change: SentChange
+    resolution: Literal["found", "absent", "unknown"]
+    by: str
+    observation: Hex | None = None
+    size: int = 0
+    detail: str = ""
+
+
 Event = Annotated[
     Started
     | ModelReplied
@@ -259,7 +282,9 @@ Event = Annotated[
     | CancelAsked
     | StopAsked
     | Recovered
-    | LateAnswer,
+    | LateAnswer
+    | EffectReconciled
+    | EffectLookedUp,
     Field(discriminator="kind"),
 ]
 AnyEvent = (
@@ -282,6 +307,8 @@ AnyEvent = (
     | StopAsked
     | Recovered
     | LateAnswer
+    | EffectReconciled
+    | EffectLookedUp
 )
 EVENT: TypeAdapter[AnyEvent] = TypeAdapter(Event)
 

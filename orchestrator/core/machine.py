@@ -6,7 +6,7 @@ nodes; an interrupt asked for while an effect is in flight is noted and taken on
 so that no result is thrown away.
 """
 
-from orchestrator.core import afterwards, freezing, signals, unwinding
+from orchestrator.core import afterwards, freezing, late_reconciliation, signals, unwinding
 from orchestrator.core.awaiting import is_called_up
 from orchestrator.core.desk import Desk
 from orchestrator.core.effects import CallModel, CallTool
@@ -69,7 +69,7 @@ class _Walker(Recording):
     def answer(self, event: AnyEvent) -> None:
         """Route the event: to the ended run, to the signals, or to the node that waits for it."""
         if self.state.outcome is not None:
-            self._stay(self.state, afterwards.heard(self.state, event))
+            self._stay(*late_reconciliation.heard(self.manifest, self.state, event))
         elif isinstance(event, Started):
             self._stay(self.state, signals.started())
             self._entering = True

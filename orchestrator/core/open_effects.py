@@ -16,16 +16,35 @@ from traces.core.events import EffectLeftOpen, EffectSettled
 from traces.core.phases import Phase
 
 UNSURE = ("open", "in_doubt")
+# Instead of an error: it was learnt after the end of an earlier run that the change was made.
+HAPPENED = "happened"
 
 
 def action_key(call: Call) -> str:
     """One intent: the tool with its canonical arguments."""
-    return f"{call.tool}:{call.argument_digest}"
+    return opened_key(call.tool, call.argument_digest or "")
+
+
+def opened_key(tool: str, argument_digest: str) -> str:
+    """What an open effect is noted under."""
+    return f"{tool}:{argument_digest}"
 
 
 def open_of(state: State, call: Call) -> OpenEffect | None:
-    """The earlier request of the same action of which nobody knows what became; None where there is none."""
-    return state.opened.get(action_key(call)) if state.opened else None
+    """The earlier request of the same action of which nobody knows what became; None where there is none.
+
+    What an earlier run did without knowing it counts for every call of its tool: whoever asks for it again
+    may ask in other words."""
+    return state.opened.get(_key_of(state, call)) if state.opened else None
+
+
+def _key_of(state: State, call: Call) -> str:
+    """What the open effect is noted under that stands for a call."""
+    key = action_key(call)
+    if key in state.opened:
+        return key
+    made = (name for name, one in state.opened.items() if (one.tool, one.error) == (call.tool, HAPPENED))
+    return min(made, default=key)
 
 
 def looks_first(view: View, state: State, call: Call) -> bool:
@@ -36,11 +55,14 @@ def looks_first(view: View, state: State, call: Call) -> bool:
 
 def asks_first(view: View, call: Call) -> bool:
     """Whether people say what became of an earlier call before this one may be made: its tool neither
-    honours keys nor can be asked."""
+    honours keys nor can be asked, or the earlier one is known to have happened."""
     before, spec = open_of(view.state, call), view.pins.by_name.get(call.tool)
-    if before is None or before.call == call.id or spec is None:
+    if before is None or spec is None or not spec.mutating:
         return False
-    return spec.mutating and not (spec.honours_keys or spec.lookup)
+    if before.error == HAPPENED:
+        # Also of the same call, where a retry begins just before it.
+        return True
+    return before.call != call.id and not (spec.honours_keys or spec.lookup)
 
 
 def noted(view: View, state: State, call: Call, error: str) -> tuple[State, tuple[Said, ...]]:
@@ -50,8 +72,11 @@ def noted(view: View, state: State, call: Call, error: str) -> tuple[State, tupl
         return state, ()
     effect = call.effect or ""
     opened = OpenEffect(call=call.id, tool=call.tool, effect=effect, key=call.key or "", error=error)
-    told = _without_older(state, call, UNSURE)
-    told = told.evolve(opened=with_entry(told.opened, action_key(call), opened))
+    before = open_of(state, call)
+    # What an earlier run made is this call's from now on, or nobody's.
+    older = (*UNSURE, "done") if before is not None and before.error == HAPPENED else UNSURE
+    told = _without_older(state, call, older)
+    told = told.evolve(opened=with_entry(without(told.opened, _key_of(told, call)), action_key(call), opened))
     if call.id not in told.deeds and call.arguments is not None and deeds.noted(view.manifest, spec):
         deed = Deed(tool=call.tool, arguments=call.arguments, observation=call.observation, standing="open")
         told = told.evolve(deeds=with_entry(told.deeds, call.id, deed))
@@ -70,7 +95,7 @@ def settled(
     closed = _without_older(state, call, (*UNSURE, "done"))
     if (deed := closed.deeds.get(call.id)) is not None and deed.standing == "open":
         closed = closed.evolve(deeds=without(closed.deeds, call.id))
-    closed = closed.evolve(opened=without(closed.opened, action_key(call)))
+    closed = closed.evolve(opened=without(closed.opened, _key_of(state, call)))
     body = EffectSettled(call=call.id, effect=before.effect, tool=call.tool, key=before.key, by=by)
     return closed, (say(Phase.OBSERVATION_GROUNDING, body),)
 

@@ -9,6 +9,7 @@ import orjson
 from orchestrator.core.deeds import newest_first
 from orchestrator.core.inputs import MISSING
 from orchestrator.core.nodes.tool import Source, value_of
+from orchestrator.core.open_effects import HAPPENED
 from orchestrator.core.step import View
 from orchestrator.core.terminal import ENDINGS, TerminalClass, TerminalCode
 from traces.core.canonical import canonical_outside
@@ -120,7 +121,8 @@ def reached(view: View) -> dict[str, Any]:
 
 def left_open(view: View) -> dict[str, Any]:
     """The changes of which no result says whether they were made; empty where there is none (R-TOOL-9)."""
-    opened = sorted(view.state.opened.values(), key=lambda one: (one.call, one.tool))
+    unknown = (one for one in view.state.opened.values() if one.error != HAPPENED)
+    opened = sorted(unknown, key=lambda one: (one.call, one.tool))
     found = [{"call": one.call, "tool": one.tool, "error": one.error, "key": one.key} for one in opened]
     return {"open_effects": found} if found else {}
 

@@ -8,6 +8,7 @@ import jsonschema_rs
 import orjson
 
 from orchestrator.core.value import Value
+from tenancy.core.json_reading import read_json
 from tenancy.core.schemas import validator_of
 from traces.core.canonical import canonical_outside
 from traces.core.redaction import marked_places
@@ -15,6 +16,7 @@ from traces.core.sealed import holds_reference
 
 MAX_BYTES = 65_536
 MAX_DEPTH = 32
+MEMBERS_ONCE_SINCE = 11
 
 
 class Malformed(Value):
@@ -31,14 +33,16 @@ class Arguments(Value):
     value: dict[str, Any]
 
 
-def parse(raw: bytes) -> Arguments | Malformed:
-    """Read one JSON object, unwrapping one layer of JSON-in-a-string; bounded in size and depth."""
+def parse(raw: bytes, *, version: int = MEMBERS_ONCE_SINCE) -> Arguments | Malformed:
+    """Read one JSON object, unwrapping one layer of JSON-in-a-string; bounded in size and depth. By the
+    rules of `version`: since 11 no member is given twice."""
     if len(raw) > MAX_BYTES:
         return Malformed(detail=f"the arguments are larger than {MAX_BYTES} bytes")
     try:
-        value = orjson.loads(raw or b"{}")
+        read = read_json if version >= MEMBERS_ONCE_SINCE else orjson.loads
+        value = read(raw or b"{}")
         if isinstance(value, str):
-            value = orjson.loads(value)
+            value = read(value)
     except orjson.JSONDecodeError as error:
         return Malformed(detail=f"the arguments are not JSON: {error}"[:300])
     if not isinstance(value, dict):

@@ -11,6 +11,7 @@ from typing import Final
 
 from orchestrator.core.deeds import roomed
 from orchestrator.core.graph import CompiledGraph
+from orchestrator.core.late_reconciliation import with_learnt
 from orchestrator.core.manifest import Manifest, Pins
 from orchestrator.core.state import Call, Deed, Fact, State
 from orchestrator.core.value import Hex
@@ -121,6 +122,7 @@ ANEW: Final = (
     "tool_prices",
     "shortened",
     "away",
+    "reconciled",
 )
 
 
@@ -178,13 +180,14 @@ def heeded(checkpoint: State, end: State) -> State:
         tool: max(checkpoint.refused.get(tool, 0), end.refused.get(tool, 0))
         for tool in (*checkpoint.refused, *end.refused)
     }
-    return checkpoint.evolve(
+    told = checkpoint.evolve(
         opened={**checkpoint.opened, **end.opened},
         counters=counters,
         refused=refused,
         alarms=tuple(dict.fromkeys((*checkpoint.alarms, *end.alarms))),
         guarded=checkpoint.guarded or end.guarded,
     )
+    return with_learnt(told, end)
 
 
 def begun(manifest: Manifest, checkpoint: State) -> State:

@@ -141,6 +141,16 @@ class OpenEffect(Value):
     error: str
 
 
+class Verdict(Value):
+    """What was learnt of a change of the call `call` after its run had ended. `reopened`: it was said not to
+    have happened, and something came afterwards that says otherwise. `attempts` are its effects."""
+
+    verdict: Literal["happened", "not_happened", "reopened"]
+    call: str
+    by: str
+    attempts: tuple[str, ...] = ()
+
+
 class Gate(Value):
     """An open request to people."""
 
@@ -249,7 +259,8 @@ class State(Value):
     that allows the open model call less output than it was to have, `cut` the one by which the newest
     reply was cut short; `stood_down` the profiles that another one took over from; `sent_back`, by step,
     is what people sent back to be proposed anew, `review` what they said to whoever wrote the draft of
-    it, until that is proposed anew. `away` is the model that the run waits for, until it answers."""
+    it, until that is proposed anew. `away` is the model that the run waits for, until it answers;
+    `reconciled` is what was learnt of changes after the end, by effect."""
 
     version: int = 0
     position: str
@@ -317,6 +328,7 @@ class State(Value):
     sent_back: Mapping[str, SentBack] = {}
     review: Review | None = None
     away: Away | None = None
+    reconciled: Mapping[str, Verdict] = {}
 
     def facts_in_order(self, newest: int = 0) -> list[tuple[str, Fact]]:
         """The facts as they were committed, oldest first, or so many of the newest: a stored mapping keeps no

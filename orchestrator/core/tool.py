@@ -90,9 +90,10 @@ class RemoteLookup(Value):
     """How an effect of a remote tool is found again after a crash, by a call that only reads (R-TOOL-9).
 
     `arguments` maps the look-up's argument to a JSON pointer into {"key": …, "arguments": …} of the call;
-    `found` points to what stands in the answer where the effect happened, and is null, absent, false or
-    empty where it did not. What it finds is given as the call's own answer. A server's look-up is the tool
-    `tool` as it was admitted; a request's is a GET of `path` at the same origin.
+    `found` points to what stands in the answer where the effect happened, and is null, false or empty where
+    it did not; an answer without that member says nothing. What it finds is given as the call's own
+    answer. A server's look-up is the tool `tool` as it was admitted; a request's is a GET of `path` at the
+    same origin.
     """
 
     tool: str = Field(default="", max_length=128)

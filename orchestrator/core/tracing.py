@@ -122,7 +122,7 @@ class Tracer:
         was still comes from where it came from. In older runs all of an edited call is the person's."""
         if not self.closely:
             return frozenset()
-        before = parse(self.view.desk.read(self.call.raw))
+        before = parse(self.view.desk.read(self.call.raw), version=self.view.manifest.core_version)
         found = leaves(before.value, "") if isinstance(before, Arguments) else []
         return frozenset((argument_of(pointer), words_of(leaf)) for pointer, leaf in found)
 

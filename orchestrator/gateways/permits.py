@@ -17,6 +17,8 @@ from orchestrator.gateways.wall import PermitRefused
 ASK = "SELECT interlock_permit(%s, %s, %s, %s)"
 # Of a look-up: it asks what became of an effect in flight, whose intent may have expired since.
 ASK_LOOK = "SELECT interlock_look_permit(%s, %s, %s, %s)"
+# Of a look-up after the end of its run, which a person asked for.
+ASK_LATE_LOOK = "SELECT interlock_late_look_permit(%s, %s, %s, %s)"
 # What a commit asks in the trip in which it lands, of every effect that only reads or thinks.
 ASK_ALL = b"SELECT e, interlock_permit($1, $2, e, $3) FROM unnest($4::text[]) AS e"
 # How long the database's answer holds. A process that slept longer asks again.
@@ -31,7 +33,8 @@ class Known(NamedTuple):
 
 
 class DatabasePermit:
-    """The right to perform one effect, asked for at the moment of sending; or to look one up.
+    """The right to perform one effect, asked for at the moment of sending; or to look one up, `late` after
+    the end of its run.
 
     `known` is the answer that came with the commit; it is used once, and only while it is fresh.
     """
@@ -45,10 +48,12 @@ class DatabasePermit:
         known: Known | None = None,
         *,
         look: bool = False,
+        late: bool = False,
     ) -> None:
         self._keys = (tenant_id, run_id, effect, fence)
         self._known = known
-        self._statement = ASK_LOOK if look else ASK
+        look_statement = ASK_LATE_LOOK if late else ASK_LOOK
+        self._statement = look_statement if look else ASK
 
     @property
     def run(self) -> UUID:

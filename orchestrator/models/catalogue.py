@@ -35,7 +35,9 @@ class WorkflowVersion(Published):
 
 
 class BoundaryVersion(Published):
-    """An autonomy boundary."""
+    """An autonomy boundary. `retired_at` takes a version out of choice."""
+
+    retired_at = models.DateTimeField(null=True)
 
     class Meta(Published.Meta):
         constraints = [

@@ -137,6 +137,9 @@ class RunSignal(TenantOwned):
         indexes = [
             models.Index(fields=["run", "id"], name="signal_by_run"),
             models.Index(fields=["tenant", "at"], name="signal_by_time"),
+            models.Index(
+                fields=["at"], condition=Q(kind__in=("reconciled", "look_up")), name="signal_after_end"
+            ),
         ]
 
 

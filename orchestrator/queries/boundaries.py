@@ -1,6 +1,6 @@
 """Reads of boundaries for the API and pages. All inside the tenant's context (R-GRAPH-11)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,8 +22,19 @@ class BoundaryNow:
 
 
 def boundaries_now() -> list[BoundaryNow]:
-    """Every boundary by its slug."""
+    """Every boundary by its slug, in the version that is in force; not those that are retired wholly."""
+    rows = BoundaryVersion.objects.filter(retired_at=None).order_by("slug", "-version").distinct("slug")
+    return _named(rows)
+
+
+def boundaries_retired() -> list[BoundaryNow]:
+    """The boundaries of which every version is retired, by their slug, in the newest version."""
     rows = BoundaryVersion.objects.order_by("slug", "-version").distinct("slug")
+    stands = set(BoundaryVersion.objects.filter(retired_at=None).values_list("slug", flat=True))
+    return _named(row for row in rows if row.slug not in stands)
+
+
+def _named(rows: Iterable[BoundaryVersion]) -> list[BoundaryNow]:
     named = _workflows_by_boundary()
     return [
         BoundaryNow(row=row, boundary=boundary_in(row), workflows=named.get(row.slug, ())) for row in rows
@@ -31,7 +42,7 @@ def boundaries_now() -> list[BoundaryNow]:
 
 
 def boundary_versions(slug: str) -> list[BoundaryVersion]:
-    """Every version of a boundary, newest first. Raises NotFound where there is none."""
+    """Every version of a boundary, retired ones too, newest first. Raises NotFound where there is none."""
     found = list(BoundaryVersion.objects.filter(slug=slug).order_by("-version"))
     if not found:
         raise NotFound
@@ -39,8 +50,32 @@ def boundary_versions(slug: str) -> list[BoundaryVersion]:
 
 
 def newest_boundary(slug: str) -> BoundaryVersion | None:
-    """The version of a boundary that new runs get."""
-    return BoundaryVersion.objects.filter(slug=slug).order_by("-version").first()
+    """The version of a boundary that new runs get: the newest that is not retired."""
+    return BoundaryVersion.objects.filter(slug=slug, retired_at=None).order_by("-version").first()
+
+
+def was_published(boundary: Boundary) -> bool:
+    """True if some version of the boundary, whatever its number, is this one; retired ones count."""
+    rows = BoundaryVersion.objects.filter(slug=boundary.slug)
+    return any(boundary_in(row).evolve(version=0) == boundary.evolve(version=0) for row in rows)
+
+
+def in_force_of(versions: Sequence[BoundaryVersion]) -> BoundaryVersion | None:
+    """Of a boundary's versions, newest first, the one that new runs get."""
+    return next((one for one in versions if one.retired_at is None), None)
+
+
+def version_left(slug: str) -> BoundaryVersion | None:
+    """The version that new runs get once the one in force is retired."""
+    stands = BoundaryVersion.objects.filter(slug=slug, retired_at=None).order_by("-version")
+    return next(iter(stands[1:2]), None)
+
+
+def retirement_tag(slug: str) -> str:
+    """A text that changes with the version of a boundary that is in force, and with the one that is left once
+    it is retired."""
+    now, left = newest_boundary(slug), version_left(slug)
+    return f"{now.version if now else 0} over {left.version if left else 0}"
 
 
 def boundary_in(row: BoundaryVersion) -> Boundary:

@@ -21,17 +21,18 @@ from orchestrator.core.errors import (
     StillRecording,
 )
 from orchestrator.core.graph import CompiledGraph
+from orchestrator.core.late_reconciliation import Doubt, settled_calls
 from orchestrator.core.retrying import KEPT, SENTENCES, Unfit, checkpoint_of, coming, heeded, otherwise_since
 from orchestrator.core.state import State
 from orchestrator.core.terminal import TERMINAL_STATUSES, Status, TerminalCode
-from orchestrator.core.undoing import IN_DOUBT
 from orchestrator.models import Intent, Run
+from orchestrator.queries.doubts import doubts_of
 from orchestrator.queries.lines import newest_of, retried_as
 from orchestrator.queries.mailbox import has_untaken
 from orchestrator.queries.runs import state_now
 from orchestrator.runtime.recall import graph_of
 from traces.core.patch import apply
-from traces.models import Event, Record
+from traces.models import Record
 from traces.queries import recall_at
 
 WINDOW: Final = 200
@@ -39,8 +40,6 @@ WINDOW: Final = 200
 LOOKED_AT: Final = 1_000
 # A record after which nothing else is known than after the one before is no checkpoint of its own.
 TOLD: Final = (*KEPT, "facts", "echoes", "deeds")
-# Late outcomes that say that nothing was sent. Of any other, a change may have come.
-NOTHING_SENT: Final = ("abandoned", "circuit_open")
 # What a state at which nothing is open has none of, as it is stored: most records are told by these.
 OPEN: Final = ("outcome", "interrupt", "halting", "unwinding", "frozen", "gates", "batch", "paused")
 
@@ -73,22 +72,12 @@ class Past:
 
     @cached_property
     def changes(self) -> list[tuple[int, str]]:
-        """Every change that was decided, by the number of its record, whatever came of it."""
+        """Every change that was decided, by the number of its record, whatever came of it. Of one that was
+        reconciled after the end a retry knows, wherever it begins."""
         found = Intent.objects.filter(run_id=self.run.id, mutating=True).order_by("record")
-        return list(found.values_list("record", "tool"))
-
-    @cached_property
-    def learnt_late(self) -> list[str]:
-        """The tools of changes of which the run heard when it had gone on or ended, and whose state knows
-        nothing of them: a person said that they did not happen, or nobody waited for them any more."""
-        if not self.changes:
-            return []
-        said = Event.objects.filter(run_id=self.run.id, kind="late_outcome").values_list("body", flat=True)
-        told = [orjson.loads(bytes(body)) for body in said]
-        effects = [one["effect"] for one in told if one["status"] not in NOTHING_SENT]
-        sent = Intent.objects.filter(run_id=self.run.id, mutating=True, effect__in=effects)
-        calls = [(tool, orjson.loads(bytes(body))["call"]) for tool, body in sent.values_list("tool", "body")]
-        return sorted({tool for tool, call in calls if call not in self.end.deeds})
+        known = settled_calls(self.end)
+        rows = found.values_list("record", "tool", "body")
+        return [(at, tool) for at, tool, body in rows if orjson.loads(bytes(body))["call"] not in known]
 
     @cached_property
     def end(self) -> State:
@@ -96,10 +85,9 @@ class Past:
         return state_now(self.run.id)
 
     @cached_property
-    def in_doubt(self) -> list[str]:
-        """The tools of changes of which somebody was to say whether they happened, and nobody did."""
-        deeds = self.end.deeds.values()
-        return sorted({deed.tool for deed in deeds if IN_DOUBT in (deed.standing, deed.why)})
+    def doubts(self) -> list[Doubt]:
+        """The changes of which somebody has to say first whether they happened."""
+        return [one for one in doubts_of(self.run, self.end) if one.blocks]
 
     @cached_property
     def over(self) -> OrchestratorError | None:
@@ -112,10 +100,18 @@ class Past:
             return RetriedAlready(newest=str(newest_of(self.run)))
         if has_untaken(self.run.id):
             return StillRecording()
-        if self.in_doubt:
-            return EffectInDoubt(tools=", ".join(self.in_doubt))
-        # Wherever a retry began, before the change or behind it: its state would not hold it.
-        return LearntLate(tools=", ".join(self.learnt_late)) if self.learnt_late else None
+        return self._doubtful()
+
+    def _doubtful(self) -> OrchestratorError | None:
+        """Wherever a retry began, before such a change or behind it: its state would not hold it."""
+        if not self.doubts:
+            return None
+        late = [one for one in self.doubts if one.why == "learnt_late"]
+        # Of those that were heard of too late nothing was asked before.
+        refused = LearntLate if len(late) == len(self.doubts) else EffectInDoubt
+        tools = sorted({one.change.tool for one in self.doubts})
+        effects = [one.change.effect for one in self.doubts]
+        return refused(tools=", ".join(tools), effects=effects, see=f"/api/v1/runs/{self.run.id}/effects")
 
     def refused(self, then: State) -> OrchestratorError | None:
         """Why no retry may begin at a checkpoint: what it changed after that would be done twice, or is not
@@ -123,7 +119,9 @@ class Past:
         if self.over is not None:
             return self.over
         sent = {tool for record, tool in self.changes if record > then.version}
-        tools = sorted({*sent, *otherwise_since(then.deeds, self.end.deeds)})
+        learnt = settled_calls(self.end) - then.deeds.keys()
+        end = {call: deed for call, deed in self.end.deeds.items() if call not in learnt}
+        tools = sorted({*sent, *otherwise_since(then.deeds, end)})
         return ChangedSince(tools=", ".join(tools)) if tools else None
 
     def state_at(self, number: int) -> State:

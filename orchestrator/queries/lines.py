@@ -5,6 +5,7 @@ from uuid import UUID
 
 from orchestrator.models import Run, WorkflowVersion
 from tenancy.context import raw_cursor
+from tenancy.core.relations import Actors
 
 LINE: Final = """
 WITH RECURSIVE line AS (
@@ -33,6 +34,15 @@ def retriers_of(run_id: UUID) -> tuple[Retrier, ...]:
     cursor = raw_cursor()
     cursor.execute(RETRIERS, {"run": run_id})
     return tuple(Retrier(*row) for row in cursor.fetchall())
+
+
+def doers_of(run_id: UUID) -> Actors[UUID]:
+    """Those who answer for a run: who submitted it, and all who had it, or one that it goes on from, begun
+    again."""
+    run = Run.objects.only("submitted_by", "owner", "retried_by").get(id=run_id)
+    retriers = retriers_of(run_id) if run.retried_by else ()
+    principals = (run.submitted_by, *(one.principal for one in retriers))
+    return Actors(principals, (run.owner, *(one.owner for one in retriers)))
 
 
 def line_of(run_id: UUID) -> tuple[UUID, ...]:

@@ -6,7 +6,7 @@ from uuid import UUID
 from budgets.actions import newest_ceilings
 from orchestrator.core.errors import ProposalSettled
 from orchestrator.models import ServerTool, ToolProposal, ToolServer
-from orchestrator.queries.boundaries import newest_boundary
+from orchestrator.queries.boundaries import newest_boundary, retirement_tag
 from orchestrator.queries.outside import Kind, outside_now
 from orchestrator.queries.servers import places_now
 from orchestrator.queries.tools import ToolNow, tool_now
@@ -68,7 +68,10 @@ def _tag_now(tenant_id: UUID, row: ToolProposal) -> str | None:
     if kind in LISTS:
         return str(outside_now(LISTS[kind]).version)
     if kind == "boundary":
-        newest = newest_boundary(row.tool.removeprefix(BOUNDARY))
+        slug = row.tool.removeprefix(BOUNDARY)
+        if "retire" in row.body:
+            return retirement_tag(slug)
+        newest = newest_boundary(slug)
         return str(newest.version if newest is not None else 0)
     if kind == "places":
         return str(places_now().version)

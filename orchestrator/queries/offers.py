@@ -13,7 +13,8 @@ from budgets.models import TenantCeiling
 from orchestrator.core.boundary import Boundary
 from orchestrator.core.errors import WorkflowUnknown
 from orchestrator.core.graph import GraphSpec
-from orchestrator.models import BoundaryVersion, WorkflowVersion
+from orchestrator.models import WorkflowVersion
+from orchestrator.queries.boundaries import newest_boundary
 from tenancy.context import current_tenant
 from tenancy.models import Tenant
 
@@ -67,7 +68,7 @@ def offer_of(slug: str) -> Offer:
 
 def _limits(spec: GraphSpec) -> tuple[Limit, ...]:
     """As admission makes them: the boundary's, narrowed by the workflow's, cost by the tenant's ceiling."""
-    body = BoundaryVersion.objects.filter(slug=spec.boundary).order_by("-version").first()
+    body = newest_boundary(spec.boundary)
     boundary = Boundary.model_validate(orjson.loads(bytes(body.body))) if body is not None else None
     stated: dict[str, Decimal | None] = dict(boundary.budget) if boundary is not None else {}
     said = dict.fromkeys(stated, f"boundary {spec.boundary} v{boundary.version}" if boundary else "")

@@ -10,7 +10,8 @@ import orjson
 
 from orchestrator.core.policy import SHIPPED, Policy, Weaker, loosenings
 from orchestrator.core.task_scope import ScopeGrant, TaskScope
-from orchestrator.models import BoundaryVersion, ManifestRow, PinSet, PolicyProposal, PolicyVersion
+from orchestrator.models import ManifestRow, PinSet, PolicyProposal, PolicyVersion
+from orchestrator.queries.boundaries import newest_boundary
 
 KEPT = 64
 SHOWN = 50
@@ -86,10 +87,10 @@ def scope_held(run_id: UUID) -> ScopeHeld:
 
 
 def granted_by(boundary: str) -> ScopeGrant:
-    """What the newest version of a boundary adds to the scope of its tasks."""
-    body = BoundaryVersion.objects.filter(slug=boundary).order_by("-version").values_list("body", flat=True)
-    found = body.first()
-    return ScopeGrant.model_validate(orjson.loads(bytes(found)).get("scope") or {}) if found else ScopeGrant()
+    """What the version of a boundary that is in force adds to the scope of its tasks."""
+    row = newest_boundary(boundary)
+    found = None if row is None else orjson.loads(bytes(row.body)).get("scope")
+    return ScopeGrant.model_validate(found or {})
 
 
 def proposed() -> Proposed | None:

@@ -13,8 +13,8 @@ from approvals.core.policy import Asked, Refusal, refusal
 from approvals.queries.people import Stands, decider_of
 from orchestrator.core.memory import Evidence
 from orchestrator.core.review import SEVERITIES, Finding, Kind, Last, State, state_of
-from orchestrator.models import ReviewItem, ReviewWord, Run
-from orchestrator.queries.lines import retriers_of
+from orchestrator.models import ReviewItem, ReviewWord
+from orchestrator.queries.lines import doers_of
 from tenancy.core.errors import NotFound
 from tenancy.core.moments import read_moment
 
@@ -129,12 +129,10 @@ def reviewed(row: Any) -> Reviewed:
 def refused_to(found: Reviewed, who: Stands) -> Refusal | None:
     """Why somebody may not review an item: not on a run of their own, nor of a line that they had begun
     again, not without the scope, not in another queue than theirs (R-APPR-5). None where they may."""
-    run = Run.objects.only("submitted_by", "owner", "retried_by").get(id=found.row.run_id)
-    retriers = retriers_of(run.id) if run.retried_by else ()
+    (submitter, *retriers), (owner, *owners) = doers_of(found.row.run_id)
     asked = Asked(
         kind="review", queue=found.row.queue, risk="read_only", amount=None, has_amount=False,
-        submitter=str(run.submitted_by), submitter_owner=str(run.owner),
-        retriers=tuple(str(one.principal) for one in retriers),
-        retrier_owners=tuple(str(one.owner) for one in retriers),
+        submitter=str(submitter), submitter_owner=str(owner),
+        retriers=tuple(map(str, retriers)), retrier_owners=tuple(map(str, owners)),
     )  # fmt: skip
     return refusal(asked, decider_of(who))

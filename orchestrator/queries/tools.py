@@ -134,7 +134,9 @@ def used_by() -> dict[str, list[User]]:
     """Which published workflows may call each tool of the registry."""
     boundaries = {
         row.slug: Boundary.model_validate_json(bytes(row.body))
-        for row in BoundaryVersion.objects.order_by("slug", "-version").distinct("slug")
+        for row in BoundaryVersion.objects.filter(retired_at=None)
+        .order_by("slug", "-version")
+        .distinct("slug")
     }
     found: dict[str, list[User]] = {}
     names = list(ToolVersion.objects.order_by("slug").values_list("slug", flat=True).distinct())

@@ -9,7 +9,8 @@ from django.db import connection
 
 from orchestrator.core.boundary import Boundary
 from orchestrator.core.graph import GraphSpec
-from orchestrator.models import BoundaryVersion, WorkflowVersion
+from orchestrator.models import WorkflowVersion
+from orchestrator.queries.boundaries import newest_boundary
 from orchestrator.queries.listing import CAP, LIVE, Count, plan_anew
 from tenancy.core.errors import NotFound
 
@@ -77,8 +78,8 @@ def document_of(version: WorkflowVersion) -> dict[str, Any]:
 
 
 def boundary_of(slug: str) -> Boundary | None:
-    """The newest version of a boundary."""
-    row = BoundaryVersion.objects.filter(slug=slug).order_by("-version").first()
+    """The version of a boundary that is in force."""
+    row = newest_boundary(slug)
     return Boundary.model_validate_json(bytes(row.body)) if row is not None else None
 
 

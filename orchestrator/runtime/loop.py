@@ -21,6 +21,7 @@ from orchestrator.gateways.queue import let_learn, offer, wake
 from orchestrator.queries.crossing import tenant_of_run
 from orchestrator.runtime.held import HELD
 from orchestrator.runtime.landing import Landing, backoff, where_it_landed
+from orchestrator.runtime.late_look_ups import look_up_after_end
 from orchestrator.runtime.leases import Claimed, claim, drop, park
 from orchestrator.runtime.perform import Outcomes, Performer
 from orchestrator.runtime.recall import take_in_hand
@@ -112,8 +113,11 @@ class Worker:
     def _drive(self, hand: Hand, passage: Passage, *, poisoned: bool) -> bool:
         """Commit and perform in turn. True when a commit gave the lease back, False when it was lost."""
         outcomes = given_up(hand) if poisoned else recover(hand, self.performer, self.fault)
+        late = look_up_after_end(hand, self.performer)
         tick = TimerFired(at=hand.manifest.admitted_at)
-        outcomes = replace(outcomes, events=(*outcomes.events, tick))
+        outcomes = replace(
+            outcomes, events=(*outcomes.events, *late.events, tick), bodies={**outcomes.bodies, **late.bodies}
+        )
         until = monotonic() + settings.INTERLOCK_SLICE_SECONDS
         # Whoever overslept lets its lease die: the next holder repeats what is in flight, and is counted.
         while not outcomes.overslept:

@@ -190,11 +190,11 @@ class Performer:
         said = Recovered(at=at, effect=effect.id, resolution="in_doubt", unread=unread)
         if not effect.lookup:
             return Outcomes(events=(said,), bodies=bodies)
-        found = self._looked_up(hand, effect)
+        found = self.look_up(hand, effect)
         if found.answered and found.observation is None and not effect.conclusive and not late:
             # It may still be under way: what was sent is given the time that its intent allows for.
             sleep(LOOK_AGAIN_SECONDS)
-            found = self._looked_up(hand, effect)
+            found = self.look_up(hand, effect)
         if found.observation is not None:
             spec = hand.manifest.pins.by_name[effect.tool]
             odd = fault_of(spec, found.bodies[found.observation])
@@ -207,14 +207,15 @@ class Performer:
         ended = said.evolve(resolution="abandoned" if sure else "in_doubt", detail=detail)
         return Outcomes(events=(ended,), bodies=bodies)
 
-    def _looked_up(self, hand: Hand, effect: CallTool) -> Found:
+    def look_up(self, hand: Hand, effect: CallTool, *, late: bool = False) -> Found:
+        """Ask the tool what became of a change; `late` after the end of its run. Raises ContentMissing."""
         return self.tools.look_up(
             self.loop,
             effect,
             body_of(hand, effect.arguments),
             hand.manifest.pins.by_name[effect.tool],
             hand.salt,
-            DatabasePermit(hand.tenant, hand.run, effect.id, hand.fence, look=True),
+            DatabasePermit(hand.tenant, hand.run, effect.id, hand.fence, look=True, late=late),
             circuits=_circuits_of(hand),
             remotes=TenantRemotes(hand.tenant),
             tenant=hand.tenant,

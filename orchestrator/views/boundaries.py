@@ -14,8 +14,10 @@ from orchestrator.actions.boundaries import (
     BoundaryPublication,
     ask_to_allow_tool,
     ask_to_publish_boundary,
+    ask_to_retire_boundary,
     preview_boundary,
     read_boundary_text,
+    widenings_of_retirement,
 )
 from orchestrator.core.boundary import Boundary
 from orchestrator.core.errors import ProposalOpen
@@ -23,9 +25,12 @@ from orchestrator.core.tool import Risk
 from orchestrator.models import BoundaryVersion, ToolProposal
 from orchestrator.queries.boundaries import (
     boundaries_now,
+    boundaries_retired,
     boundary_document,
     boundary_in,
     boundary_versions,
+    in_force_of,
+    version_left,
     workflows_under,
 )
 from orchestrator.queries.tools import tools_now
@@ -37,7 +42,7 @@ from tenancy.core.errors import InvalidInput, NotFound, Stale
 from tenancy.core.roles import Scope
 from tenancy.core.sign_in_rules import Area
 from tenancy.directory import names_of
-from tenancy.pages import PageRequest, page, require
+from tenancy.pages import PageRequest, page, posted, require
 from tenancy.shapes import known
 
 MEANWHILE = "Another version was published in the meantime. Your form is below; look at it again."
@@ -81,7 +86,7 @@ class AllowForm(forms.Form):
 def boundaries(request: PageRequest) -> HttpResponse:
     """Every boundary of the tenant."""
     with tenant(request.member.tenant.id):
-        rows = boundaries_now()
+        rows = [*boundaries_now(), *boundaries_retired()]
     return render(
         request, "boundaries/list.html", {"rows": rows, "may_admin": request.member.may(Scope.ADMIN)}
     )
@@ -117,6 +122,27 @@ def boundary(request: PageRequest, slug: str) -> HttpResponse:
 def _areas(request: PageRequest, places: Mapping[str, Any]) -> tuple[Area, ...]:
     """A boundary says how much a run may spend."""
     return () if "preview" in request.POST else (Area.MONEY,)
+
+
+@posted("boundary", "slug")
+@page(Scope.ADMIN, asks=(Area.MONEY,))
+def retire(request: PageRequest, slug: str, number: int) -> HttpResponse:
+    """Take a version out of choice, or ask a second administrator where that lets runs do more."""
+    reason = request.POST.get("reason", "").strip()[:500]
+    if not reason:
+        messages.error(request, "Say why: the reason stands in the audit log.")
+        return redirect("boundary", slug=slug)
+    try:
+        found = ask_to_retire_boundary(
+            request.member.tenant.id, known(slug), number, who=who(request), reason=reason
+        )
+    except ProposalOpen as error:
+        messages.error(request, str(error))
+        return redirect("boundary", slug=slug)
+    if isinstance(found, ToolProposal):
+        return waits(request)
+    messages.success(request, f"{slug} version {number} is retired. Its runs go on.")
+    return redirect("boundary", slug=slug)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -183,8 +209,10 @@ def _initial(request: PageRequest) -> dict[str, Any]:
     if not (slug := request.GET.get("from", "")):
         return {"source": EXAMPLE}
     with tenant(request.member.tenant.id):
-        row = boundary_versions(known(slug))[0]
-        return {"source": written(boundary_document(row)), "version": row.version}
+        versions = boundary_versions(known(slug))
+        row = in_force_of(versions)
+        source = written(boundary_document(row or versions[0]))
+        return {"source": source, "version": 0 if row is None else row.version}
 
 
 def _edited(
@@ -196,15 +224,19 @@ def _edited(
 def _shown(request: PageRequest, slug: str, form: AllowForm, *, status: int = 200) -> HttpResponse:
     with tenant(request.member.tenant.id):
         versions = boundary_versions(known(slug))
-        shown = _numbered(versions, request.GET.get("version")) or versions[0]
+        force = in_force_of(versions)
+        shown = _numbered(versions, request.GET.get("version")) or force or versions[0]
         against = _numbered(versions, request.GET.get("against"))
         held = boundary_in(shown)
         tools = tools_now(request.member.tenant.id)
         context = {
             "slug": slug,
             "shown": shown,
-            "newest": versions[0],
+            "force": force,
+            "next": versions[0].version + 1,
             "versions": versions,
+            "left": version_left(slug),
+            "widens": bool(force is not None and widenings_of_retirement(force)),
             "against": against,
             "boundary": held,
             "limits": _limits(held),
@@ -213,7 +245,7 @@ def _shown(request: PageRequest, slug: str, form: AllowForm, *, status: int = 20
             "document": boundary_document(shown),
             "source": written(boundary_document(shown)),
             "names": names_of(version.published_by for version in versions),
-            "left": [tool.spec.name for tool in tools if held.grant_for(tool.spec.name) is None],
+            "more_tools": [tool.spec.name for tool in tools if held.grant_for(tool.spec.name) is None],
             "form": form,
             "may_admin": request.member.may(Scope.ADMIN),
         }

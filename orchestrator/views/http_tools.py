@@ -9,6 +9,7 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
+from yaml.constructor import ConstructorError
 
 from orchestrator.actions.asking_tools import ask_to_declare
 from orchestrator.core.category import NONE
@@ -22,8 +23,10 @@ from orchestrator.views.loosening import waits, who
 from orchestrator.views.servers import BACK, KINDS_OF_TOOLS, NO_EFFECT, NO_EFFECT_HELP, why
 from orchestrator.views.tools import POLICIES, WORDS
 from orchestrator.views.way_back import WayBack, initial_of
+from orchestrator.yaml_reading import read_yaml
 from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput, SecretUnusable
+from tenancy.core.json_reading import read_json
 from tenancy.core.roles import Scope
 from tenancy.pages import PageRequest, page, require
 from tenancy.secrets import secrets_of
@@ -253,7 +256,7 @@ def _pairs(text: str) -> dict[str, str]:
 
 def _json(text: str, which: str) -> dict[str, Any]:
     try:
-        found = orjson.loads(text)
+        found = read_json(text)
     except orjson.JSONDecodeError as error:
         raise DefinitionRefused(detail=f"the {which} are no JSON: {error}"[:200]) from None
     if not isinstance(found, dict):
@@ -264,7 +267,9 @@ def _json(text: str, which: str) -> dict[str, Any]:
 def _document(text: str) -> dict[str, Any]:
     try:
         # What anchors stand for is not copied; how much of it is read, operation_of bounds.
-        found = yaml.load(text, Loader=yaml.CSafeLoader)
+        found = read_yaml(text)
+    except ConstructorError as error:
+        raise DefinitionRefused(detail=f"the document cannot be read: {error.problem}"[:200]) from None
     except (yaml.YAMLError, ValueError, RecursionError):
         raise DefinitionRefused(detail="the document is neither JSON nor YAML") from None
     if not isinstance(found, dict):

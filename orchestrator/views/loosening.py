@@ -14,19 +14,22 @@ from orchestrator.actions.asking_tools import Agreed, agree_to_tool
 from orchestrator.actions.boundaries import BoundaryPublication
 from orchestrator.actions.loosening import drop_tool_proposal
 from orchestrator.actions.second_person import Who
+from orchestrator.core.errors import OwnProposal
 from orchestrator.core.tool_change import asked_change, changed, difference
 from orchestrator.models import ToolProposal
-from orchestrator.queries.boundaries import boundary_document, newest_boundary
-from orchestrator.queries.loosening import outdated, proposal_of, tool_proposals
+from orchestrator.queries.boundaries import boundary_document, newest_boundary, version_left
+from orchestrator.queries.loosening import BOUNDARY, outdated, proposal_of, tool_proposals
 from orchestrator.queries.servers import PlacesNow
 from orchestrator.queries.tools import ToolNow, tool_now
 from tenancy.context import tenant
 from tenancy.core.errors import InterlockError, NotFound
+from tenancy.core.relations import Actors
 from tenancy.core.roles import Scope
 from tenancy.core.sign_in_rules import Area
 from tenancy.directory import names_of
 from tenancy.doors import uuid_or_none
 from tenancy.pages import PageRequest, page, require
+from tenancy.relations import find_closeness_to
 from tenancy.sign_in_rules import RulesNow
 
 KINDS = {
@@ -89,6 +92,8 @@ def proposals(request: PageRequest) -> HttpResponse:
             messages.success(request, "It waits no longer; everything is as it was.")
     except NotFound:
         raise
+    except OwnProposal as error:
+        return _shown(request, Word(waiting, reason, str(error)), status=403)
     except InterlockError as error:
         return _shown(request, Word(waiting, reason, str(error)), status=409)
     return redirect("tool-proposals")
@@ -98,6 +103,8 @@ def _done(now: Agreed) -> str:
     if isinstance(now, Ceilings):
         return "The ceilings hold from the next reservation on."
     if isinstance(now, BoundaryPublication):
+        if now.version.retired_at is not None:
+            return f"Version {now.version.version} of the boundary {now.version.slug} is retired."
         return f"The boundary {now.version.slug} is at version {now.version.version} now, for runs to come."
     if isinstance(now, ToolNow):
         return f"{now.spec.name} is at version {now.spec.version} now."
@@ -148,6 +155,9 @@ def _row(row: ToolProposal, request: PageRequest) -> dict[str, Any]:
         "row": row,
         "kind": KINDS[row.kind],
         "own": own,
+        "close": find_closeness_to(
+            request.member.principal, request.member.owner, Actors((row.by,), (row.owner,))
+        ),
         "body": row.body,
         "list": row.kind in LISTS or row.kind == "boundary",
     }
@@ -161,7 +171,9 @@ def _against(row: ToolProposal, house: UUID) -> dict[str, Any]:
         before = tool_now(house, row.tool).spec
         found["was"], found["is_now"] = difference(before, changed(before, asked_change(row.body["change"])))
     elif row.kind == "boundary" and not found["stale"]:
-        newest = newest_boundary(row.body["document"]["slug"])
+        slug = row.tool.removeprefix(BOUNDARY)
+        newest = newest_boundary(slug)
         found["was"] = boundary_document(newest) if newest is not None else {}
-        found["is_now"] = row.body["document"]
+        left = version_left(slug) if "retire" in row.body else None
+        found["is_now"] = boundary_document(left) if left is not None else row.body.get("document")
     return found

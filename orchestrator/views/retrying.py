@@ -9,6 +9,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from orchestrator.actions.retrying import Retry, retry_run
+from orchestrator.core.errors import EffectInDoubt, LearntLate
 from orchestrator.models import Run
 from orchestrator.queries.checkpoints import Past
 from orchestrator.queries.lines import newer_version, retried_as
@@ -71,6 +72,7 @@ def _context(run: Run, chosen: int | None, below: int | None) -> dict[str, Any]:
     return {
         "run": run,
         "over": None if past.over is None else str(past.over),
+        "doubtful": isinstance(past.over, EffectInDoubt | LearntLate),
         "retried_as": retried_as(run.id),
         "newer_version": newer_version(run),
         "checkpoints": found.found,

@@ -10,10 +10,12 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from approvals.queries.people import names_of
 from approvals.views.cards import Shown, shown_card
+from orchestrator.core.state import State
 from orchestrator.core.terminal import Status
 from orchestrator.models import Run
 from orchestrator.queries.changes import beside
 from orchestrator.queries.contents import contents_of
+from orchestrator.queries.doubts import doubts_of
 from orchestrator.queries.lines import retried_as
 from orchestrator.queries.listing import Waiting
 from orchestrator.queries.policies import scope_held
@@ -57,7 +59,7 @@ def run(request: PageRequest, run_id: UUID) -> HttpResponse:
             **rail,
             "outcome": outcome_of(rail["result"]),
             **_held(found.id),
-            **_line(found),
+            **_line(found, state),
             **body,
             "tab": tab,
             "writes": head["live"] and tab in WRITES and body["follows"] and _streams(found),
@@ -73,10 +75,15 @@ def _streams(run: Run) -> bool:
     return any(profile.streams for profile in pins(run).profiles)
 
 
-def _line(run: Run) -> dict[str, Any]:
-    """The run that began after one of its records, and who had it begun where it is a retry itself."""
+def _line(run: Run, state: State) -> dict[str, Any]:
+    """The run that began after one of its records, who had it begun where it is a retry itself, and how many
+    of its changes are in doubt."""
     by = run.retried_by
-    return {"again": retried_as(run.id), "retried_by": names_of([by]).get(by, "") if by else ""}
+    return {
+        "again": retried_as(run.id),
+        "retried_by": names_of([by]).get(by, "") if by else "",
+        "doubts": len(doubts_of(run, state)),
+    }
 
 
 def _held(run_id: UUID) -> dict[str, Any]:

@@ -17,12 +17,14 @@ from tenancy.context import tenant
 from tenancy.core.addresses import folded
 from tenancy.core.errors import NotFound, RoleLacking
 from tenancy.core.keys import SECRET_BYTES, hashed, parsed, written
+from tenancy.core.queues import STANDING_QUEUES
 from tenancy.core.reach import KeyLimits, checked_limits
 from tenancy.core.relations import TieKind
 from tenancy.core.roles import EVERY_QUEUE, Role, scopes_of
 from tenancy.ids import fresh_id
-from tenancy.models import ApiKey, AuditEntry, Membership, Person, Principal, Tenant
+from tenancy.models import ApiKey, AuditEntry, Membership, Person, Principal, Queue, Tenant
 from tenancy.queries import standing_of_person
+from tenancy.queues import check_member_queues
 
 TOUCHED_EVERY = timedelta(minutes=1)
 KEY_LIFE = timedelta(days=90)
@@ -35,14 +37,27 @@ class NewKey(NamedTuple):
     clear: str
 
 
-def create_tenant(slug: str, name: str, *, tenant_id: UUID | None = None, **more: Any) -> Tenant:
-    """A new tenant, and the first line of its audit log. Opens the tenant's transaction, or joins it where
-    the caller has opened that of `tenant_id`."""
+def create_tenant(
+    slug: str, name: str, *, tenant_id: UUID | None = None, platform: bool = False, **more: Any
+) -> Tenant:
+    """A new tenant with the queues that every one has, and the first line of its audit log. Opens the
+    tenant's transaction, or joins it where the caller has opened that of `tenant_id`. `platform`: a platform
+    administrator opens it."""
     house = tenant_id or fresh_id()
     with tenant(house):
         made = Tenant.objects.create(id=house, slug=slug, name=name, **more)
+        now = database_now()
+        Queue.objects.bulk_create(
+            [
+                Queue(tenant_id=house, name=queue, description=shown, created_at=now)
+                for queue, shown in STANDING_QUEUES.items()
+            ]
+        )
         after = {"slug": slug, "name": name}
-        audit(house, None, verb="tenant.create", object=f"tenant:{house}", before={}, after=after)
+        audit(
+            house, None, verb="tenant.create", object=f"tenant:{house}", before={}, after=after,
+            platform=platform,
+        )  # fmt: skip
         return made
 
 
@@ -72,10 +87,11 @@ def add_member(
     """Give a person a role in a tenant, for these queues (none: none); they become a principal there.
 
     A role given by somebody relates the two for a day; one given by a command or the seed, without `by`,
-    relates nobody. Joins or opens the tenant's transaction. Raises IntegrityError when the person has the
-    role already.
+    relates nobody. Joins or opens the tenant's transaction. Raises InvalidInput for a name that is no open
+    queue, and IntegrityError when the person has the role already.
     """
     with tenant(tenant_id):
+        check_member_queues(queues)
         principal_of(tenant_id, person)
         member = Membership.objects.create(
             tenant_id=tenant_id,
@@ -232,9 +248,10 @@ def audit(
     before: Mapping[str, Any],
     after: Mapping[str, Any],
     reason: str = "",
+    platform: bool = False,
 ) -> AuditEntry:
     """Write one line of the audit log (R-SEC-6). Joins the tenant's transaction, so the change and its
-    line are one."""
+    line are one. `platform`: a platform administrator did it, whom the tenant does not know by name."""
     return AuditEntry.objects.create(
         tenant_id=tenant_id,
         principal=principal,
@@ -243,4 +260,5 @@ def audit(
         before=dict(before),
         after=dict(after),
         reason=reason[:1000],
+        platform=platform,
     )

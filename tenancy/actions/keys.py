@@ -118,10 +118,14 @@ def rotate_key(
 
 def _check_own(old: ApiKey, principal: Principal, by: UUID | None) -> None:
     """Raises Forbidden for whoever would be shown a secret that speaks in another person's name."""
-    if by is None or not ANSWERED_FOR & {Scope(one) for one in old.scopes}:
-        return
-    if Principal.objects.get(id=by).owner_id != principal.owner_id:
+    if by is not None and not may_rotate(old, principal.owner_id, Principal.objects.get(id=by).owner_id):
         raise Forbidden(reason="the person who answers for a key that decides or administers rotates it")
+
+
+def may_rotate(key: ApiKey, owner_id: UUID, person_id: UUID) -> bool:
+    """True if a person may be shown a new secret of the key that `owner_id` answers for: one that decides or
+    administers speaks in the name of its owner."""
+    return owner_id == person_id or not ANSWERED_FOR & {Scope(one) for one in key.scopes}
 
 
 def _end(old: ApiKey, now: datetime, overlap: timedelta, by: UUID | None) -> None:

@@ -10,20 +10,24 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 
 from tenancy.actions import add_member, add_person, audit, principal_of, remove_member
+from tenancy.actions.platform_admins import note_platform
 from tenancy.actions.relations import record_links_seen_elsewhere, record_tie
 from tenancy.clock import database_now
 from tenancy.context import hold, tenant
 from tenancy.core.addresses import folded
 from tenancy.core.errors import Forbidden, InvalidInput, NotFound, Stale, TenancyError
 from tenancy.core.news import PERSON_INVITED
-from tenancy.core.relations import TieKind, has_open_link
+from tenancy.core.relations import Actors, Closeness, TieKind, has_open_link
 from tenancy.core.roles import SCOPES, Authority, Role, Scope
 from tenancy.directory import FRESH_KEY_DOMAIN
 from tenancy.first_password import first_password_path
 from tenancy.ids import fresh_id
 from tenancy.models import Membership, Notice, NoticeMail, Person
+from tenancy.platform_admins import PlatformActor, is_platform_admin
 from tenancy.queries import standing_of, tenants_of_person
-from tenancy.relations import read_ties, relations_of
+from tenancy.queues import check_member_queues
+from tenancy.relations import find_closeness_to, read_ties
+from tenancy.second_person import check_independent
 
 
 class LastAdmin(TenancyError):
@@ -87,7 +91,8 @@ def invite(
 
     Who is known elsewhere keeps name and password, and whoever saw the link for that password in another
     tenant is related to them here too. Raises InvalidInput where they have the role already, and where the
-    address is not plain ASCII or is that of a key.
+    address is not plain ASCII or is that of a key; NotIndependent where an administrator's own word would
+    reach further by it.
     """
     if folded(email).endswith(FRESH_KEY_DOMAIN):
         raise _invalid("email", "invalid", "This is the address of a key, not of a person.")
@@ -96,6 +101,7 @@ def invite(
         person = Person.objects.filter(email=folded(email)).first()
         new = person is None
         person = person or add_person(email, name)
+        _check_wider(tenant_id, person.id, role, Authority(*limits), by=by, reason=reason)
         try:
             with transaction.atomic():
                 member = add_member(tenant_id, person, role, by=by, reason=reason, **limits._asdict())
@@ -116,7 +122,9 @@ def change_limits(
     expected: str | None = None,
 ) -> Membership:
     """Set how far the word of one membership reaches; audited. Wider limits relate the two for a day, as a
-    role does. `expected` is the tag of what was looked at. Outermost verb. Raises NotFound, Stale."""
+    role does; those of an administrator are widened by one who is not related to them. `expected` is the tag
+    of what was looked at. Outermost verb. Raises NotFound, Stale, NotIndependent, and InvalidInput for a name
+    that is no open queue."""
     with tenant(tenant_id):
         _hold(tenant_id)
         member = Membership.objects.filter(id=member_id).first()
@@ -124,6 +132,9 @@ def change_limits(
             raise NotFound
         if expected is not None and expected != limits_tag(member):
             raise Stale
+        check_member_queues(limits.queues)
+        wanted = Authority(*limits)
+        _check_wider(tenant_id, member.person_id, Role(member.role), wanted, by=by, reason=reason)
         before, reached = _limits(member), authority_of(member)
         member.queues, member.max_amount, member.max_risk = (
             list(limits.queues), limits.max_amount, limits.max_risk,
@@ -180,10 +191,11 @@ def deactivate_person(tenant_id: UUID, person_id: UUID, *, by: UUID | None, reas
 
 def may_get_link(tenant_id: UUID, person: Person) -> bool:
     """Whether an administrator of this tenant may hand out a link that sets the person's password: only to
-    somebody who never signed in and belongs nowhere else. Whoever belongs elsewhere could be taken over."""
+    somebody who never signed in and belongs nowhere else. Whoever belongs elsewhere, or administers the
+    platform, could be taken over."""
     if person.has_usable_password() or person.last_login is not None or not person.is_active:
         return False
-    return tenants_of_person(person.id) == [tenant_id]
+    return tenants_of_person(person.id) == [tenant_id] and not is_platform_admin(person.id)
 
 
 def show_link(tenant_id: UUID, person: Person, *, by: UUID) -> None:
@@ -191,7 +203,7 @@ def show_link(tenant_id: UUID, person: Person, *, by: UUID) -> None:
     that the two are related until an administrator unrelated to both confirms the person. Outermost verb."""
     with tenant(tenant_id):
         record_tie(tenant_id, TieKind.LINK_SEEN, person.id, by=by)
-        _audit_link(tenant_id, person, by, "shown")
+        note_link(tenant_id, person, by, "shown")
 
 
 def hand_over_link(tenant_id: UUID, person: Person, *, by: UUID, origin: str) -> str:
@@ -209,12 +221,14 @@ def hand_over_link(tenant_id: UUID, person: Person, *, by: UUID, origin: str) ->
 def note_printed_link(tenant_id: UUID, person: Person) -> None:
     """Write down that a command printed the link; it relates nobody. Outermost verb."""
     with tenant(tenant_id):
-        _audit_link(tenant_id, person, None, "printed")
+        note_link(tenant_id, person, None, "printed")
 
 
-def mail_link(tenant_id: UUID, person: Person, *, by: UUID, origin: str) -> None:
+def mail_link(
+    tenant_id: UUID, person: Person, *, by: UUID | None, origin: str, platform: bool = False
+) -> None:
     """Send the link to the person's own address, where nobody else sees it. `origin` is where the console is
-    if the settings do not say. Outermost verb."""
+    if the settings do not say. `platform`: a platform administrator asks for it. Outermost verb."""
     with tenant(tenant_id):
         now, notice = database_now(), fresh_id()
         Notice.objects.create(
@@ -224,7 +238,7 @@ def mail_link(tenant_id: UUID, person: Person, *, by: UUID, origin: str) -> None
         NoticeMail.objects.create(
             id=fresh_id(), tenant_id=tenant_id, notice_id=notice, person_id=person.id, next_at=now
         )
-        _audit_link(tenant_id, person, by, "mailed")
+        note_link(tenant_id, person, by, "mailed", platform=platform)
 
 
 def confirm_person(tenant_id: UUID, person_id: UUID, *, by: UUID, reason: str) -> None:
@@ -245,7 +259,7 @@ def confirm_person(tenant_id: UUID, person_id: UUID, *, by: UUID, reason: str) -
         now = database_now()
         if not has_open_link(person_id, read_ties(now), now):
             raise NothingToConfirm
-        if person_id in relations_of(who.principal, who.owner).related:
+        if find_closeness_to(who.principal, who.owner, Actors((), (person_id,))) is not Closeness.NONE:
             raise RelatedToPerson
         if may_get_link(tenant_id, person):
             raise NotSignedIn
@@ -256,18 +270,22 @@ def confirm_person(tenant_id: UUID, person_id: UUID, *, by: UUID, reason: str) -
         )  # fmt: skip
 
 
-def _audit_link(tenant_id: UUID, person: Person, by: UUID | None, how: str) -> None:
+def note_link(tenant_id: UUID, person: Person, by: UUID | None, how: str, *, platform: bool = False) -> None:
+    """Audit what became of a link for a first password. Joins the tenant's transaction."""
     audit(
         tenant_id, by, verb="person.link", object=f"person:{person.id}", before={},
-        after={"email": person.email, "link": how},
+        after={"email": person.email, "link": how}, platform=platform,
     )  # fmt: skip
 
 
 def note_sign_in(person: Person, *, by: Sequence[str], refused: str = "") -> None:
-    """Write down that somebody came in, by what, or why they did not; in each of their tenants. Opens each
-    tenant's transaction itself."""
+    """Write down that somebody came in, by what, or why they did not; in each of their tenants, and in the
+    platform's log where they administer it. Opens each tenant's transaction itself."""
     verb = "person.refuse" if refused else "person.sign_in"
     _note(person, verb, {"by": list(by)}, reason=refused)
+    if is_platform_admin(person.id):
+        about, actor = f"person:{person.id}", PlatformActor(person.id)
+        note_platform(actor, verb, about, before={}, after={"by": list(by)}, reason=refused)
 
 
 def note_tie(person: Person, *, provider: str, account: str) -> None:
@@ -283,6 +301,24 @@ def _note(person: Person, verb: str, after: Mapping[str, Any], *, reason: str = 
                 house, principal_of(house, person).id, verb=verb, object=f"person:{person.id}", before={},
                 after=after, reason=reason,
             )  # fmt: skip
+
+
+def _check_wider(
+    tenant_id: UUID, person_id: UUID, role: Role, wanted: Authority, *, by: UUID | None, reason: str
+) -> None:
+    """Raise NotIndependent where an administrator's word would reach further than each of their memberships
+    does, by their own doing or that of somebody related to them."""
+    if not decides(role):
+        return
+    held = list(Membership.objects.filter(person_id=person_id))
+    if not any(one.role == Role.ADMIN.value for one in held):
+        return
+    deciding = [authority_of(one) for one in held if decides(Role(one.role))]
+    if all(wanted.reaches_beyond(one) for one in deciding):
+        check_independent(
+            tenant_id, f"person:{person_id}", Actors((), (person_id,)),
+            "An administrator's word reaches further by that administrator's own.", by=by, reason=reason,
+        )  # fmt: skip
 
 
 def decides(role: Role) -> bool:

@@ -1,6 +1,7 @@
 """The only writers of why two people are related, and of who knows a key's secret (R-APPR-5). Each joins the
 caller's transaction, in the tenant's context, so that the deed and its record are one."""
 
+from collections.abc import Iterable
 from uuid import UUID
 
 from tenancy.clock import database_now
@@ -12,10 +13,16 @@ from tenancy.relations import people_behind, people_with_link
 
 def record_tie(tenant_id: UUID, kind: TieKind, person_id: UUID, *, by: UUID) -> None:
     """Record that the people behind the principal `by` did this to a person. Nobody is tied to themself."""
+    record_tie_by_people(tenant_id, kind, person_id, by=people_behind([by]).get(by, frozenset()))
+
+
+def record_tie_by_people(tenant_id: UUID, kind: TieKind, person_id: UUID, *, by: Iterable[UUID]) -> None:
+    """Record that these people, who need not belong to the tenant, did this to a person. Nobody is tied to
+    themself."""
     at = database_now()
     PersonTie.objects.bulk_create(
         PersonTie(id=fresh_id(), tenant_id=tenant_id, kind=kind.value, person_id=person_id, by_id=one, at=at)
-        for one in sorted(people_behind([by]).get(by, frozenset()) - {person_id})
+        for one in sorted(set(by) - {person_id})
     )
 
 

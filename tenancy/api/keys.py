@@ -38,7 +38,7 @@ class Keys(ByInspection):
 
     @extend_schema(operation_id="list_keys", parameters=[PageQuery], responses=page_of(KeyField, "KeyPage"))
     def get(self, request: Request) -> Response:
-        """Newest first; revoked and expired ones stay. No secret is among them."""
+        """The keys of the tenant, newest first; revoked and expired ones stay. No secret is among them."""
         with tenant(caller(request).tenant):
             return page(request, ApiKey.objects.select_related("principal__owner"), key_field)
 

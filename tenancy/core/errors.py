@@ -59,7 +59,8 @@ class TenantSuspended(TenancyError):
 
 
 class KeyInvalid(TenancyError):
-    """The key is not valid."""
+    """The key is not valid. Send a whole key of Interlock, ilk_…, as "Authorization: Bearer ilk_…"; an
+    administrator makes one on the page API keys (/tenant/keys), or by manage.py key create."""
 
     code = "key-invalid"
 
@@ -125,6 +126,12 @@ class SecondPersonNeeded(TenancyError):
     """This guards {name} less than before, so a second administrator has to agree: {weaker}"""
 
     code = "second-person-needed"
+
+
+class NotIndependent(TenancyError):
+    """{name} concerns you or somebody you are related to, so another administrator decides it."""
+
+    code = "not-independent"
 
 
 class SecretUnusable(TenancyError):

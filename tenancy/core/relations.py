@@ -7,13 +7,45 @@ others.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final, Generic, NamedTuple, TypeVar
 from uuid import UUID
 
 ROLE_RELATES_FOR: Final = timedelta(hours=24)
+Name = TypeVar("Name", bound=Hashable)
+
+
+class Closeness(StrEnum):
+    """How close somebody is to what others did."""
+
+    NONE = ""
+    OWN = "own"
+    RELATED = "related"
+
+
+class Actors(NamedTuple, Generic[Name]):
+    """Who did something: the principals, and the people who answer for them or were shown their secrets."""
+
+    principals: Collection[Name]
+    people: Collection[Name]
+
+    def overlaps(self, others: "Actors[Name]") -> bool:
+        """True if a principal or a person is among both."""
+        return not (
+            set(self.principals).isdisjoint(others.principals) and set(self.people).isdisjoint(others.people)
+        )
+
+
+def find_closeness(own: Actors[Name], related: Actors[Name], doers: Actors[Name]) -> Closeness:
+    """How close a decider is to what `doers` did: the one rule that every door asks (R-APPR-23).
+
+    `own` are those whose deeds count as the decider's, `related` are they and everybody related to them.
+    """
+    if own.overlaps(doers):
+        return Closeness.OWN
+    return Closeness.RELATED if related.overlaps(doers) else Closeness.NONE
 
 
 class TieKind(StrEnum):

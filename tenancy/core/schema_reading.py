@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import jsonschema_rs
 import orjson
 
+from tenancy.core.json_reading import read_json
 from tenancy.core.schema_shape import (
     ABSENT,
     Kind,
@@ -183,7 +184,7 @@ def _number(text: str) -> Any:
 
 def _json(text: str) -> Any:
     try:
-        return orjson.loads(text)
+        return read_json(text)
     except orjson.JSONDecodeError as error:
         raise ValueError(f"This is not JSON: {error}."[:LONGEST_FAULT]) from None
 

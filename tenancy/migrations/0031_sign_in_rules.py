@@ -10,7 +10,7 @@ from tenancy.sql import append_only, grant, row_security
 
 
 class Migration(MadeTogether):
-    dependencies = [("tenancy", "0025_links_elsewhere")]
+    dependencies = [("tenancy", "0030_queues")]
 
     operations = [
         migrations.CreateModel(

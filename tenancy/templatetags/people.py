@@ -14,3 +14,9 @@ def called(names: Mapping[UUID, str], principal: UUID | None) -> str:
     if principal is None:
         return "the system"
     return names.get(principal, "somebody who is gone")
+
+
+@register.filter
+def object_called(names: Mapping[str, str], told: str) -> str:
+    """An object of the audit log by its name, "key: Nightly reports"; as it stands where none is known."""
+    return f"{told.partition(':')[0]}: {names[told]}" if names.get(told) else told

@@ -11,7 +11,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from tenancy.actions import revoke_key
-from tenancy.actions.keys import make_key, rotate_key
+from tenancy.actions.keys import make_key, may_rotate, rotate_key
 from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput
@@ -133,6 +133,7 @@ def _shown(
                 "owner": ""
                 if key.principal.owner.email.endswith(FRESH_KEY_DOMAIN)
                 else key.principal.owner.name,
+                "rotates": may_rotate(key, key.principal.owner_id, request.member.owner),
             }
             for key in found_keys()
         ]

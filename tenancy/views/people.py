@@ -116,8 +116,7 @@ def invite(request: PageRequest) -> HttpResponse:
             by=request.member.principal,
         )  # fmt: skip
     except InvalidInput as error:
-        fault = error.data["errors"][0]
-        form.add_error(fault["pointer"].removeprefix("/"), fault["detail"])
+        _add_faults(form, error)
         return _shown(request, form=form, status=422)
     messages.success(request, f"{invited.person.name} is {given['role']} now.")
     if invited.new:
@@ -144,13 +143,17 @@ def limits(request: PageRequest, member_id: UUID) -> HttpResponse:
     form = LimitsForm(request.POST)
     if not form.is_valid():
         return _shown(request, faults={member_id: form}, status=422)
-    change_limits(
-        request.member.tenant.id,
-        member_id,
-        form.limits(),
-        by=request.member.principal,
-        reason=_reason(request),
-    )
+    try:
+        change_limits(
+            request.member.tenant.id,
+            member_id,
+            form.limits(),
+            by=request.member.principal,
+            reason=_reason(request),
+        )
+    except InvalidInput as error:
+        _add_faults(form, error)
+        return _shown(request, faults={member_id: form}, status=422)
     messages.success(request, "The limits are set. They hold from the next decision on.")
     return redirect("people")
 
@@ -195,6 +198,11 @@ def confirm(request: PageRequest, person_id: UUID) -> HttpResponse:
         return problem(request, error)
     messages.success(request, "The person is confirmed: whoever saw the link is not related to them by it.")
     return redirect("people")
+
+
+def _add_faults(form: LimitsForm, error: InvalidInput) -> None:
+    for fault in error.data["errors"]:
+        form.add_error(fault["pointer"].split("/")[1], fault["detail"])
 
 
 def _reason(request: PageRequest) -> str:

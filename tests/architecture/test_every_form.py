@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser.forms import ELSEWHERE, FORMS
+from tests.browser.elsewhere import ELSEWHERE
+from tests.browser.forms import FORMS
 from tests.proves import proves
 from tests.servers import ROOT
 

@@ -86,6 +86,29 @@ FORMS: dict[str, Form] = {
         },
         "Set the limits", "up to 75",
     ),
+    "queue": Form(
+        "tenancy/queues.html", "/tenant/queues",
+        {"#id_name": "claims", "#id_description": "Claims of customers", "#id_reason": "New team"},
+        "Add the queue", "The queue claims is there",
+    ),
+    "queue described": Form(
+        "tenancy/queues.html", "/tenant/queues",
+        {
+            "details:has([value=describe]) > summary": "\n",
+            "details[open] [name=description]": "Ours", "details[open] [name=reason]": "Said better",
+        },
+        "Set what it is for", "is for is set",
+    ),
+    "queue closed": Form(
+        "tenancy/queues.html", "/tenant/queues",
+        {"details:has([value=close]) > summary": "\n", "details[open] [name=reason]": "Unused"},
+        "Close the queue", "is closed", before=furnish.an_unused_queue,
+    ),
+    "queue reopened": Form(
+        "tenancy/queues.html", "/tenant/queues",
+        {"details:has([value=reopen]) > summary": "\n", "details[open] [name=reason]": "Needed"},
+        "Open the queue again", "is open again", before=furnish.a_closed_queue,
+    ),
     "webhook": Form(
         "webhooks/list.html", "/tenant/webhooks",
         {"#id_name": "books", "#id_url": "https://203.0.114.7/hook", "#id_events_1": " "},
@@ -343,6 +366,11 @@ FORMS: dict[str, Form] = {
         {"#id_tool": "files.*", "#id_risk_ceiling": "read only", "#id_reason": "It reads reports"},
         "Allow the tool", "tool-loop-default version 2 is published",
     ),
+    "no version of a boundary": Form(
+        "boundaries/boundary.html", "/boundaries/tool-loop-default",
+        {"td details summary": "\n", "td [name=reason]": "It is old"},
+        "Retire version 1", "is retired. Its runs go on.", mark="Retire version",
+    ),
     "workflow": Form(
         "workflows/publish.html", "/workflows/_publish?from=tool-loop", {"#id_reason": "Once more"},
         "Publish", "tool-loop version", mark='name="publish"',
@@ -353,30 +381,3 @@ FORMS: dict[str, Form] = {
         "Retire version 1", "is retired. Its runs go on.", mark="Retire version",
     ),
 }  # fmt: skip
-
-ACCOUNT = (
-    "allauth's fields under labels and one button, without a script of ours: test_sign_in, test_account_pages"
-)
-CARD = "decided, answered, edited and handed on by keys in test_inbox and test_card"
-# What else asks for something, by its template and what only it has there (nothing: every form of it), and
-# where it is filled.
-ELSEWHERE: dict[tuple[str, str], str] = {
-    ("account/second_factor.html", ""): "the code is typed and sent by keys in test_second_factor",
-    ("account/login.html", "Sign in"): ACCOUNT,
-    ("account/password_reset_from_key.html", "Set the password"): ACCOUNT,
-    ("allauth/elements/form.html", "attrs.method"): ACCOUNT,
-    ("approvals/_actions.html", ""): CARD,
-    ("approvals/_extend.html", ""): CARD,
-    ("approvals/_handle.html", ""): CARD,
-    ("orchestrator/retry.html", "Retry from there"): "chosen and sent by keys in test_retrying",
-    ("approvals/together.html", ""): "several are decided at once by keys in test_inbox",
-    ("budgets/prices.html", "Look at the effect first"): "asks for a price and a time like the form above it",
-    (
-        "pages/preferences.html",
-        "Save",
-    ): "selects and one button, chosen in test_shell; says nothing when it is kept",
-    ("reviews/one.html", "Answer"): "test_deciding_by_keys",
-    ("tools/proposals.html", ""): "test_deciding_by_keys",
-    ("tools/system.html", 'value="sure"'): "one button that asks once more; nothing is filled in",
-    ("tools/server.html", "Back into quarantine"): "one reason and one button, like the removal below it",
-}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from orchestrator.actions.outside import set_databases
+from orchestrator.actions.queues import close_queue
 from orchestrator.actions.stopping import stop_everything
 from orchestrator.models import EmergencyStop
+from tenancy.actions.queues import add_queue
 from tenancy.actions.relations import record_tie
 from tenancy.actions.sign_in import begin_attempt
 from tenancy.client_address import Visitor
@@ -47,6 +49,17 @@ def a_seen_link(world: World) -> None:
     person.save(update_fields=["password"])
     with tenant(world.id):
         record_tie(world.id, TieKind.LINK_SEEN, person.id, by=world.people.approver.id)
+
+
+def an_unused_queue(world: World) -> None:
+    """A queue that nothing names."""
+    add_queue(world.id, "claims", "Claims of customers", by=None)
+
+
+def a_closed_queue(world: World) -> None:
+    """A queue that was closed."""
+    an_unused_queue(world)
+    close_queue(world.id, "claims", by=None, reason="Unused")
 
 
 def a_drifted_tool(world: World) -> None:

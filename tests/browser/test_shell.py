@@ -20,6 +20,7 @@ from tests.proves import proves
 
 PAGES = (
     "/styleguide", "/preferences", "/account/sessions/", "/account/2fa/", "/account/logout/", "/account/sso/",
+    "/tenant/queues",
 )  # fmt: skip
 # What somebody sees who is not in; the answers of a provider that kept them out, too.
 BEFORE = (

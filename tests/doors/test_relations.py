@@ -2,7 +2,6 @@
 another, nor two related words for two (R-APPR-23, A8)."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import psycopg
@@ -11,8 +10,7 @@ import pytest
 from approvals.actions.undoing import take_effect
 from approvals.models import Request
 from approvals.queries.handling import who_may
-from tenancy.actions import NewKey, add_member, create_key
-from tenancy.actions.relations import record_tie
+from tenancy.actions import add_member, create_key
 from tenancy.context import tenant
 from tenancy.core.relations import TieKind
 from tenancy.core.roles import Role
@@ -20,8 +18,8 @@ from tests.conftest import House
 from tests.doors.api.program import Program
 from tests.doors.pages.browsers import words
 from tests.doors.pages.people import at, text
+from tests.doors.relation_pairs import PAIRS, Pair, is_retried, of_key, plain, tie
 from tests.factories.approvals import Desk, open_desk
-from tests.factories.tenancy import Somebody, make_somebody
 from tests.factories.undoing import let_undo, pass_time
 from tests.proves import proves
 
@@ -29,157 +27,21 @@ SECRET = "correct horse battery staple"
 
 
 @pytest.fixture
-def desk(house: House) -> Any:
+def desk(house: House, superuser: psycopg.Connection) -> Any:
     """The tenant's desk, without runs behind it."""
     with open_desk(house) as opened:
+        opened.superuser = superuser
         yield opened
 
 
-# -- pairs: how the decider and the submitter of a request are related
-
-
-@dataclass(frozen=True)
-class Pair:
-    """Who submitted, who decides, and the keys by which they do."""
-
-    submitter: Somebody
-    decider: Somebody
-    key: NewKey
-
-
-def plain(desk: Desk) -> Pair:
-    """A submitter and a reviewer who have nothing to do with each other."""
-    who = make_somebody(desk.house.tenant, Role.REVIEWER)
-    return Pair(desk.house.people.submitter, who, create_key(desk.id, Role.REVIEWER, owner=who.person))
-
-
-def tie(desk: Desk, kind: TieKind, by: Somebody, whose: Somebody) -> None:
-    """One did this to the other."""
-    with tenant(desk.id):
-        record_tie(desk.id, kind, whose.person.id, by=by.id)
-
-
-def day_over(superuser: psycopg.Connection, desk: Desk) -> None:
-    """As if a day had gone by since."""
-    with superuser.transaction():
-        superuser.execute("SET LOCAL session_replication_role = replica")
-        superuser.execute(
-            "UPDATE tenancy_persontie SET at = at - interval '24 hours' WHERE tenant_id = %s", [desk.id]
-        )
-
-
-def none(desk: Desk, _: psycopg.Connection) -> Pair:
-    return plain(desk)
-
-
-def gave_role(desk: Desk, _: psycopg.Connection) -> Pair:
-    pair = plain(desk)
-    add_member(desk.id, pair.submitter.person, Role.CLIENT, by=pair.decider.id)
-    return pair
-
-
-def received_role(desk: Desk, _: psycopg.Connection) -> Pair:
-    pair = plain(desk)
-    add_member(desk.id, pair.decider.person, Role.CLIENT, by=pair.submitter.id)
-    return pair
-
-
-def through_third(desk: Desk, _: psycopg.Connection) -> Pair:
-    pair, third = plain(desk), desk.house.people.admin
-    add_member(desk.id, pair.decider.person, Role.CLIENT, by=third.id)
-    add_member(desk.id, pair.submitter.person, Role.CLIENT, by=third.id)
-    return pair
-
-
-def saw_link(desk: Desk, superuser: psycopg.Connection) -> Pair:
-    pair = plain(desk)
-    tie(desk, TieKind.LINK_SEEN, pair.submitter, pair.decider)
-    day_over(superuser, desk)
-    return pair
-
-
-def link_was_seen(desk: Desk, superuser: psycopg.Connection) -> Pair:
-    pair = plain(desk)
-    tie(desk, TieKind.LINK_SEEN, pair.decider, pair.submitter)
-    day_over(superuser, desk)
-    return pair
-
-
-def confirmed_by_a_related_one(desk: Desk, superuser: psycopg.Connection) -> Pair:
-    pair = saw_link(desk, superuser)
-    add_member(desk.id, desk.house.people.admin.person, Role.CLIENT, by=pair.submitter.id)
-    tie(desk, TieKind.CONFIRMED, desk.house.people.admin, pair.decider)
-    return pair
-
-
-def confirmed(desk: Desk, superuser: psycopg.Connection) -> Pair:
-    pair = saw_link(desk, superuser)
-    tie(desk, TieKind.CONFIRMED, desk.house.people.admin, pair.decider)
-    return pair
-
-
-def twenty_four_hours_over(desk: Desk, superuser: psycopg.Connection) -> Pair:
-    pair = through_third(desk, superuser)
-    day_over(superuser, desk)
-    return pair
-
-
-def made_the_key(desk: Desk, _: psycopg.Connection) -> Pair:
-    pair = plain(desk)
-    return Pair(of_key(desk, by=pair.decider), pair.decider, pair.key)
-
-
-def made_the_key_for_another(desk: Desk, _: psycopg.Connection) -> Pair:
-    pair = plain(desk)
-    key = of_key(desk, by=pair.decider, owner=pair.submitter)
-    return Pair(key, pair.decider, pair.key)
-
-
-def related_to_the_maker(desk: Desk, _: psycopg.Connection) -> Pair:
-    pair = plain(desk)
-    add_member(desk.id, pair.decider.person, Role.CLIENT, by=desk.house.people.admin.id)
-    return Pair(of_key(desk, by=desk.house.people.admin), pair.decider, pair.key)
-
-
-def key_of_the_command(desk: Desk, _: psycopg.Connection) -> Pair:
-    pair = plain(desk)
-    return Pair(of_key(desk, by=None), pair.decider, pair.key)
-
-
-def of_key(desk: Desk, *, by: Somebody | None, owner: Somebody | None = None) -> Somebody:
-    """A key that submits, as somebody."""
-    made = create_key(
-        desk.id, Role.CLIENT, owner=owner.person if owner else None, by=by.id if by else None
-    ).key.principal
-    return Somebody(person=made.owner, principal=made)
-
-
-Making = Callable[[Desk, psycopg.Connection], Pair]
-PAIRS: dict[str, tuple[Making, str]] = {
-    "none": (none, ""),
-    "gave a role": (gave_role, "related"),
-    "received a role": (received_role, "related"),
-    "through a third": (through_third, "related"),
-    "saw the link": (saw_link, "related"),
-    "link was seen": (link_was_seen, "related"),
-    "confirmed by a related one": (confirmed_by_a_related_one, "related"),
-    "confirmed": (confirmed, ""),
-    "twenty-four hours over": (twenty_four_hours_over, ""),
-    "made the key": (made_the_key, "own_run"),
-    "made the key for another": (made_the_key_for_another, "own_run"),
-    "related to the maker": (related_to_the_maker, "related"),
-    "key of the command": (key_of_the_command, ""),
-}
-
-
-OF_PEOPLE = [name for name in PAIRS if "key" not in name and "maker" not in name]
+OF_PEOPLE = [name for name in PAIRS if "key" not in name and "maker" not in name and not is_retried(name)]
 
 
 # -- doors: each says yes to a request, and gives the rule that refused it, or ""
 
 
 def by_page(desk: Desk, pair: Pair, **more: Any) -> tuple[Request, str]:
-    request = desk.ask(submitter=pair.submitter, risk="network", has_amount=False)
+    request = desk.ask(submitter=pair.submitter, retrier=pair.retrier, risk="network", has_amount=False)
     answer = at(pair.decider).post(
         f"/approvals/{request.id}", {"decision": "approve", "digest": request.packet_digest}, **more
     )
@@ -192,7 +54,7 @@ def by_fragment(desk: Desk, pair: Pair) -> tuple[Request, str]:
 
 
 def by_api(desk: Desk, pair: Pair) -> tuple[Request, str]:
-    request, program = desk.ask(submitter=pair.submitter), Program(clear=pair.key.clear)
+    request, program = desk.ask(submitter=pair.submitter, retrier=pair.retrier), Program(clear=pair.key.clear)
     shown = program.get(f"/approvals/{request.id}").json()["refusal"]
     answer = program.post(f"/approvals/{request.id}/decisions", {"decision": "approve"})
     rule = answer.json()["data"]["rule"] if answer.status_code == 403 else ""
@@ -201,7 +63,7 @@ def by_api(desk: Desk, pair: Pair) -> tuple[Request, str]:
 
 
 def by_bulk_page(desk: Desk, pair: Pair) -> tuple[Request, str]:
-    request = desk.ask(submitter=pair.submitter, risk="network", has_amount=False)
+    request = desk.ask(submitter=pair.submitter, retrier=pair.retrier, risk="network", has_amount=False)
     shown = {"one": f"{request.id}:{request.packet_digest}", "decision": "approve"}
     answer = at(pair.decider).post("/approvals/together", shown)
     assert answer.status_code == 200
@@ -209,7 +71,7 @@ def by_bulk_page(desk: Desk, pair: Pair) -> tuple[Request, str]:
 
 
 def by_bulk_api(desk: Desk, pair: Pair) -> tuple[Request, str]:
-    request = desk.ask(submitter=pair.submitter, risk="network", has_amount=False)
+    request = desk.ask(submitter=pair.submitter, retrier=pair.retrier, risk="network", has_amount=False)
     body = {
         "decision": "approve",
         "requests": [{"id": str(request.id), "packet_digest": request.packet_digest}],
@@ -220,14 +82,14 @@ def by_bulk_api(desk: Desk, pair: Pair) -> tuple[Request, str]:
 
 
 def by_edit(desk: Desk, pair: Pair) -> tuple[Request, str]:
-    request = desk.ask(submitter=pair.submitter)
+    request = desk.ask(submitter=pair.submitter, retrier=pair.retrier)
     body = {"decision": "edit", "arguments": {"order_id": "A-1", "amount": "10.00"}}
     answer = Program(clear=pair.key.clear).post(f"/approvals/{request.id}/decisions", body)
     return request, answer.json()["data"]["rule"] if answer.status_code == 403 else ""
 
 
 def by_reconciliation(desk: Desk, pair: Pair) -> tuple[Request, str]:
-    request = desk.ask(submitter=pair.submitter, kind="reconciliation")
+    request = desk.ask(submitter=pair.submitter, retrier=pair.retrier, kind="reconciliation")
     answer = Program(clear=pair.key.clear).post(
         f"/approvals/{request.id}/decisions", {"decision": "happened"}
     )
@@ -235,7 +97,7 @@ def by_reconciliation(desk: Desk, pair: Pair) -> tuple[Request, str]:
 
 
 def by_claim(desk: Desk, pair: Pair) -> tuple[Request, str]:
-    request = desk.ask(submitter=pair.submitter)
+    request = desk.ask(submitter=pair.submitter, retrier=pair.retrier)
     answer = Program(clear=pair.key.clear).post(f"/approvals/{request.id}/handling", {"do": "claim"})
     with tenant(desk.id):
         offered = pair.decider.id in dict(who_may(request))
@@ -271,7 +133,7 @@ def test_the_inbox_lists_as_mine_what_the_doors_take(
 ) -> None:
     make, rule = PAIRS[relation]
     pair = make(desk, superuser)
-    request = desk.ask(submitter=pair.submitter)
+    request = desk.ask(submitter=pair.submitter, retrier=pair.retrier)
     browser = at(pair.decider)
     assert (str(request.id) in text(browser.get("/approvals"))) is not bool(rule)
     page = words(browser.get(f"/approvals/{request.id}"))
@@ -286,7 +148,7 @@ def test_a_deferred_yes_lapses_where_its_speaker_becomes_related(
 ) -> None:
     let_undo(desk.id, desk.house.people.admin)
     pair = plain(desk)
-    request = desk.ask(submitter=pair.submitter, risk="local_write", has_amount=False)
+    request = desk.ask(submitter=pair.submitter, retrier=pair.retrier, risk="local_write", has_amount=False)
     assert desk.say(request, pair.decider).kept is not None
     if relation == "gave a role":
         add_member(desk.id, pair.decider.person, Role.CLIENT, by=pair.submitter.id)

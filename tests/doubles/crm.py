@@ -32,6 +32,8 @@ class Crm:
         # What it says of a person, where a test says so; `away`: its list of notes cannot be had.
         self.reads: bytes | None = None
         self.away = False
+        # What it says instead of its list of notes.
+        self.lists: Any = None
         handler = type("Handler", (_Handler,), {"crm": self})
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self.place = f"127.0.0.1:{self._server.server_address[1]}"
@@ -57,10 +59,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._say(302, {}, location=self.crm.redirect)
         elif "/notes?" in self.path:
             key = self.path.partition("key=")[2]
-            self._say(
-                503 if self.crm.away else 200,
-                {"notes": [note for note in self.crm.notes if note["key"] == key]},
-            )
+            notes = {"notes": [note for note in self.crm.notes if note["key"] == key]}
+            self._say(503 if self.crm.away else 200, notes if self.crm.lists is None else self.crm.lists)
         else:
             person = {"email": "ada@example.org", "said": self.headers["x-token"]}
             self._say(200, person if self.crm.reads is None else self.crm.reads)

@@ -5,10 +5,13 @@ told stands in `control.json` of its folder and is read at each request:
 
     {"modes": {"<tool>": "<mode>"}, "changed": {"<tool>": {…}}, "gone": ["<tool>"], "more": 0,
      "pages": "endless", "legacy": true, "raw": {"status": 200, "type": "…", "body": "…"},
+     "odd": {"status": 200, "type": "…", "body": "…", "repeat": 1, "length": 0},
      "changing": true, "storm": 0}
 
-`changing`: its list is another one each time it is asked for; `storm`: how often it says in each answer that
-its list has changed. Every request over HTTP is a line of `requests.jsonl`.
+`raw` is answered instead of a call that is made, `odd` afterwards, when the change was committed: `$id` is
+the id of the request, `repeat` how often `more` stands where the body has `$more`, `length` what the header
+says. `changing`: its list is another one each time it is asked for; `storm`: how often it says in each answer
+that its list has changed. Every request over HTTP is a line of `requests.jsonl`.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +49,8 @@ from mcp_types import (
     Tool,
     ToolListChangedNotification,
 )
+
+from tests.doubles.mcp_between import Between
 
 ROOT = Path(__file__).parents[2]
 KEY = "io.interlock/idempotency-key"
@@ -235,49 +240,6 @@ def _by_name(shop: Shop, name: str, arguments: dict[str, Any]) -> CallToolResult
 
 def _given(document: dict[str, Any]) -> CallToolResult:
     return CallToolResult(content=[TextContent(text=json.dumps(document))], structured_content=document)
-
-
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Any]]
-Send = Callable[[Any], Awaitable[None]]
-
-
-class Between:
-    """Stands before the server: plays one of the former protocol, or answers calls with other bytes."""
-
-    def __init__(self, app: Any, shop: Shop) -> None:
-        self._app, self._shop = app, shop
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
-        if scope["type"] != "http" or scope["method"] != "POST":
-            await self._app(scope, receive, send)
-            return
-        body = b""
-        while True:
-            message = await receive()
-            body += message.get("body", b"")
-            if not message.get("more_body"):
-                break
-        told = self._shop.control()
-        self._shop.came(str(json.loads(body).get("method", "")))
-        raw: dict[str, Any] | None = None
-        if told.get("legacy") and b"server/discover" in body:
-            raw = {"status": 404, "type": "text/plain", "body": "no such thing"}
-        elif b'"tools/call"' in body:
-            raw = told.get("raw")
-        if raw is not None:
-            self._shop.write("asked", "", None, "")
-            headers = [(b"content-type", raw["type"].encode())]
-            await send({"type": "http.response.start", "status": raw["status"], "headers": headers})
-            await send({"type": "http.response.body", "body": raw["body"].encode()})
-            return
-        given = [{"type": "http.request", "body": body, "more_body": False}]
-
-        async def again() -> Any:
-            return given.pop() if given else await receive()
-
-        await self._app(scope, again, send)
 
 
 def main() -> None:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from unittest import mock
 from uuid import UUID
 
+import psycopg
 from django.db import connections
 
 from approvals import ports
@@ -32,6 +33,7 @@ from approvals.signals import Settlement, request_settled
 from tenancy.clock import database_now
 from tenancy.context import raw_cursor, tenant
 from tenancy.ids import fresh_id
+from tenancy.models import Queue
 from tests.conftest import House
 from tests.factories.tenancy import Somebody
 from traces.core.canonical import canonical, digest
@@ -99,15 +101,17 @@ def judge(_tenant: UUID, _run: UUID, _call: str, arguments: Any, /) -> Judged:
     )
 
 
-Kind = Literal["action", "reconciliation", "clarification"]
+Kind = Literal["action", "reconciliation", "clarification", "budget"]
 
 
 @dataclass
 class Desk:
-    """Where a tenant's people are asked. `heard` is what was said of settled requests, in order."""
+    """Where a tenant's people are asked. `heard` is what was said of settled requests, in order; `superuser`
+    is there where requests of runs that were begun again are asked for."""
 
     house: House
     heard: list[Settlement] = field(default_factory=list)
+    superuser: psycopg.Connection | None = None
 
     @property
     def id(self) -> UUID:
@@ -125,11 +129,13 @@ class Desk:
         queue: str = "finance",
         risk: str = "destructive",
         submitter: Somebody | None = None,
+        retrier: Somebody | None = None,
         expires_in: timedelta = timedelta(hours=1),
         grant_seconds: int = 600,
         answer_schema: Mapping[str, Any] | None = None,
         has_amount: bool = True,
         readable: bool = True,
+        make_queue: bool = True,
         **shown: Any,
     ) -> Request:
         """A request for a refund, or a question to the submitter; `shown` is what else its packet says."""
@@ -138,6 +144,8 @@ class Desk:
         asking = kind != "clarification"
         with tenant(self.id):
             now = database_now()
+            if make_queue:
+                Queue.objects.get_or_create(tenant_id=self.id, name=queue, defaults={"created_at": now})
             packet = make_packet(
                 request=str(request),
                 run=str(run),
@@ -171,7 +179,19 @@ class Desk:
                 expires_at=now + expires_in,
                 answer_schema=answer_schema,
             )
-            return open_request(self.id, new, now)
+            made = open_request(self.id, new, now)
+        return made if retrier is None else self._begun_again(made, retrier)
+
+    def _begun_again(self, request: Request, retrier: Somebody) -> Request:
+        """The request as that of a run which somebody had begun again: here there is no run."""
+        assert self.superuser is not None
+        with self.superuser.transaction():
+            self.superuser.execute("SET LOCAL session_replication_role = replica")
+            self.superuser.execute(
+                "UPDATE approvals_request SET retriers = %s, retrier_owners = %s WHERE id = %s",
+                [[retrier.principal.id], [retrier.person.id], request.id],
+            )
+        return self.again(request)
 
     def say(self, request: Request, who: Somebody | UUID, kind: str = "approve", **more: Any) -> Request:
         """One person's word, or that of a key by its principal."""

@@ -8,8 +8,11 @@ from django.db import connection
 
 from orchestrator.actions.seed import furnish
 from orchestrator.models import BoundaryVersion, PromptVersion, RegistryVersion, ToolVersion, WorkflowVersion
+from tenancy.clock import database_now
 from tenancy.context import raw_cursor, tenant
 from tenancy.ids import fresh_id
+from tenancy.models import Queue
+from tenancy.queues import open_queues
 from tests.factories.tenancy import make_tenant
 
 CATALOGUE: tuple[type[Any], ...] = (
@@ -22,12 +25,17 @@ CROSS JOIN LATERAL jsonb_populate_record(NULL::{table}, held || jsonb_build_obje
   'tenant_id', %s::uuid, 'id', (%s::uuid[])[n], 'published_at', clock_timestamp())) AS made ORDER BY n"""
 
 
+_names: set[str] = set()
+
+
 @cache
 def _pattern() -> tuple[tuple[str, str, int], ...]:
     """For each table of the catalogue how its rows are put in, the rows of a tenant that the verb itself
     furnished, once in this process, and how many they are."""
     shown = make_tenant()
     furnish(shown.id)
+    with tenant(shown.id):
+        _names.update(open_queues())
     found = []
     for table in (model._meta.db_table for model in CATALOGUE):
         with tenant(shown.id), connection.cursor() as cursor:
@@ -41,6 +49,9 @@ def furnish_like_the_verb(tenant_id: UUID) -> None:
     """Give a tenant without a catalogue the rows `furnish` would. Outermost verb: owns the transaction."""
     pattern = _pattern()
     with tenant(tenant_id):
+        missing = sorted(_names - open_queues())
+        now = database_now()
+        Queue.objects.bulk_create([Queue(tenant_id=tenant_id, name=name, created_at=now) for name in missing])
         for statement, rows, count in pattern:
             ids = [fresh_id() for _ in range(count)]
             raw_cursor().execute(statement, (rows, tenant_id, ids), prepare=True)

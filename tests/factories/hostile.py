@@ -28,7 +28,8 @@ BLANKS, WORD = " " * 10_000, "W" * 400
 SHOWN: Final = (
     "tenancy.Tenant.name", "tenancy.Person.name", "tenancy.Principal.label", "tenancy.ApiKey.label",
     "tenancy.AuditEntry.object", "tenancy.AuditEntry.before", "tenancy.AuditEntry.after",
-    "tenancy.AuditEntry.reason", "tenancy.Webhook.name", "tenancy.Webhook.url", "tenancy.Webhook.off_why",
+    "tenancy.AuditEntry.reason", "tenancy.Queue.description", "tenancy.Webhook.name",
+    "tenancy.Webhook.url", "tenancy.Webhook.off_why",
     "tenancy.WebhookAttempt.error", "tenancy.Secret.origin", "budgets.TenantCeiling.reason",
     "budgets.Price.provider", "budgets.Price.model", "budgets.Price.reason", "budgets.RateLimit.reason",
     "approvals.Decision.reason", "approvals.Handling.text", "approvals.UndoWindow.reason",
@@ -49,6 +50,8 @@ SHOWN: Final = (
 # holds it to a shape: each column by its own name, for the same word may hold outside text elsewhere.
 NAMES: Final = """
     tenancy.Tenant: slug time_zone tier
+    tenancy.PlatformEntry: verb object
+    tenancy.PlatformAnswer: key path answer
     tenancy.Person: password email
     tenancy.Membership: role max_risk
     tenancy.Principal: kind
@@ -59,6 +62,7 @@ NAMES: Final = """
     tenancy.FailedSignIn: step source
     tenancy.IdempotencyKey: key path answer
     tenancy.Secret: name
+    tenancy.Queue: name
     tenancy.Webhook: origin
     tenancy.WebhookMessage: kind
     tenancy.Notice: kind subject data
@@ -130,6 +134,9 @@ UNSEEN: Final = frozenset(
         "orchestrator.CorpusDocument.text", "orchestrator.CorpusPassage.heading",
         "orchestrator.MailDraft.body", "orchestrator.RunSignal.payload", "orchestrator.Task.metadata",
         "tenancy.NoticeMail.error", "tenancy.Tenant.suspended_reason",
+        # The platform's own, which are no tenant's (test_platform.py).
+        "tenancy.PlatformKey.label", "tenancy.PlatformEntry.before", "tenancy.PlatformEntry.after",
+        "tenancy.PlatformEntry.reason",
     }
 )  # fmt: skip
 LISTS: Final = ("orchestrator.ToolProposal.weaker",)

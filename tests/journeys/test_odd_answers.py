@@ -5,7 +5,6 @@ called failed (R-TOOL-9, R-TOOL-14, G6)."""
 from collections.abc import Callable
 from time import sleep
 from typing import Any
-from uuid import UUID
 
 import orjson
 import pytest
@@ -13,15 +12,20 @@ import pytest
 from orchestrator.actions.http_tools import declare_http_tool
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.tool_admission import asked_declaration
-from orchestrator.queries.runs import state_now
-from tenancy.context import tenant
 from tests.doubles.crm import Crm
-from tests.doubles.openai_server import OpenAIServer, calls, said
+from tests.doubles.openai_server import OpenAIServer, calls
 from tests.factories.denied import DOWN
 from tests.factories.foreign import called, onwards, to_the_end
 from tests.factories.retrying import retried
 from tests.factories.servers import CHANGES
 from tests.factories.world import World
+from tests.journeys.odd import (
+    Service,
+    is_in_doubt,
+    made_once_after_a_yes,
+    made_once_at_the_first_call,
+    settled_once,
+)
 from tests.journeys.test_open_effects import NOTE, TEXT, adds, asked, kinds, told
 from tests.journeys.test_open_effects import crm as crm
 from tests.journeys.test_open_effects import model as model
@@ -76,9 +80,10 @@ ODD: dict[str, Any] = {
     "200 error": plain(b'{"error": "It failed."}'), "409": plain(b"{}", status=b"409 Conflict"),
     "nan": plain(b'{"id": NaN}'), "deep": plain(b"[" * 100_000),
     "utf-16": plain('{"id": "n"}'.encode("utf-16")),
+    "member twice": plain(b'{"id": "n0", "id": "n1"}'),
 }  # fmt: skip
 # At the first call each of them; elsewhere these, and the others where there is more time.
-TELLING = ("list", "trickle", "cut", "302", "1xx")
+TELLING = ("list", "member twice", "trickle", "cut", "302", "1xx")
 odd = pytest.mark.parametrize("speaks", ODD.values(), ids=ODD)
 telling = pytest.mark.parametrize(
     "speaks",
@@ -89,32 +94,21 @@ telling = pytest.mark.parametrize(
 )
 
 
-def settled_once(world: World, crm: Crm, model: OpenAIServer, run: UUID) -> None:
-    """The change that was made and answered oddly is not made again by any way on but a person's word."""
-    made = crm.posts()
-    if kinds(world, run) == ["reconciliation"]:
-        to_the_end(world, run, "cancel")
-        crm.speaks = None
-        with pytest.raises(OrchestratorError):
-            retried(world, run)
-    else:
-        assert [one["tool"] for one in world.result(run)["open_effects"]] == ["crm.add_note"], told(model)
-        crm.speaks = None
-        model.play(ASK, said("Done."))
-        again = retried(world, run)
-        onwards(world, again)
-        assert kinds(world, again) == ["reconciliation"]
-        assert to_the_end(world, again, "happened").terminal_code == "SUCCESS"
-        world.sound(again)
-    assert crm.posts() == made
-    world.sound(run)
+def service(world: World, crm: Crm, model: OpenAIServer) -> Service:
+    """The service with notes, as it is judged."""
 
+    def calm() -> None:
+        crm.speaks = None
 
-def in_doubt(world: World, run: UUID) -> bool:
-    """Whether anything is noted of a change of which nobody knows."""
-    with tenant(world.id):
-        state = state_now(run)
-    return bool(state.opened) or any(deed.standing in ("in_doubt", "open") for deed in state.deeds.values())
+    return Service(
+        world=world,
+        model=model,
+        tool="crm.add_note",
+        goal="Add the note Thank you. to ada.",
+        ask=ASK,
+        made=crm.posts,
+        calm=calm,
+    )
 
 
 @proves("G6", part="odd answers, at the first call")
@@ -124,10 +118,8 @@ def test_a_change_that_is_answered_oddly_is_made_once(
 ) -> None:
     adds(world, crm, **HURRY)
     crm.speaks, crm.times = speaks, 1_000
-    run = asked(world, model, DOWN)
-    assert (crm.posts(), len(crm.notes)) == (1, 1)
-    assert in_doubt(world, run)
-    settled_once(world, crm, model, run)
+    made_once_at_the_first_call(service(world, crm, model))
+    assert len(crm.notes) == 1
 
 
 @proves("G6", part="odd answers, after a yes")
@@ -137,14 +129,8 @@ def test_a_change_that_people_agreed_to_and_is_answered_oddly_is_made_once(
 ) -> None:
     adds(world, crm, **CHANGES, **HURRY)
     crm.speaks = speaks
-    run = asked(world, model, DOWN)
-    (request,) = world.open_requests(run)
-    assert request.kind == "action"
-    world.decide(request, world.people.approver)
-    onwards(world, run)
-    assert (crm.posts(), len(crm.notes)) == (1, 1)
-    assert in_doubt(world, run)
-    settled_once(world, crm, model, run)
+    made_once_after_a_yes(service(world, crm, model))
+    assert len(crm.notes) == 1
 
 
 @proves("G6", part="odd answers, at a retry")
@@ -164,8 +150,20 @@ def test_a_change_that_is_answered_oddly_at_a_retry_is_made_once(
     world.decide(world.open_requests(again)[0], world.people.approver, "not_happened")
     onwards(world, again)
     assert (crm.posts(), len(crm.notes)) == (2, 1)
-    assert in_doubt(world, again)
-    settled_once(world, crm, model, again)
+    assert is_in_doubt(world, again)
+    settled_once(service(world, crm, model), again)
+
+
+def drops_notes(world: World, crm: Crm, **more: Any) -> dict[str, Any]:
+    """The way back of a note: a tool that drops it."""
+    drop = {
+        "name": "crm.drop_note", "description": "Drop a note.", "risk": "local_write",
+        "reversibility": "reversible", "output_schema": {"type": "object", "required": ["id"]},
+        "input_schema": {"type": "object", "properties": {"text": TEXT}, "required": ["text"]},
+        "request": {"method": "POST", "url": f"{crm.origin}/drops", "body": "rest"}, **more,
+    }  # fmt: skip
+    declare_http_tool(world.id, asked_declaration(drop), by=None, reason="We need it.")
+    return {"tool": "crm.drop_note", "arguments": {"text": "/arguments/text"}, "wanted": "No note {text}."}
 
 
 @proves("R-TOOL-15", part="odd answers of an undo")
@@ -173,15 +171,7 @@ def test_a_change_that_is_answered_oddly_at_a_retry_is_made_once(
 def test_an_undo_that_is_answered_oddly_is_made_once_and_left_to_people(
     world: World, crm: Crm, model: OpenAIServer, speaks: Any
 ) -> None:
-    drop = {
-        "name": "crm.drop_note", "description": "Drop a note.", "risk": "local_write",
-        "reversibility": "reversible", **HURRY, "output_schema": {"type": "object", "required": ["id"]},
-        "input_schema": {"type": "object", "properties": {"text": TEXT}, "required": ["text"]},
-        "request": {"method": "POST", "url": f"{crm.origin}/drops", "body": "rest"},
-    }  # fmt: skip
-    declare_http_tool(world.id, asked_declaration(drop), by=None, reason="We need it.")
-    way = {"tool": "crm.drop_note", "arguments": {"text": "/arguments/text"}, "wanted": "No note {text}."}
-    adds(world, crm, **HURRY, compensation=way)
+    adds(world, crm, **HURRY, compensation=drops_notes(world, crm, **HURRY))
     model.play(calls(called("crm.add_note", **NOTE)), DOWN)
     crm.speaks, crm.times = speaks, 1_000
     crm.first_plain = 1

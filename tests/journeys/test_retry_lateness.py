@@ -13,6 +13,7 @@ from tenancy.models import Notice
 from tests.doubles.company import Company
 from tests.doubles.openai_server import OpenAIServer, calls, said
 from tests.factories.denied import DOWN, advanced, denied
+from tests.factories.doubts import doubts, say
 from tests.factories.foreign import called, onwards, to_the_end
 from tests.factories.hurry import in_no_hurry
 from tests.factories.retrying import checkpoints, retried
@@ -39,6 +40,21 @@ def test_a_run_that_heard_too_late_that_it_changed_something_is_not_retried(
         assert isinstance(one.refused, LearntLate)
         with pytest.raises(LearntLate, match=r"ledger\.post"):
             retried(world, run, record=one.record)
+    assert len(company.effects("ledger")) == 1
+    world.sound(run)
+
+
+@proves("R-SESS-9", part="a change heard of too late is reconciled")
+def test_a_run_that_heard_too_late_is_retried_once_somebody_said_what_happened(
+    world: World, company: Company, server: OpenAIServer, superuser: psycopg.Connection
+) -> None:
+    with denied(world, company, server, Clock(superuser)) as (run, heard):
+        heard()
+        world.drive(run)
+        assert [one.why for one in doubts(world, run)] == ["learnt_late"]
+        say(world, run, "happened")
+        server.play(said("Nothing to do."))
+        assert onwards(world, retried(world, run)).terminal_code == "SUCCESS"
     assert len(company.effects("ledger")) == 1
     world.sound(run)
 

@@ -122,7 +122,7 @@ def names_taken_generously() -> Iterator[None]:
     exact = property(lambda pins: _Generous({tool.name: tool for tool in pins.tools}))
     with (
         mock.patch.object(Pins, "by_name", exact),
-        mock.patch.object(eligibility, "named_by", return_value=True),
+        mock.patch.object(eligibility, "is_listed", return_value=True),
     ):
         yield
 

@@ -12,13 +12,13 @@ from random import uniform
 from typing import Any
 from uuid import UUID
 
-import orjson
 import structlog
 from django.db import DatabaseError, InterfaceError
 from psycopg_pool import PoolTimeout
 
 from tenancy.connection_slots import slot_of
 from tenancy.core.errors import Forbidden, TenancyError
+from tenancy.core.json_reading import read_json
 from tenancy.core.roles import Scope
 from tenancy.doors import uuid_or_none
 from tenancy.presence import Headers, Presence, arrive, same_origin
@@ -124,7 +124,7 @@ class Socket:
     def read(self, message: Message, presence: Presence) -> Hello:
         """What a client said. Raises Close for what is no message of ours."""
         try:
-            said = orjson.loads(message.get("text") or message.get("bytes") or b"")
+            said = read_json(message.get("text") or message.get("bytes") or b"")
             after, html, deltas = said.get("after"), said.get("html", False), said.get("deltas", False)
             zone = said.get("zone") or "UTC"
             if not isinstance(html, bool) or not isinstance(deltas, bool) or not known(zone):

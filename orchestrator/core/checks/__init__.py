@@ -4,7 +4,18 @@ in order.
 
 from collections.abc import Callable, Iterator
 
-from orchestrator.core.checks import autonomy, closing, ends, loops, returning, shape, tools, wiring, words
+from orchestrator.core.checks import (
+    autonomy,
+    closing,
+    ends,
+    loops,
+    queues,
+    returning,
+    shape,
+    tools,
+    wiring,
+    words,
+)
 from orchestrator.core.checks.drawing import Drawing
 from orchestrator.core.checks.fault import Fault
 
@@ -36,6 +47,7 @@ ALL: tuple[Check, ...] = (
     tools.timed,
     tools.verified,
     words.known_prompts,
+    queues.known_queues,
     words.marked_inputs,
     words.usable_schemas,
     autonomy.tier_declared,

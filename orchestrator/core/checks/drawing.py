@@ -23,8 +23,9 @@ class Drawing:
     """`nodes` are those of a known kind, each with its parsed config or None; `edges` those between such
     nodes.
 
-    `misfits` are the faults of configs: (node id, sentence). `tools`, `boundary` and `prompts` are None
-    where the caller does not know them; what depends on them is then left to the publication, which does.
+    `misfits` are the faults of configs: (node id, sentence). `tools`, `boundary`, `prompts` and `queues`
+    are None where the caller does not know them; what depends on them is then left to the publication,
+    which does.
     """
 
     spec: GraphSpec
@@ -37,6 +38,7 @@ class Drawing:
     tools: Mapping[str, ToolSpec] | None = None
     boundary: Boundary | None = None
     prompts: Collection[str] | None = None
+    queues: Collection[str] | None = None
 
     def kind(self, node: str) -> str:
         """The name of a node's kind."""
@@ -87,6 +89,7 @@ def draw(
     tools: Mapping[str, ToolSpec] | None = None,
     boundary: Boundary | None = None,
     prompts: Collection[str] | None = None,
+    queues: Collection[str] | None = None,
 ) -> Drawing:
     """Read what can be read. Of two nodes with one id the first counts."""
     nodes: dict[str, Node] = {}
@@ -104,7 +107,7 @@ def draw(
     ahead = {node: tuple(edge.target for edge in own) for node, own in leaving.items()}
     return Drawing(
         spec=spec, kinds=kinds, nodes=nodes, edges=edges, leaving=leaving, ahead=ahead,
-        misfits=tuple(misfits), tools=tools, boundary=boundary, prompts=prompts, )  # fmt: skip
+        misfits=tuple(misfits), tools=tools, boundary=boundary, prompts=prompts, queues=queues, )  # fmt: skip
 
 
 def _config(kind: NodeKind, raw: Mapping[str, Any]) -> tuple[Any, list[str]]:

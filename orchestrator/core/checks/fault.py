@@ -38,6 +38,7 @@ RULES = MappingProxyType(
         28: "sent-back",
         29: "untrusted-input",
         30: "schema",
+        31: "queue",
     }
 )
 

@@ -16,6 +16,7 @@ from orchestrator.core.errors import Misfit
 from orchestrator.core.events import AnyEvent, TimerFired, ToolAnswered, ToolFailed
 from orchestrator.core.inputs import MISSING, pointed, same
 from orchestrator.core.nodes.base import Plain
+from orchestrator.core.parsing import MEMBERS_ONCE_SINCE
 from orchestrator.core.reading_back import agrees, read_back, reader_of
 from orchestrator.core.screening import alarmed, closed, screen, words_of
 from orchestrator.core.state import Call, State
@@ -143,7 +144,9 @@ class VerifyObservation(Plain):
         if any(re.search(pattern, text) for pattern in config.unsafe):
             return ("unsafe", "an unsafe pattern stands in the result"), None
         spec = view.pins.by_name[call.tool]
-        if fault := fault_of(spec, body, cut=call.unread is not None and call.unread.fault == CUT):
+        cut = call.unread is not None and call.unread.fault == CUT
+        once = view.manifest.core_version >= MEMBERS_ONCE_SINCE
+        if fault := fault_of(spec, body, cut=cut, once=once):
             return ("failed", fault), None
         return None, orjson.loads(body)
 

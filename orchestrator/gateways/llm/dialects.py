@@ -21,6 +21,7 @@ from orchestrator.gateways.llm.reply import (
     cut,
     distinct_ids,
 )
+from tenancy.core.json_reading import read_json
 
 Json = dict[str, Any]
 OPENAI_FINISH = ("stop", "length", "tool_calls", "content_filter", "function_call")
@@ -72,7 +73,7 @@ class Capture:
 def document_of(body: bytes) -> Json:
     """The JSON object in a body. Raises BrokenReply."""
     try:
-        document = orjson.loads(body)
+        document = read_json(body)
     except orjson.JSONDecodeError as error:
         raise BrokenReply(f"not JSON: {error}") from None
     if not isinstance(document, dict):

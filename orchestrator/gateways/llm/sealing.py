@@ -1,10 +1,15 @@
 """What is sensitive in the arguments that a model writes is sealed before anything of them is kept."""
 
+import orjson
+
 from orchestrator.core.parsing import Arguments, parse
+from tenancy.core.json_reading import MemberRepeated, read_json
 from traces.core.canonical import canonical_outside
 from traces.core.redaction import may_hold_secret
 from traces.core.sealed import Place, with_known, with_sealed
 from traces.sealing import Vault
+
+UNNAMED = '"(sealed)"'
 
 
 def sealed_arguments(raw: str, tool: str, vault: Vault) -> tuple[str, frozenset[str]]:
@@ -17,7 +22,8 @@ def sealed_arguments(raw: str, tool: str, vault: Vault) -> tuple[str, frozenset[
     body = raw.encode("utf-8", "surrogatepass")
     if not may_hold_secret(body) and not vault.known:
         return raw, frozenset()
-    parsed = parse(body)
+    # By the rules that take most: a secret is sealed though its name stands there twice.
+    parsed = parse(body, version=0)
     if not isinstance(parsed, Arguments):
         return raw, frozenset()
     kinds: set[str] = set()
@@ -27,4 +33,24 @@ def sealed_arguments(raw: str, tool: str, vault: Vault) -> tuple[str, frozenset[
         return vault.seal(kind, secret, Place(source="call", tool=tool, member=member))
 
     value = with_known(with_sealed(parsed.value, seal), dict(vault.known), seal)
-    return (canonical_outside(value).decode() if kinds else raw), frozenset(kinds)
+    if not kinds:
+        return raw, frozenset()
+    return _as_wrong(body, canonical_outside(value).decode()), frozenset(kinds)
+
+
+def _as_wrong(body: bytes, sealed: str) -> str:
+    """The sealed arguments; where a member stood twice in what was written, with that member twice again, so
+    that they are refused as they would have been."""
+    try:
+        written = read_json(body)
+        if isinstance(written, str):
+            read_json(written)
+    except MemberRepeated as repeated:
+        name = orjson.dumps(repeated.name).decode()
+        # A name that sealing took out is said no more.
+        name = name if name in sealed else UNNAMED
+        return f"{{{name}:null,{name}:null,{sealed[1:]}"
+    except orjson.JSONDecodeError:
+        # What is nested too deep is refused for its depth, which sealing leaves as it is.
+        return sealed
+    return sealed

@@ -21,6 +21,7 @@ from orchestrator.core.tool import ToolSpec
 from orchestrator.gateways.effects_loop import Close, EffectLoop
 from orchestrator.gateways.tools.egress import TooMuch, guarded_client, operators_leave
 from orchestrator.gateways.tools.files import Files
+from tenancy.core.json_reading import read_json
 
 T = TypeVar("T")
 Environment = Callable[[str], str | None]
@@ -47,8 +48,8 @@ class Answer(Generic[T]):
     truncated: bool = False
 
     def json(self) -> Any:
-        """The body's JSON. Raises JSONDecodeError."""
-        return orjson.loads(self.body)
+        """The body's JSON, no member of which is given twice. Raises JSONDecodeError."""
+        return read_json(self.body)
 
     def contradicts(self, why: str) -> NoReturn:
         """For an answer that is not to what was asked: kept, as a failure. Raises CallFailed."""
@@ -56,10 +57,12 @@ class Answer(Generic[T]):
         raise CallFailed("malformed", sent=True, detail=detail, unread=self)
 
     def newest(self, listing: str, **equal: str) -> "Answer[Any] | None":
-        """Of a listing, oldest first, the last entry with these values, as an answer of its own."""
-        entries = [
-            entry for entry in self.json()[listing] if all(entry.get(k) == v for k, v in equal.items())
-        ]
+        """Of a listing, oldest first, the last entry with these values, as an answer of its own. Raises
+        CallFailed where it is no list."""
+        listed = self.json()[listing]
+        if not isinstance(listed, list):
+            raise CallFailed("malformed", sent=True, unread=self)
+        entries = [entry for entry in listed if all(entry.get(k) == v for k, v in equal.items())]
         if not entries:
             return None
         body = orjson.dumps(entries[-1])

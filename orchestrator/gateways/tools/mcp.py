@@ -111,7 +111,7 @@ async def call(
     The caller sets the deadline. `watch` says whether the call itself has left.
     """
     try:
-        async with _session(place, watch) as client:
+        async with _session(place, watch, follows=not mutating) as client:
             now = await _listed_now(client, tool, place.secret)
             if now is None or now.definition is None or now.definition.digest != admitted:
                 raise Changed(Drift(server=place.server, tool=tool, admitted=admitted, now=now))
@@ -134,8 +134,11 @@ async def call(
 
 
 @asynccontextmanager
-async def _session(place: Place, watch: Watch | None = None) -> AsyncIterator[Client]:
-    """A session with nothing granted to the server: no sampling, no input, no roots, no cache."""
+async def _session(
+    place: Place, watch: Watch | None = None, *, follows: bool = True
+) -> AsyncIterator[Client]:
+    """A session with nothing granted to the server: no sampling, no input, no roots, no cache. `follows`:
+    redirects within the server's own origin are followed; that would send a change a second time."""
     async with AsyncExitStack() as stack:
         if place.argv:
             transport: Any = child_process(place.argv, place.environment)
@@ -144,6 +147,8 @@ async def _session(place: Place, watch: Watch | None = None) -> AsyncIterator[Cl
                 place.leave, resolver=place.resolver, most_bytes=MOST_BYTES, headers=dict(place.headers),
                 timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
             )  # fmt: skip
+            if not follows:
+                client.max_redirects = 0
             if watch is not None:
                 client.event_hooks = {"response": [watch.answered]}
             await stack.enter_async_context(client)

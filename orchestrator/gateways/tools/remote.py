@@ -206,13 +206,24 @@ def _asked(lookup: RemoteLookup, context: ToolContext) -> Mapping[str, Any]:
 
 
 def _found(lookup: RemoteLookup, answer: Answer[Any]) -> Answer[Any] | None:
-    """What the answer has where the effect would stand. Raises CallFailed for an answer that was cut."""
+    """What the answer has where the effect would stand; None where it says that nothing is there. Raises
+    CallFailed for an answer that was cut or lacks that place: it does not say what became of the effect."""
     if answer.truncated:
         raise CallFailed("malformed", sent=True)
-    found = pointed(answer.json(), lookup.found)
-    if isinstance(found, list):
-        found = found[-1] if found else None
+    document = answer.json()
+    found = pointed(document, lookup.found)
+    if isinstance(found, list) and found:
+        # An entry without content is there all the same, and nobody can read which one it is.
+        found = found[-1] or MISSING
+    if found is MISSING and not _is_short_list(document, lookup.found):
+        raise CallFailed("malformed", sent=True)
     if found is MISSING or not found:
         return None
     body = orjson.dumps(found)
     return Answer(body=body, size=len(body))
+
+
+def _is_short_list(document: Any, pointer: str) -> bool:
+    """True if the pointer names an entry of a list that has none, as of a search that found nothing."""
+    parent, _, entry = pointer.rpartition("/")
+    return entry.isdigit() and pointed(document, parent) == []

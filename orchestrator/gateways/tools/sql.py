@@ -40,6 +40,8 @@ SSL = {"verified": "verify-full", "required": "require", "off": "disable"}
 CHANGES = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*(insert|update|delete|merge|with)\b", re.I | re.S)
 TAGS = ("INSERT", "UPDATE", "DELETE", "MERGE")
 BIG = 2**53
+# Errors by which a COMMIT says that it took the change back; any other leaves open what it did.
+TAKEN_BACK = ("23", "25", "40", "44", "P0")
 # What a role may become counts as what it is, also where it does not inherit it.
 MINE = "WITH mine AS (SELECT * FROM pg_roles WHERE pg_has_role(oid, 'MEMBER'))"
 # A role that could reach past the tables: the server's files and programs, other servers, everybody's rows.
@@ -129,8 +131,10 @@ async def change_database(
             raise _refused(why, sent=False)
         context.watch.sent = True
         done, _ = await _run(connection, "COMMIT")
-        if done != "COMMIT":
+        if done == "ROLLBACK":
             raise _refused("the database took it back", sent=True)
+        if done != "COMMIT":
+            raise CallFailed("malformed", sent=True, detail=b"the database did not say that it was done")
         return count
 
 
@@ -332,6 +336,8 @@ def _failure(error: psycopg.Error, *, sent: bool) -> CallFailed:
         return CallFailed("timeout", sent=sent, detail=words)
     if not state or state.startswith(("08", "57P")):
         return CallFailed("crashed" if sent else "unreachable", sent=sent, transient=True, detail=words)
+    if sent and (not state.startswith(TAKEN_BACK) or state == "40003"):
+        return CallFailed("crashed", sent=True, detail=words)
     return CallFailed("refused", sent=sent, detail=words)
 
 

@@ -1,4 +1,4 @@
-"""`manage.py boundary list|show|check|publish`: the boundaries of a tenant (R-GRAPH-11)."""
+"""`manage.py boundary list|show|check|publish|retire`: the boundaries of a tenant (R-GRAPH-11)."""
 
 import sys
 from argparse import ArgumentParser
@@ -11,9 +11,16 @@ from orchestrator.actions.boundaries import (
     preview_boundary,
     publish_read_boundary,
     read_boundary_text,
+    retire_boundary,
 )
 from orchestrator.core.boundary_change import read_boundary
-from orchestrator.queries.boundaries import boundaries_now, boundary_document, boundary_versions
+from orchestrator.queries.boundaries import (
+    boundaries_now,
+    boundaries_retired,
+    boundary_document,
+    boundary_versions,
+    in_force_of,
+)
 from orchestrator.sources import written
 from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput, NotFound
@@ -24,19 +31,23 @@ from tenancy.queries import tenant_by_slug
 class Command(BaseCommand):
     """The same verbs as the page and the API."""
 
-    help = "List, show, check and publish boundaries of a tenant."
+    help = "List, show, check, publish and retire boundaries of a tenant."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Four verbs; all take --tenant."""
+        """Five verbs; all take --tenant."""
         verbs = parser.add_subparsers(dest="verb", required=True)
         verbs.add_parser("list")
         show = verbs.add_parser("show", help="a version as YAML")
         show.add_argument("slug")
-        show.add_argument("--number", type=int, help="which version; the newest where none is said")
+        show.add_argument("--number", type=int, help="which version; the one in force where none is said")
         for name, what in (("check", "say what it would widen"), ("publish", "make it the newest version")):
             verb = verbs.add_parser(name, help=what)
             verb.add_argument("file", help="a YAML file; - for standard input")
-        verbs.choices["publish"].add_argument("--reason", required=True, help="for the audit log")
+        retire = verbs.add_parser("retire", help="take a version out of choice")
+        retire.add_argument("slug")
+        retire.add_argument("--number", type=int, required=True)
+        for name in ("publish", "retire"):
+            verbs.choices[name].add_argument("--reason", required=True, help="for the audit log")
         for verb in verbs.choices.values():
             verb.add_argument("--tenant", metavar="SLUG", required=True, help="whose")
 
@@ -58,11 +69,13 @@ class Command(BaseCommand):
             for one in boundaries_now():
                 tools = ", ".join(grant.name for grant in one.boundary.tools) or "no tool"
                 self.stdout.write(f"{one.row.slug}  v{one.row.version}  {tools}")
+            for one in boundaries_retired():
+                self.stdout.write(f"{one.row.slug}  v{one.row.version}  retired")
 
     def _show(self, house: Tenant, options: dict[str, Any]) -> None:
         with tenant(house.id):
             rows = boundary_versions(options["slug"])
-            number = options["number"] or rows[0].version
+            number = options["number"] or (in_force_of(rows) or rows[0]).version
             row = next((one for one in rows if one.version == number), None)
             if row is None:
                 raise NotFound
@@ -78,6 +91,10 @@ class Command(BaseCommand):
         done = publish_read_boundary(house.id, boundary, expected=None, by=None, reason=options["reason"])
         said = "published" if done.new else "stands already"
         self.stdout.write(f"{done.version.slug} v{done.version.version}  {said}")
+
+    def _retire(self, house: Tenant, options: dict[str, Any]) -> None:
+        row = retire_boundary(house.id, options["slug"], options["number"], by=None, reason=options["reason"])
+        self.stdout.write(f"{row.slug} v{row.version} retired")
 
 
 def _document(file: str) -> dict[str, Any]:

@@ -61,8 +61,8 @@ class Command(BaseCommand):
         )  # fmt: skip
         opened = open_tenant(asked)
         self.stdout.write(f"The tenant {opened.tenant.slug} is open.")
-        person = opened.administrator.person
-        if opened.administrator.new:
+        person = opened.administrator.invited.person
+        if opened.administrator.invited.new:
             where = settings.INTERLOCK_ADDRESS + first_password_path(person)
             self.stdout.write(f"{person.email} sets a password here, once and within three days:\n{where}")
         else:

@@ -50,7 +50,10 @@ class Command(BaseCommand):
         )
         for made in (create, rotate):
             made.add_argument(
-                "--expires", type=_days, metavar="DAYS", help=f"a whole number from 1; else {KEY_LIFE.days}"
+                "--expires",
+                type=parse_days,
+                metavar="DAYS",
+                help=f"a whole number from 1; else {KEY_LIFE.days}",
             )
         revoke = verbs.add_parser("revoke")
         revoke.add_argument("key", type=UUID)
@@ -120,7 +123,7 @@ class Command(BaseCommand):
         self.stdout.write(f"revoked at {at}")
 
 
-def _days(text: str) -> int:
+def parse_days(text: str) -> int:
     """A life of no days would be a key for ever, or none."""
     if not (text.isascii() and text.isdigit() and len(text) <= 5 and int(text) >= 1):
         raise ArgumentTypeError(f"{text!r} is not a whole number from 1")

@@ -23,7 +23,9 @@ ROW: dict[str, object] = {
     "packet_digest": "a" * 64,
     "previous": "a" * 64,
     "at": datetime(2026, 11, 21, tzinfo=UTC),
+    "quorum": 2,
 }
+BEFORE_THE_QUORUM = "be919d0239588ff51f2437fac27f3c24eda6d3b9b26ec70d8191a7745e2def05"
 
 
 def test_the_columns_are_those_of_the_table() -> None:
@@ -39,3 +41,7 @@ def test_every_column_moves_the_digest(column: str) -> None:
 
 def test_bytes_read_back_as_a_view_have_the_same_digest() -> None:
     assert decision_digest(ROW | {"arguments": memoryview(b"{}")}) == decision_digest(ROW)
+
+
+def test_a_word_from_before_the_quorum_was_kept_has_the_digest_it_had() -> None:
+    assert decision_digest(ROW | {"quorum": None}) == BEFORE_THE_QUORUM

@@ -20,6 +20,7 @@ from rest_framework.views import APIView
 
 from config.celery import FLOORS
 from config.problems import CONTENT_TYPE
+from config.remedies import REMEDIES
 from config.statuses import STATUS
 from tenancy.core.errors import InterlockError, KeyExpired, NotFound, OutsideTenant
 from tests.proves import proves
@@ -73,6 +74,7 @@ def test_a_refusal_is_a_problem_document_with_its_code_and_data() -> None:
         "status": 409,
         "detail": "12.50 is too much.",
         "code": "interlock-error",
+        "remedy": "Read it again with GET, then decide what still fits.",
         "instance": "/thing/7",
         "data": {"amount": "12.50"},
     }
@@ -161,3 +163,20 @@ ALL = sorted(set(_kinds(InterlockError)), key=_qualified)
 def test_every_error_class_has_a_sentence_and_a_code(kind: type[InterlockError]) -> None:
     assert (kind.__doc__ or "").strip()
     assert kind.code == kind.code.lower().replace("_", "-")
+
+
+def test_finding_18_every_code_that_a_caller_sees_has_a_remedy_and_no_other_has() -> None:
+    framework = {
+        "bad-request", "parse-error", "not-authenticated", "authentication-failed", "permission-denied",
+        "method-not-allowed", "not-acceptable", "unsupported-media-type", "throttled", "internal-error",
+        "body-too-large", "reach-missing", "not-json", "json-not-acceptable", "member-repeated",
+        "cursor-invalid", "limit-invalid", "idempotency-key-invalid",
+    }  # fmt: skip
+    seen = {code for code, status in STATUS.items() if status != 500}
+    assert set(REMEDIES) == seen | framework
+    assert all(text.endswith(".") and len(text) > 10 for text in REMEDIES.values())
+
+
+def test_finding_18_a_breach_of_our_own_order_is_told_what_to_do_too() -> None:
+    body = json.loads(answer(raising(OutsideTenant(table="secrets"))).content)
+    assert (body["code"], body["remedy"]) == ("internal-error", REMEDIES["internal-error"])

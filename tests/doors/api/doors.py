@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import Any
 from uuid import UUID
 
 from django.urls import URLPattern, URLResolver, get_resolver
@@ -16,14 +15,15 @@ from orchestrator.actions.publish import publish_boundary, publish_tools, publis
 from orchestrator.actions.servers import note_listing
 from orchestrator.actions.webhooks import try_webhook
 from orchestrator.actions.workspace import hand_in
-from orchestrator.core.policy import SHIPPED, Policy
-from orchestrator.core.tool_definition import Listing, listed, read_definition
+from orchestrator.core.policy import Policy
+from orchestrator.core.tool_definition import Listing, listed
 from orchestrator.gateways.tools.registry import shipped_tools
 from orchestrator.gateways.webhooks import secret_of
 from orchestrator.models import MemoryProposal, ReviewItem, ToolProposal, ToolServer
 from orchestrator.queries.tools import tool_now
 from orchestrator.queries.webhooks import place_of_secret
 from tenancy.actions import create_key
+from tenancy.actions.queues import add_queue
 from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.news import BUDGET_ALERT
@@ -31,6 +31,7 @@ from tenancy.core.roles import Role, Scope
 from tenancy.ids import fresh_id
 from tenancy.models import Webhook
 from tenancy.secrets import keep_secret, sealed
+from tests.doors.api.bodies import OFFERED
 from tests.factories.world import World, company_at
 
 METHODS = ("get", "post", "put", "patch", "delete")
@@ -39,6 +40,7 @@ DOORS: dict[tuple[str, str], Scope | None] = {
     ("get", "livez"): None,
     ("get", "metrics"): None,
     ("get", "readyz"): None,
+    ("get", "api/v1"): None,
     ("get", "api/schema"): Scope.READ,
     ("post", "api/v1/tasks"): Scope.SUBMIT,
     ("get", "api/v1/runs"): Scope.READ,
@@ -59,11 +61,20 @@ DOORS: dict[tuple[str, str], Scope | None] = {
     ("get", "api/v1/runs/{run_id}/checkpoints"): Scope.READ,
     # It takes SUBMIT as well, which every role that operates has.
     ("post", "api/v1/runs/{run_id}/retry"): Scope.OPERATE,
+    ("get", "api/v1/runs/{run_id}/effects"): Scope.READ,
+    ("post", "api/v1/runs/{run_id}/effects/reconcile"): Scope.DECIDE,
+    ("post", "api/v1/runs/{run_id}/effects/look-up"): Scope.DECIDE,
     ("get", "api/v1/reviews"): Scope.READ,
     ("get", "api/v1/reviews/{review_id}"): Scope.READ,
     ("post", "api/v1/reviews/{review_id}/take"): Scope.DECIDE,
     ("post", "api/v1/reviews/{review_id}/release"): Scope.DECIDE,
     ("post", "api/v1/reviews/{review_id}/answer"): Scope.DECIDE,
+    ("get", "api/v1/queues"): Scope.INSPECT,
+    ("post", "api/v1/queues"): Scope.ADMIN,
+    ("get", "api/v1/queues/{queue}"): Scope.INSPECT,
+    ("patch", "api/v1/queues/{queue}"): Scope.ADMIN,
+    ("post", "api/v1/queues/{queue}/close"): Scope.ADMIN,
+    ("post", "api/v1/queues/{queue}/reopen"): Scope.ADMIN,
     ("get", "api/v1/memory"): Scope.READ,
     ("post", "api/v1/memory/{memory_id}/keep"): Scope.ADMIN,
     ("post", "api/v1/memory/{memory_id}/refuse"): Scope.ADMIN,
@@ -78,6 +89,7 @@ DOORS: dict[tuple[str, str], Scope | None] = {
     ("get", "api/v1/boundaries/{slug}"): Scope.READ,
     ("get", "api/v1/boundaries/{slug}/versions"): Scope.READ,
     ("post", "api/v1/boundaries/{slug}/tools"): Scope.ADMIN,
+    ("post", "api/v1/boundaries/{slug}/versions/{number}/retire"): Scope.ADMIN,
     ("get", "api/v1/tools"): Scope.READ,
     ("get", "api/v1/tools/{name}"): Scope.READ,
     ("patch", "api/v1/tools/{name}"): Scope.ADMIN,
@@ -164,124 +176,22 @@ DOORS: dict[tuple[str, str], Scope | None] = {
     ("post", "api/v1/approvals/decisions"): Scope.READ,
     ("get", "api/v1/approvals/undo-window"): Scope.READ,
     ("put", "api/v1/approvals/undo-window"): Scope.ADMIN,
+    ("post", "api/v1/approvals/{request_id}/edit-preview"): Scope.READ,
     ("post", "api/v1/approvals/{request_id}/undo"): Scope.READ,
     ("post", "api/v1/approvals/{request_id}/reveal"): Scope.REVEAL,
     ("get", "api/v1/approvals/{request_id}/handling"): Scope.READ,
     ("post", "api/v1/approvals/{request_id}/handling"): Scope.READ,
 }
-OFFERED = {"name": "find", "description": "Finds it.", "inputSchema": {"type": "object"}}
-BODIES: dict[str, Any] = {
-    "api/v1/tasks": {"workflow": "tool-loop", "goal": {"objective": "How much is 1 + 1?"}},
-    "api/v1/approvals/{request_id}/decisions": {"decision": "reject"},
-    "api/v1/approvals/decisions": {"decision": "reject", "reason": "no", "requests": []},
-    "api/v1/approvals/{request_id}/reveal": {"pointer": "/password"},
-    "api/v1/approvals/{request_id}/handling": {"do": "comment", "text": "Seen."},
-    "api/v1/approvals/undo-window": {"seconds": 5, "reason": "Fingers slip"},
-    "api/v1/runs/{run_id}/retry": {"reason": "It is back"},
-    "api/v1/workflows": {
-        "document": library.workflows()["tool-loop"].model_dump(mode="json", exclude_defaults=True)
-    },
-    "api/v1/tools/{name}": {"price_usd": "0.5"},
-    "api/v1/tool-servers": {
-        "slug": "shop",
-        "kind": "http",
-        "address": "http://127.0.0.1/mcp",
-        "reason": "We need it",
-    },
-    "api/v1/tool-servers/{server}/admit": {
-        "tool": OFFERED["name"],
-        "seen": read_definition(OFFERED).digest,
-        "reason": "Looked at",
-        "admission": {"risk": "read_only", "reversibility": "pure"},
-    },
-    "api/v1/tool-servers/{server}/quarantine": {"tool": OFFERED["name"], "reason": "Not sure"},
-    "api/v1/tool-servers/{server}/look": {},
-    "api/v1/tool-servers/{server}/remove": {"reason": "Not ours"},
-    "api/v1/http-tools": {"declaration": {"name": "crm.find"}, "reason": "We need it"},
-    "api/v1/private-places": {"places": ["tools.internal:8443"], "reason": "Ours"},
-    "api/v1/policy": {"rules": SHIPPED.model_dump(mode="json")["rules"], "reason": "We keep it"},
-    "api/v1/reviews/{review_id}/take": {},
-    "api/v1/reviews/{review_id}/release": {},
-    "api/v1/reviews/{review_id}/answer": {"finding": "confirmed", "note": "It is so."},
-    "api/v1/memory/{memory_id}/keep": {"reason": "Yes"},
-    "api/v1/memory/{memory_id}/refuse": {"reason": "No"},
-    "api/v1/memory/{memory_id}/quarantine": {"reason": "Perhaps"},
-    "api/v1/tool-proposals/{tool_proposal_id}/agree": {"reason": "Yes"},
-    "api/v1/tool-proposals/{tool_proposal_id}/drop": {"reason": "No"},
-    "api/v1/policy/proposals/{proposal_id}/agree": {"reason": "Yes"},
-    "api/v1/policy/proposals/{proposal_id}/drop": {"reason": "No"},
-    "api/v1/secrets": {
-        "name": "crm",
-        "value": "tok-1",
-        "origin": "https://crm.example",
-        "reason": "We need it",
-    },
-    "api/v1/secrets/{secret}/revoke": {"reason": "Leaked"},
-    "api/v1/outside/web": {"allow": ["https://docs.example/*"], "reason": "Ours"},
-    "api/v1/outside/databases": {"databases": [], "reason": "None"},
-    "api/v1/outside/mail": {"server": {"sender": "agent@house.example"}, "reason": "Ours"},
-    "api/v1/model-profiles": {"name": "second", "provider": "openai", "model": "small", "reason": "Ours"},
-    "api/v1/model-profiles/{model}": {"max_retries": 1, "reason": "Ours"},
-    "api/v1/model-profiles/{model}/remove": {"reason": "Gone"},
-    "api/v1/corpora": {"corpus": "policy", "name": "a", "title": "A", "text": "A text."},
-    "api/v1/corpora/{corpus}/documents/{document}/remove": {"reason": "Wrong"},
-    "api/v1/circuits/{circuit_id}/reset": {"reason": "It is back"},
-    "api/v1/webhook-log": {"days": 30, "reason": "So long"},
-    "api/v1/webhooks": {"name": "books", "url": "https://hooks.example", "events": ["budget.alert"]},
-    "api/v1/prices": {
-        "provider": "openai",
-        "model": "house-model",
-        "input_usd_per_mtok": "1",
-        "output_usd_per_mtok": "2",
-        "reason": "The contract",
-    },
-    "api/v1/prices/corrections": {
-        "tool": "calculator.evaluate",
-        "version": "calculator.evaluate@0",
-        "preview": True,
-        "reason": "Look",
-    },
-    "api/v1/boundaries": {"yaml": "slug: second\nprofile: support\n", "reason": "Ours"},
-    "api/v1/boundaries/{slug}/tools": {"tool": "clock.now", "risk_ceiling": "read_only", "reason": "Ours"},
-    "api/v1/members": {
-        "email": "new@people.example",
-        "name": "New",
-        "role": "reviewer",
-        "queues": ["finance"],
-        "reason": "Joins us",
-    },
-    "api/v1/members/{person_id}/link": {"reason": "Lost"},
-    "api/v1/members/{person_id}/confirm": {"reason": "Asked"},
-    "api/v1/members/{person_id}/roles": {"role": "client", "reason": "Needs it"},
-    "api/v1/members/{person_id}/roles/{role}": {"queues": ["*"], "reason": "All of it"},
-    "api/v1/members/{person_id}/roles/{role}/remove": {"reason": "Not any more"},
-    "api/v1/members/{person_id}/deactivate": {"reason": "Left"},
-    "api/v1/keys": {"name": "nightly", "role": "client"},
-    "api/v1/keys/{key_id}/rotate": {"overlap_hours": 1},
-    "api/v1/keys/{key_id}/revoke": {"reason": "Leaked"},
-    "api/v1/sign-in-rules": {"second_factor": [], "ask_again": ["keys"], "minutes": 15, "reason": "Ours"},
-    "api/v1/ceilings": {"per_run_usd": "5", "daily_usd": "100", "monthly_usd": None, "reason": "Ours"},
-    "api/v1/rates": {
-        "submissions_per_minute": 1_000,
-        "concurrent_runs": 1_000,
-        "queue_depth": 1_000,
-        "key_submissions_per_minute": None,
-        "key_concurrent_runs": None,
-        "key_queue_depth": None,
-    },
-}
 ONLY_THEIRS = {
     "slug": "theirs-alone", "name": "theirs.alone", "number": "1", "server": "theirs_alone",
     "corpus": "theirs_alone", "document": "theirs-alone", "secret": "theirs-alone",
-    "model": "theirs-alone", "file": "theirs-alone", "role": "auditor",
+    "model": "theirs-alone", "file": "theirs-alone", "role": "auditor", "queue": "theirs-alone",
 }  # fmt: skip
 NOBODYS = {
     "slug": "nobodys-own1", "name": "nobodys.own1", "number": "1", "server": "nobodys_own1",
     "corpus": "nobodys_own1", "document": "nobodys-own1", "secret": "nobodys-own1",
-    "model": "nobodys-own1", "file": "nobodys-own1", "role": "auditor",
+    "model": "nobodys-own1", "file": "nobodys-own1", "role": "auditor", "queue": "nobodys-own1",
 }  # fmt: skip
-
-
 OUTSIDE = ("livez", "readyz", "metrics")
 
 
@@ -330,6 +240,7 @@ def things_of(world: World) -> dict[str, str]:
         corpus=ONLY_THEIRS["corpus"], name=ONLY_THEIRS["document"], title="Theirs", text="Theirs alone."
     )
     put_document(world.id, document, by=None)
+    add_queue(world.id, ONLY_THEIRS["queue"], "Theirs", by=None)
     keep_secret(world.id, ONLY_THEIRS["secret"], "s", origin="https://theirs.example", by=None)
     keep_secret(world.id, "theirs-openai", "s", origin="https://api.openai.com", by=None)
     own = {

@@ -39,8 +39,8 @@ STATE_CODES = ("not-allowed", "taken", "in-force")
 READ_BY_VERBS = (
     "allow_tool", "give_member_role", "invite_member", "make_key", "publish_boundary", "set_member_limits",
 )  # fmt: skip
-BY_VERBS = (*STATE_CODES, "invalid", "owner-needed", "required", "unknown")
-A_QUEUE = "every queue (*) stands alone"
+BY_VERBS = (*STATE_CODES, "invalid", "owner-needed", "required", "unknown", "unknown-queue")
+A_QUEUE = "every queue (*) stands alone, and a name is that of an open queue"
 A_HOST = "which text is a host, and whether it may be reached, is the answer of a parser and of a list"
 A_MODEL = "names another model of the tenant, or a role that no other plays"
 A_REASON = "needed only where something is guarded less than it was"
@@ -54,6 +54,13 @@ BEYOND: dict[str, dict[str, str]] = {
     },
     "add_tool_server": {r"/address": f"names one of the operator's commands; or {A_HOST}"},
     "add_webhook": {r"/url": A_HOST},
+    "add_queue": {
+        r"/name": "a name is taken once",
+        r"/description": "is one line of printable characters, which Unicode says and JSON Schema cannot",
+    },
+    "describe_queue": {
+        r"/description": "is one line of printable characters, which Unicode says and JSON Schema cannot"
+    },
     "admit_server_tool": {r"/admission/.*": FITTING, r"/reason": A_REASON},
     "allow_tool": {
         r"/tools/\d+/name": "names a tool of the tenant, or a family, by a form that its models have"
@@ -69,9 +76,9 @@ BEYOND: dict[str, dict[str, str]] = {
         r"/owner": "a key that decides or administers has a person who answers for it",
         r"/workflows": "its items have a form that the document does not state yet",
     },
-    "give_member_role": {r"/role": "a role is given once", r"/queues": A_QUEUE},
-    "invite_member": {r"/role": "a role is given once", r"/queues": A_QUEUE},
-    "set_member_limits": {r"/queues": A_QUEUE},
+    "give_member_role": {r"/role": "a role is given once", r"/queues(/\d+)?": A_QUEUE},
+    "invite_member": {r"/role": "a role is given once", r"/queues(/\d+)?": A_QUEUE},
+    "set_member_limits": {r"/queues(/\d+)?": A_QUEUE},
     "publish_boundary": {r"/.*": "is a YAML document, whose faults are named by their places in it"},
     "put_document": {
         r"/title": "has printable characters alone, which Unicode says and JSON Schema cannot",

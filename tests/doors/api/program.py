@@ -85,6 +85,7 @@ def refusal(response: Any) -> tuple[int, str]:
     assert said["type"] == f"urn:interlock:problem:{said['code']}"
     assert said["detail"]
     assert said["title"]
+    assert said["remedy"], said
     return response.status_code, said["code"]
 
 

@@ -6,7 +6,7 @@ from orchestrator import library
 from orchestrator.actions.stopping import stop_everything
 from tenancy.context import tenant
 from tenancy.models import AuditEntry
-from tests.doors.api.doors import BODIES
+from tests.doors.api.bodies import BODIES
 from tests.doors.api.program import Program, pointers, refusal
 from tests.factories.world import World
 from tests.proves import proves

@@ -10,7 +10,8 @@ from drf_spectacular.generators import SchemaGenerator
 
 from tenancy.api_view import APIView, query_parameters
 from tenancy.core.roles import Role
-from tests.doors.api.doors import BODIES, DOORS, things_of
+from tests.doors.api.bodies import BODIES
+from tests.doors.api.doors import DOORS, things_of
 from tests.doors.api.program import Program, program, refusal
 from tests.doors.api.test_rights import NAMES, path_of
 from tests.factories.world import World

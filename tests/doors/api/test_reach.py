@@ -13,7 +13,8 @@ from tenancy.authentication import caller_of
 from tenancy.context import current_reach, tenant, within
 from tenancy.core.reach import KeyLimits, Reach, RunReach
 from tenancy.core.roles import SCOPES, Role
-from tests.doors.api.doors import BODIES, DOORS, things_of
+from tests.doors.api.bodies import BODIES
+from tests.doors.api.doors import DOORS, things_of
 from tests.doors.api.program import Program, program, refusal
 from tests.doors.api.test_foreign import missing, shape
 from tests.factories.world import World

@@ -6,7 +6,8 @@ from django.conf import settings
 from orchestrator.models import Run, RunSignal, Task
 from tenancy.context import tenant
 from tenancy.core.roles import SCOPES, Role
-from tests.doors.api.doors import BODIES, DOORS, METHODS, things_of
+from tests.doors.api.bodies import BODIES
+from tests.doors.api.doors import DOORS, METHODS, things_of
 from tests.doors.api.program import Program, program, refusal
 from tests.factories.world import World
 from tests.proves import proves
@@ -14,7 +15,7 @@ from tests.proves import proves
 pytestmark = pytest.mark.slow
 
 NAMES = {"run_id": "x", "request_id": "x", "circuit_id": "x", "slug": "x", "name": "x", "number": "1"}
-NAMES |= {"corpus": "x", "document": "x", "secret": "x", "model": "x"}
+NAMES |= {"corpus": "x", "document": "x", "secret": "x", "model": "x", "queue": "x"}
 NAMES |= {"server": "x", "webhook_id": "x", "delivery_id": "x", "proposal_id": "x"}
 NAMES |= {"person_id": "x", "role": "auditor", "key_id": "x"}
 NAMES |= {"tool_proposal_id": "x", "memory_id": "x", "file": "x", "review_id": "x"}
@@ -26,6 +27,7 @@ ELSEWHERE = (
         "undo",
         "handling",
         "reveal",
+        "edit-preview",
         "retire",
         "tool-servers",
         "look",
@@ -34,6 +36,7 @@ ELSEWHERE = (
         "webhooks",
     ),
     *("reveal", "agree", "drop", "keep", "refuse", "quarantine", "take", "release", "answer", "retry"),
+    *("reconcile", "look-up"),
     *("members", "link", "confirm", "deactivate", "roles"),
 )
 LOCKED = {door: scope for door, scope in DOORS.items() if scope is not None}

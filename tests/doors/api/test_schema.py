@@ -13,7 +13,9 @@ from django.urls import resolve
 from config.openapi import VISIBLE
 from tenancy.core.roles import Role
 from tests.conftest import House
-from tests.doors.api.doors import BODIES, DOORS
+from tests.doors.api.bodies import BODIES
+from tests.doors.api.doors import DOORS
+from tests.doors.api.platform_doors import PLATFORM_DOORS
 from tests.doors.api.program import PROBLEM, Program, program, refusal
 from tests.proves import proves
 
@@ -62,7 +64,9 @@ def test_the_document_says_its_version(document: dict[str, Any]) -> None:
 
 @proves("R-API-2", part="every path is documented")
 def test_the_document_has_every_door_of_the_api(document: dict[str, Any]) -> None:
-    assert set(operations(document)) == {door for door in DOORS if door[1].startswith("api/v1/")}
+    assert set(operations(document)) == {
+        door for door in [*DOORS, *PLATFORM_DOORS] if door[1].startswith("api/v1/")
+    }
 
 
 def test_generated_clients_get_one_name_for_each_operation(document: dict[str, Any]) -> None:
@@ -99,10 +103,10 @@ def test_every_post_takes_an_idempotency_key(document: dict[str, Any]) -> None:
 
 def test_every_post_reads_the_key_that_the_document_offers() -> None:
     takers = (
-        *("post_once(request", "_secret_once(request", "key_of(request"),
+        *("post_once(request", "post_once_about(request", "_secret_once(request", "key_of(request"),
         *("_link_once(request", "_changed(\n", "_changed(request"),
     )
-    for method, route in DOORS:
+    for method, route in [*DOORS, *PLATFORM_DOORS]:
         if method == "post":
             view: Any = resolve("/" + route.replace("{", "").replace("}", "")).func
             assert any(taker in inspect.getsource(view.view_class.post) for taker in takers), route

@@ -13,7 +13,7 @@ from tenancy.core.amounts import amount_pattern
 from tenancy.core.roles import Role
 from tenancy.model_schema import faults_in
 from tenancy.shapes import Amount, Exact, Flag, Formed, Id, Moment, Text, Whole
-from tests.doors.api.doors import BODIES
+from tests.doors.api.bodies import BODIES
 from tests.doors.api.program import Program, pointers, program, refusal
 from tests.factories.world import World
 from tests.proves import proves

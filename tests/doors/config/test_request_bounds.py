@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from config.request_limits import BODY_LIMITS, KIB, MIB, LimitBodies, body_limit
+from config.body_room import KIB, MIB
+from config.request_limits import BODY_LIMITS, LimitBodies, body_limit
 from config.web_protocol import ConnectionBounds
 from orchestrator.core.workspace import LARGEST_TREE
 from orchestrator.views.corpora import LARGEST_FILE

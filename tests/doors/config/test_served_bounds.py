@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from config.body_room import MIB
 from config.embedded import EmbeddedValkey
 from config.plan import ROOT, answers, free_port
-from config.request_limits import MIB
 from tests.doors.config.raw_client import RawClient, close_all, head
 from tests.proves import proves
 from tests.servers import TestServers

@@ -23,7 +23,7 @@ from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.roles import Role
 from tenancy.ids import fresh_id
-from tenancy.models import BrowserSession, Membership, TenantSession
+from tenancy.models import BrowserSession, Membership, Queue, TenantSession
 from tests.doors.api.doors import OUTSIDE, things_of
 from tests.doors.pages.people import alike, at
 from tests.doors.pages.people import world as world
@@ -56,7 +56,9 @@ def pages(patterns: list[URLPattern | URLResolver], before: str = "") -> Iterato
             yield route
 
 
-EVERY = sorted(pages(get_resolver().url_patterns))
+# The platform's pages belong to no tenant (test_platform.py).
+PLATFORM = sorted(route for route in pages(get_resolver().url_patterns) if route.startswith("platform/"))
+EVERY = sorted(set(pages(get_resolver().url_patterns)) - set(PLATFORM))
 OF_SOMETHING = [route for route in EVERY if "<" in route]
 OF_NOTHING = [route for route in EVERY if "<" not in route]
 
@@ -82,12 +84,14 @@ def nothing() -> dict[str, str]:
         "circuit_id",
         "webhook_id",
         "review_id",
+        "queue_id",
         "view_id",
         "session_id",
     )
     ids = {f"<uuid:{name}>": unknown for name in names}
     return ids | {
         "<str:name>": "no.such",
+        "<str:tenant_slug>": "none",
         "<str:slug>": "no-such-one",
         "<str:server>": "no-such-one",
         "<str:corpus>": "no-such-one",
@@ -120,13 +124,14 @@ def belongings(world: World) -> dict[str, str]:
         member = Membership.objects.filter(role=Role.REVIEWER.value)[0]
         key = world.people.client_key.key.id
         session = a_session(world)
+        queue = Queue.objects.get(name=things["queue"])
     return nothing() | {
         "<uuid:run_id>": things["run_id"], "<uuid:request_id>": things["request_id"],
         "<uuid:person_id>": str(member.person_id), "<uuid:member_id>": str(member.id),
         "<uuid:key_id>": str(key), "<uuid:session_id>": str(session.id),
         "<uuid:circuit_id>": things["circuit_id"],
         "<uuid:webhook_id>": things["webhook_id"], "<uuid:view_id>": str(view.id),
-        "<uuid:review_id>": things["review_id"],
+        "<uuid:review_id>": things["review_id"], "<uuid:queue_id>": str(queue.id),
         "<str:name>": things["name"], "<str:server>": things["server"],
         "<str:corpus>": things["corpus"], "<str:document>": things["document"],
         "<str:slug>": things["slug"], "<slug:workflow>": things["slug"],
@@ -134,7 +139,7 @@ def belongings(world: World) -> dict[str, str]:
 
 
 @proves("R-UI-11", part="no page without a session")
-@pytest.mark.parametrize("route", [route for route in EVERY if route not in OPEN])
+@pytest.mark.parametrize("route", [route for route in [*EVERY, *PLATFORM] if route not in OPEN])
 def test_nobody_sees_a_page_without_signing_in(world: World, route: str) -> None:
     nobody = Client(headers={"accept": "text/html"})
     for ask in (nobody.get, nobody.post):

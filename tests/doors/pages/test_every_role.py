@@ -46,6 +46,7 @@ SCOPE_OF: dict[str, Scope | None] = {
     "runs/<uuid:run_id>/ask?wish=pause": Scope.OPERATE,
     "runs/<uuid:run_id>/ask?wish=resume": Scope.OPERATE,
     "runs/<uuid:run_id>/ask?wish=cancel": Scope.SUBMIT,
+    "runs/<uuid:run_id>/effects": Scope.READ,
     "runs/<uuid:run_id>/events.html": Scope.READ,
     f"runs/<uuid:run_id>/file?path={ONLY_THEIRS['file']}": Scope.READ,
     "runs/<uuid:run_id>/files.zip": Scope.READ,
@@ -64,6 +65,7 @@ SCOPE_OF: dict[str, Scope | None] = {
     "tenant/audit": Scope.INSPECT,
     "tenant/keys": Scope.INSPECT,
     "tenant/people": Scope.INSPECT,
+    "tenant/queues": Scope.INSPECT,
     "tenant/webhooks": Scope.ADMIN,
     "tenant/webhooks/<uuid:webhook_id>": Scope.ADMIN,
     "tool-proposals": Scope.INSPECT,
@@ -97,9 +99,11 @@ FORMS = {
     "tenant/people/<uuid:person_id>/deactivate",
     "tenant/people/<uuid:person_id>/lift",
     "tenant/people/invite",
+    "tenant/queues/<uuid:queue_id>",
     "tenant/sign-ins/<uuid:session_id>/end",
     "tenant/switch",
     "workflows/<str:slug>/<int:number>/retire",
+    "boundaries/<str:slug>/<int:number>/retire",
 }
 
 

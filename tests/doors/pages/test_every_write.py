@@ -40,6 +40,7 @@ WRITES: dict[str, Scope | None] = {
     "runs/<uuid:run_id>/ask?wish=pause": Scope.OPERATE,
     "runs/<uuid:run_id>/ask?wish=resume": Scope.OPERATE,
     "runs/<uuid:run_id>/ask?wish=cancel": Scope.SUBMIT,
+    "runs/<uuid:run_id>/effects": Scope.DECIDE,
     "runs/<uuid:run_id>/replayed": Scope.READ,
     "runs/<uuid:run_id>/retry": Scope.OPERATE,
     "runs/bulk?wish=pause": Scope.OPERATE,
@@ -61,6 +62,8 @@ WRITES: dict[str, Scope | None] = {
     "tenant/people/<uuid:person_id>/deactivate": Scope.ADMIN,
     "tenant/people/<uuid:person_id>/lift": Scope.ADMIN,
     "tenant/people/invite": Scope.ADMIN,
+    "tenant/queues": Scope.ADMIN,
+    "tenant/queues/<uuid:queue_id>": Scope.ADMIN,
     "tenant/sign-in-rules": Scope.ADMIN,
     "tenant/sign-ins/<uuid:session_id>/end": Scope.ADMIN,
     "tenant/switch": None,
@@ -74,6 +77,7 @@ WRITES: dict[str, Scope | None] = {
     "workflows/_publish": Scope.ADMIN,
     "boundaries/_publish": Scope.ADMIN,
     "boundaries/<str:slug>": Scope.ADMIN,
+    "boundaries/<str:slug>/<int:number>/retire": Scope.ADMIN,
 }
 TAKEN = {route.partition("?")[0] for route in WRITES}
 

@@ -13,6 +13,7 @@ from tenancy.actions import add_person, audit, create_key
 from tenancy.actions.people import LastAdmin, remove_role
 from tenancy.context import tenant
 from tenancy.core.roles import Role
+from tenancy.directory import people
 from tenancy.models import ApiKey, AuditEntry, Membership, Person
 from tests.doors.api.program import Program
 from tests.doors.pages.browsers import words
@@ -282,6 +283,23 @@ def test_the_audit_log_is_filtered_paged_and_shows_both_sides(admin: Client, wor
     assert "because 42" in by_object
     assert "because 41" not in by_object
     assert "No change matches" in words(admin.get(f"/tenant/audit?by={world.people.auditor.id}"))
+
+
+@proves("R-UI-9", part="audit log, names for ids")
+def test_the_audit_log_names_people_and_keys_that_it_knows(admin: Client, world: World) -> None:
+    house = world.house.tenant
+    admin.post("/tenant/keys", {"label": "Nightly", "role": "auditor", "days": "7", "owner": "fresh"})
+    with tenant(house.id):
+        named = people()[0].person
+        key = ApiKey.objects.get(label="Nightly")
+        told = (f"person:{named.id}", f"tenant:{house.id}", f"key:{key.id}", "tool:a.b", "person:none")
+        for one in told:
+            audit(house.id, None, verb="test.name", object=one, before={}, after={})
+    shown = words(admin.get("/tenant/audit?verb=test.name"))
+    for line in (f"person: {named.name}", f"tenant: {house.name}", "key: Nightly", "tool:a.b"):
+        assert line in shown
+    # The id stays for those who search by it.
+    assert f"person:{named.id}" in shown
 
 
 @pytest.mark.parametrize("query", ["cursor=x", "by=x", "verb=%22", "object=%25", "cursor=W10"])

@@ -11,9 +11,10 @@ from approvals.core.digests import COLUMNS, decision_digest
 from approvals.models import Decision, Request
 from tenancy.context import raw_cursor, tenant
 from tenancy.ids import fresh_id
-from tests.factories.approvals import Desk
+from tests.factories.approvals import ASKED, Desk
 from tests.factories.tenancy import Somebody
 from tests.proves import proves
+from traces.core.canonical import canonical
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 Refused = psycopg.errors.IntegrityConstraintViolation
@@ -83,6 +84,9 @@ def test_one_call_asks_once_at_a_time(desk: Desk) -> None:
     assert desk.ask(run=run).status == "pending"
 
 
+LARGE = {**ASKED, "amount": "300.00"}
+
+
 def insert(desk: Desk, request: Request, who: Somebody, **more: Any) -> Decision:
     """A decision written past the verb."""
     row: dict[str, Any] = {
@@ -99,6 +103,7 @@ def insert(desk: Desk, request: Request, who: Somebody, **more: Any) -> Decision
         "packet_digest": request.packet_digest,
         "previous": request.packet_digest,
         "at": NOW,
+        "quorum": max(request.quorum, 1),
     }
     row |= more
     assert set(row) == set(COLUMNS)
@@ -114,6 +119,41 @@ def test_a_decision_on_one_s_own_run_is_no_row(desk: Desk) -> None:
     with pytest.raises(IntegrityError, match="not this person's"):
         insert(desk, request, people.approver, packet_digest="0" * 64)
     insert(desk, request, people.approver)
+
+
+@proves("R-APPR-5", part="an edit's quorum stands in its row")
+def test_a_word_that_agrees_says_how_many_must(desk: Desk) -> None:
+    request, people = desk.ask(), desk.house.people
+    edit = {"kind": "edit", "arguments": canonical(LARGE)}
+    for wrong in ({"quorum": None}, {"quorum": 2}, {**edit, "quorum": None}, {**edit, "quorum": 0},
+                  {"kind": "reject", "quorum": 1}):  # fmt: skip
+        with pytest.raises(IntegrityError, match="says how many people must"):
+            insert(desk, request, people.approver, **wrong)
+    first = insert(desk, request, people.approver, **edit, quorum=2)
+    with pytest.raises(IntegrityError, match="says how many people must"):
+        insert(desk, request, people.second_approver, **edit, quorum=1, previous=first.digest)
+    insert(desk, request, people.second_approver, **edit, quorum=2, previous=first.digest)
+
+
+@proves("R-APPR-5", part="fewer than an edit's quorum settle nothing, in the database")
+def test_an_edit_is_not_settled_by_fewer_than_it_needs(desk: Desk) -> None:
+    request, people = desk.ask(), desk.house.people
+    desk.say(request, people.approver, "edit", arguments=LARGE)
+    desk.say(request, people.second_approver, "edit", arguments={**LARGE, "amount": "301.00"})
+    (first, _) = desk.said(request)
+    assert first.quorum == 2
+    settled = {"status": "decided", "outcome": "edit", "settled_at": NOW}
+    with tenant(desk.id), pytest.raises(IntegrityError, match="fewer people agreed"):
+        Request.objects.filter(id=request.id).update(**settled)
+    assert desk.say(request, people.admin, "edit", arguments=LARGE).status == "decided"
+
+
+def test_an_approval_is_not_settled_by_fewer_than_were_asked(desk: Desk) -> None:
+    request = desk.ask(quorum=2)
+    desk.say(request, desk.house.people.approver)
+    settled = {"status": "decided", "outcome": "approve", "settled_at": NOW}
+    with tenant(desk.id), pytest.raises(IntegrityError, match="fewer people agreed"):
+        Request.objects.filter(id=request.id).update(**settled)
 
 
 def test_a_second_line_of_votes_cannot_begin(desk: Desk) -> None:

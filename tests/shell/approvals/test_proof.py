@@ -26,6 +26,7 @@ ALTERED = {
     "packet_digest": "repeat('0', 64)",
     "previous": "repeat('0', 64)",
     "at": "at + interval '1 second'",
+    "quorum": "1",
     "digest": "repeat('0', 64)",
 }
 SHOWN = {

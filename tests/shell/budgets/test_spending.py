@@ -107,4 +107,6 @@ def test_the_dearest_runs_are_those_that_ended_today_or_are_under_way(world: Wor
     assert [ended] in seen
     assert any(set(found) == {ended, under_way} for found in seen)
     with tenant(world.id):
+        since = database_now() - timedelta(hours=1)
+        assert {one.workflow for one in largest_runs(since)} == {"tool-loop"}
         assert largest_runs(database_now() + timedelta(hours=1)) == []

@@ -30,6 +30,7 @@ CROSSING = {
     "tenants_with_webhooks": "uuid",
     "tenants_with_notices": "uuid",
     "people_with_link": "uuid",
+    "tenant_administrators": "record",
     "erase_payloads": "bigint",
     "forget_webhooks": "bigint",
 }
@@ -198,6 +199,7 @@ def test_the_auditor_reads_all_but_what_proves_identity(
 CHANGED = {
     "tenancy_apikey": {"expires_at", "revoked_at", "last_used_at"},
     "tenancy_membership": {"queues", "max_amount", "max_risk"},
+    "tenancy_queue": {"description", "closed_at", "closed_by"},
     "tenancy_secret": {"revoked_at", "sealed", "renewal"},
     "tenancy_webhook": {
         "sealed", "sealed_before", "before_until", "failing_since", "off_at", "off_why", "tell_at",
@@ -207,6 +209,12 @@ CHANGED = {
     "tenancy_tenantsession": {"last_seen_at", "address", "browser", "ended_at", "ended_by"},
     "tenancy_knowndevice": {"last_used_at", "address", "browser"},
     "tenancy_failedsignin": {"lifted_at"},
+    "tenancy_tenant": {
+        "name", "time_zone", "tier", "highest_autonomy_tier", "suspended_at", "suspended_reason",
+    },
+    "tenancy_platformadmin": set(),
+    "tenancy_platformkey": {"last_used_at"},
+    "tenancy_platformanswer": {"status", "answer"},
 }  # fmt: skip
 
 

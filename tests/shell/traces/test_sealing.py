@@ -3,6 +3,8 @@
 import pytest
 from django.db import DatabaseError, transaction
 
+from orchestrator.core.parsing import Arguments, Malformed, parse
+from orchestrator.gateways.llm.sealing import sealed_arguments
 from tenancy.context import tenant
 from tenancy.ids import fresh_id
 from tests.conftest import House
@@ -76,3 +78,23 @@ def test_a_key_cannot_be_taken_from_its_run_by_hand(house: House) -> None:
     pen = write_run(house.tenant.id)
     with tenant(pen.tenant), pytest.raises(DatabaseError), transaction.atomic():
         Salt.objects.filter(run_id=pen.run).update(sealing_key=None)
+
+
+@proves("R-SEC-11", part="duplicate member names beside a sealed value")
+@pytest.mark.parametrize(
+    "raw",
+    [
+        '{"password": "hunter2-first", "password": "hunter2-last"}',
+        '{"user": {"password": "hunter2-first"}, "user": {"password": "hunter2-last"}}',
+        '"{\\"password\\": \\"hunter2-first\\", \\"password\\": \\"hunter2-last\\"}"',
+    ],
+)
+def test_arguments_with_a_sealed_member_twice_hold_no_secret_and_are_refused(raw: str) -> None:
+    assert isinstance(parse(raw.encode(), version=10), Arguments)
+    one = vault()
+    kept, kinds = sealed_arguments(raw, "crm.change", one)
+    assert kinds
+    assert "hunter2" not in kept
+    assert isinstance(parse(kept.encode()), Malformed)
+    again, _ = sealed_arguments(kept, "crm.change", one)
+    assert isinstance(parse(again.encode()), Malformed)

@@ -10,7 +10,7 @@ KINDS = [
 
 
 class Migration(migrations.Migration):
-    dependencies = [("orchestrator", "0045_prober")]
+    dependencies = [("orchestrator", "0050_retired_boundaries")]
 
     operations = [
         migrations.RemoveConstraint(TABLE, NAME),

@@ -1,0 +1,81 @@
+"""Inviting a tenant's first administrator, by a platform administrator or by the shell (R-SEC-10)."""
+
+from typing import NamedTuple
+from uuid import UUID
+
+from django.conf import settings
+
+from tenancy.actions.people import Invited, Limits, invite, mail_link, may_get_link, note_link
+from tenancy.actions.relations import record_tie_by_people
+from tenancy.actions.tenants import note_of_tenant
+from tenancy.context import tenant
+from tenancy.core.addresses import folded
+from tenancy.core.errors import NotFound, TenancyError
+from tenancy.core.relations import TieKind
+from tenancy.core.roles import EVERY_QUEUE, Role
+from tenancy.first_password import first_password_path
+from tenancy.models import Membership, Person, Tenant
+from tenancy.platform_admins import PlatformActor, check_platform_admin
+
+
+class AdministratorThere(TenancyError):
+    """An administrator of this tenant has signed in before; they invite further people themselves."""
+
+    code = "administrator-there"
+
+
+class FirstAdministrator(NamedTuple):
+    """Who was invited, and the path of the link that sets their password, or "". `mailed`: it is on its way
+    to them instead."""
+
+    invited: Invited
+    path: str = ""
+    mailed: bool = False
+
+
+def invite_first_administrator(
+    tenant_id: UUID, email: str, name: str, *, by: PlatformActor | None, origin: str = ""
+) -> FirstAdministrator:
+    """Invite a tenant's first administrator, or hand out another link to one who has not signed in yet.
+    Audited. Outermost verb: owns the transaction, or joins the tenant's.
+
+    The link goes by mail where mail is set up; else it is in the answer, and a platform administrator who
+    sees it is related to the person, as one who gives a role is for a day. `by` None is whoever has the
+    shell, who is related to nobody and gets no link here. Raises Forbidden, NotFound, InvalidInput, and
+    AdministratorThere once an administrator has signed in.
+    """
+    with tenant(tenant_id):
+        check_platform_admin(by)
+        row = Tenant.objects.select_for_update().filter(id=tenant_id).first()
+        if row is None:
+            raise NotFound
+        waiting = _administrators_waiting(tenant_id)
+        invited = next((one for one in waiting if one.person.email == folded(email)), None)
+        if invited is None:
+            invited = invite(tenant_id, email, name, Role.ADMIN, Limits(EVERY_QUEUE), by=None)
+            if by is not None:
+                record_tie_by_people(tenant_id, TieKind.ROLE_GIVEN, invited.person.id, by=[by.person])
+        note_of_tenant(
+            row, "tenant.invite", {}, {"administrator": invited.person.email}, by=by, in_tenant=False
+        )
+        if by is None or not may_get_link(tenant_id, invited.person):
+            return FirstAdministrator(invited)
+        if settings.INTERLOCK_SENDS_MAIL:
+            mail_link(tenant_id, invited.person, by=None, origin=origin, platform=True)
+            return FirstAdministrator(invited, mailed=True)
+        record_tie_by_people(tenant_id, TieKind.LINK_SEEN, invited.person.id, by=[by.person])
+        note_link(tenant_id, invited.person, None, "shown", platform=True)
+        return FirstAdministrator(invited, path=first_password_path(invited.person))
+
+
+def _administrators_waiting(tenant_id: UUID) -> list[Invited]:
+    """The administrators, none of whom has signed in yet. Raises AdministratorThere where one has."""
+    rows = Membership.objects.filter(role=Role.ADMIN.value, person__is_active=True).select_related("person")
+    found = [Invited(row.person, row, new=True) for row in rows.order_by("created_at", "id")]
+    if any(_has_signed_in(one.person) for one in found):
+        raise AdministratorThere(tenant=tenant_id)
+    return found
+
+
+def _has_signed_in(person: Person) -> bool:
+    return person.last_login is not None or person.has_usable_password()

@@ -1,0 +1,28 @@
+"""Changes in doubt of ended runs of a test's world."""
+
+from typing import Literal
+from uuid import UUID
+
+from orchestrator.actions.reconciling import reconcile
+from orchestrator.core.late_reconciliation import Doubt
+from orchestrator.models import Run
+from orchestrator.queries.doubts import doubts_of
+from tenancy.context import tenant
+from tests.factories.tenancy import Somebody
+from tests.factories.world import World
+
+
+def doubts(world: World, run: UUID) -> tuple[Doubt, ...]:
+    """The changes of a run of which nobody knows what became."""
+    with tenant(world.id):
+        return doubts_of(Run.objects.get(id=run))
+
+
+def say(
+    world: World, run: UUID, verdict: Literal["happened", "not_happened"], *, by: Somebody | None = None
+) -> None:
+    """Say so of its one change in doubt, and let the run take it."""
+    (one,) = doubts(world, run)
+    who = (by or world.people.approver).id
+    reconcile(world.id, run, one.change.effect, by=who, verdict=verdict, reason="I looked.")
+    world.drive(run)

@@ -103,7 +103,7 @@ def _checked(description: str) -> str:
     shown = description.strip()
     if len(shown) > LONGEST_DESCRIPTION or not shown.isprintable():
         detail = f"One line of at most {LONGEST_DESCRIPTION} characters."
-        raise _invalid("description", "invalid", detail)
+        raise _invalid("description", "not-allowed", detail)
     return shown
 
 

@@ -39,6 +39,12 @@ def shell_blocks(page: str, ports: Mapping[int, int], section: str = "") -> list
     return BLOCK.findall(text)
 
 
+def _heed_interrupts() -> None:
+    """Let Ctrl-C end the program also where the tests themselves run in the background of a shell, which has
+    its programs ignore it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Program:
     """A command that stays in the foreground of a terminal, with what it said."""
 
@@ -47,7 +53,7 @@ class Program:
         self._process = subprocess.Popen(
             ["bash", "-c", f"exec {command}"] if "=" not in command else ["bash", "-c", command], cwd=tree,
             env=dict(environment), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            start_new_session=True,
+            start_new_session=True, preexec_fn=_heed_interrupts,  # noqa: PLW1509 - no thread runs in the child
         )  # fmt: skip
         threading.Thread(target=self._read, daemon=True).start()
 

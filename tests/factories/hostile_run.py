@@ -22,6 +22,8 @@ MODEL, REPLY, ARGUMENT, NOBODY, ENDING = "C-model", "C-reply", "C-argument", "C-
 CAME: Final = (ANSWER, FACT, DOCUMENT, KEY, FAULT, MODEL, REPLY, ARGUMENT, NOBODY, ENDING)
 # What is this short stands in a fact as it is; of what is longer the fact keeps the digest alone.
 SHORT: Final = 180
+# Which turn follows the one that called this; the first that fits counts.
+FOLLOWS: Final = (("desk_keep_note", 3), ("desk_fetch", 2), ("desk_find_person", 1))
 PAGES: Final = {
     "long": hostile(ANSWER),
     "short": hostile(FACT, SHORT),
@@ -54,10 +56,13 @@ class Hostile(OpenAIServer):
         )
 
     def answer(self, seen: Seen) -> Reply:
-        """The next turn of the conversation that is sent."""
+        """The turn after the last one in the conversation that is sent. It is told by what it asked for:
+        earlier turns are left out of a conversation that grows too long."""
         messages = (seen.document or {}).get("messages", [])
-        turn = sum(message.get("role") == "assistant" for message in messages)
-        self.play(self._turns[min(turn, len(self._turns) - 1)].altered(model=hostile(MODEL, SHORT)))
+        said_last = next((one for one in reversed(messages) if one.get("role") == "assistant"), {})
+        names = [call["function"]["name"] for call in said_last.get("tool_calls") or ()]
+        turn = next((after for name, after in FOLLOWS if name in names), 0)
+        self.play(self._turns[turn].altered(model=hostile(MODEL, SHORT)))
         return super().answer(seen)
 
 

@@ -170,8 +170,8 @@ def words_among_instructions() -> Iterator[None]:
 def arguments_as_written() -> Felled:
     """Arguments are kept as the model wrote them, and not in their one form."""
 
-    def parse(raw: bytes) -> parsing.Arguments | parsing.Malformed:
-        found = parsing.parse(raw)
+    def parse(raw: bytes, **version: int) -> parsing.Arguments | parsing.Malformed:
+        found = parsing.parse(raw, **version)
         return found.evolve(body=raw) if isinstance(found, parsing.Arguments) else found
 
     return mock.patch.object(eligibility, "parse", parse)

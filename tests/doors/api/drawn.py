@@ -28,8 +28,8 @@ SEED = 20260101
 # What is as documented may yet be another's to do (403), gone (404, 410), not possible now (409, 412, 424,
 # 429) or never (422): that is the state of the tenant, and no schema has it.
 TAKEN = ["2xx", "3xx", 403, 404, 409, 410, 412, 422, 424, 429]
-# What is malformed may be refused for its length or its key's scope, before anybody reads it.
-REFUSED = [400, 403, 404, 405, 406, 409, 413, 415, 422]
+# What is malformed may be refused for its length, its key's scope or its key's rate, before anybody reads it.
+REFUSED = [400, 403, 404, 405, 406, 409, 413, 415, 422, 429]
 BEYOND_CODES = {
     "cursor-invalid": "a cursor is what a page before it gave: a draw has the form of one and is none",
     "json-not-acceptable": "no schema bounds the numbers and the depth of members that it does not name",

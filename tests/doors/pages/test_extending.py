@@ -54,7 +54,7 @@ def test_a_reviewer_sees_the_limits_and_gives_more(world: World) -> None:
     given = who.post(where, more | {"g-model_turns": "4", "g-tool_calls": ""})
     assert given.status_code == 302, text(given)
     assert world.drive(run).terminal_code == "SUCCESS"
-    assert "to give more" in text(who.get(where))
+    assert "extended the budget" in text(who.get(where))
 
 
 @proves("R-SEC-11", part="more budget is given with the second factor asked for again")

@@ -144,7 +144,7 @@ def test_adding_and_describing_a_queue_is_audited(house: House) -> None:
         describe_queue(house.tenant.id, "none", "Other", by=who)
     with pytest.raises(InvalidInput) as long:
         describe_queue(house.tenant.id, "legal", "x" * 301, by=who)
-    assert faults(long) == [("/description", "invalid")]
+    assert faults(long) == [("/description", "not-allowed")]
     with tenant(house.tenant.id):
         lines = AuditEntry.objects.filter(object="queue:legal").order_by("at")
         assert list(lines.values_list("verb", "principal", "reason")) == [

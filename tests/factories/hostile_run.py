@@ -5,7 +5,7 @@ with, and the facts that come of it, all committed through the ring.
 from __future__ import annotations
 
 import json
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from tests.doubles.desk_server import DeskServer
@@ -59,7 +59,8 @@ class Hostile(OpenAIServer):
         """The turn after the last one in the conversation that is sent. It is told by what it asked for:
         earlier turns are left out of a conversation that grows too long."""
         messages = (seen.document or {}).get("messages", [])
-        said_last = next((one for one in reversed(messages) if one.get("role") == "assistant"), {})
+        replies: list[dict[str, Any]] = [one for one in messages if one.get("role") == "assistant"]
+        said_last = replies[-1] if replies else {}
         names = [call["function"]["name"] for call in said_last.get("tool_calls") or ()]
         turn = next((after for name, after in FOLLOWS if name in names), 0)
         self.play(self._turns[turn].altered(model=hostile(MODEL, SHORT)))

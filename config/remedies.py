@@ -43,6 +43,10 @@ REMEDIES: dict[str, str] = {
         "are not found."
     ),
     "forbidden": ADMIN,
+    "second-factor-missing": (
+        "Set up a second factor on the page Second factor and passkeys (/account/2fa/), sign in again with "
+        "it, and go on."
+    ),
     "no-tenant": "Sign in as a member of a tenant, or take a key of one.",
     "tenant-suspended": "Ask whoever runs this installation to end the suspension.",
     "last-admin": "Make another person an administrator first.",

@@ -38,6 +38,7 @@ AREAS: dict[str, list[tuple[Typed, set[Area]]]] = {
     # What moves money is decided by itself.
     "approvals/together": [({"decision": "approve"}, set())],
     "boundaries/<str:slug>": [({"tool": "x"}, set())],
+    "boundaries/<str:slug>/<int:number>/retire": [({}, {MONEY})],
     "boundaries/_publish": [({"publish": "publish"}, {MONEY}), ({"preview": "preview"}, set())],
     "budgets/ceilings": [({}, {MONEY})],
     "budgets/prices": [({}, {MONEY})],
@@ -55,6 +56,8 @@ AREAS: dict[str, list[tuple[Typed, set[Area]]]] = {
     "preferences": [({}, set())],
     "reviews/<uuid:review_id>": [({}, set())],
     "runs/<uuid:run_id>/ask": [({"wish": "cancel"}, set())],
+    # What a person says happened sends nothing; what a retry sends is asked for again.
+    "runs/<uuid:run_id>/effects": [({"act": "reconcile"}, set())],
     "runs/<uuid:run_id>/replayed": [({}, set())],
     "runs/<uuid:run_id>/retry": [({}, set())],
     "runs/bulk": [({"wish": "cancel"}, set())],
@@ -74,6 +77,8 @@ AREAS: dict[str, list[tuple[Typed, set[Area]]]] = {
     "tenant/people/<uuid:person_id>/lift": [({}, set())],
     "tenant/people/<uuid:person_id>/link": [({}, {INVITATIONS})],
     "tenant/people/invite": [({}, {INVITATIONS})],
+    "tenant/queues": [({}, set())],
+    "tenant/queues/<uuid:queue_id>": [({"wish": "close"}, set())],
     "tenant/sign-in-rules": [({}, {MONEY, KEYS, INVITATIONS})],
     "tenant/sign-ins/<uuid:session_id>/end": [({}, set())],
     "tenant/switch": [({}, set())],

@@ -333,6 +333,7 @@ SPECTACULAR_SETTINGS = {
         "DecisionKind": "approvals.api.requests.KINDS",
         "CircuitState": "orchestrator.api.circuits.STATES",
         "RiskClass": "tenancy.core.roles.RISKS",
+        "RoleEnum": "orchestrator.api.sign_in_rules.ROLES",
     },
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",

@@ -61,6 +61,7 @@ SCOPE_OF: dict[str, Scope | None] = {
     "system": Scope.READ,
     "system/circuits": Scope.READ,
     "system/circuits/<uuid:circuit_id>": Scope.READ,
+    "tenant/sign-in-rules": Scope.INSPECT,
     "tenant/sign-ins": Scope.ADMIN,
     "tenant/audit": Scope.INSPECT,
     "tenant/keys": Scope.INSPECT,

@@ -66,6 +66,17 @@ def _shared() -> list[structlog.typing.Processor]:
     ]
 
 
+# One list for the whole process: a logger keeps the list that it was first used with, so that a second list would
+# leave loggers already in use with the old one, where `structlog.testing.capture_logs` does not hear them.
+_PROCESSORS: list[structlog.typing.Processor] = [
+    structlog.stdlib.filter_by_level,
+    drop_probes,
+    without_codes,
+    *_shared(),
+    structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+]
+
+
 def renderer(style: str, *, tty: bool) -> structlog.typing.Processor:
     """The last step of a line: `console` for eyes, `json` for machines, `auto` by where it goes."""
     if style == "json":
@@ -120,13 +131,7 @@ def configure(*, style: str, level: str) -> None:
     }
     logging.config.dictConfig(plan)
     structlog.configure(
-        processors=[
-            structlog.stdlib.filter_by_level,
-            drop_probes,
-            without_codes,
-            *_shared(),
-            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
-        ],
+        processors=_PROCESSORS,
         logger_factory=structlog.stdlib.LoggerFactory(),
         cache_logger_on_first_use=True,
     )

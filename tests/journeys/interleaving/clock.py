@@ -20,7 +20,9 @@ UPDATE approvals_request SET settled_at = settled_at - make_interval(secs => gra
 PARK = """
 UPDATE orchestrator_run SET lease_owner = 'left by a test that is over',
        lease_until = clock_timestamp() + interval '1 day'
- WHERE status IN ('queued', 'in_progress', 'awaiting_gate', 'awaiting_input', 'paused')"""
+ WHERE status IN ('queued', 'in_progress', 'awaiting_gate', 'awaiting_input', 'paused')
+    OR id IN (SELECT run_id FROM orchestrator_runsignal s
+               WHERE NOT EXISTS (SELECT 1 FROM orchestrator_signalreceipt t WHERE t.id = s.id))"""
 CIRCUITS = """
 UPDATE orchestrator_circuitrow SET until = clock_timestamp() WHERE tenant_id = %s AND until IS NOT NULL"""
 FORGOTTEN = "DELETE FROM orchestrator_circuitrow WHERE tenant_id = %s"
@@ -58,8 +60,8 @@ class Clock:
             self._superuser.execute(GRANTS, [run])
 
     def park_the_rest(self) -> None:
-        """Runs that earlier tests left unfinished are nobody's: a sweep must not drive them into this
-        test's world.
+        """Lease away every run that earlier tests left unfinished or with an unread signal, so that no sweep
+        drives it into this test's world.
         """
         with self._unguarded():
             self._superuser.execute(PARK)

@@ -40,9 +40,9 @@ from orchestrator.core.goal import Goal
 from orchestrator.core.spending import ZERO
 from orchestrator.core.state import State
 from orchestrator.models import Intent, ManifestRow, Run
+from orchestrator.queries.state_loader import graph_of, manifest_of, pins_of
 from orchestrator.runtime.loop import Worker
 from orchestrator.runtime.process import make_worker
-from orchestrator.runtime.recall import graph_of, manifest_of, pins_of
 from tenancy.actions import add_member, add_person, create_tenant, principal_of
 from tenancy.context import tenant
 from tenancy.core.roles import Role

@@ -46,7 +46,7 @@ ALONE = 16
 WANTED, TENTH = 0.4, 0.1
 # A block is one slice, however busy the machine is: nobody is here to take up a run that was given back.
 SLICE_SECONDS = 600.0
-WIDE = {
+WIDE: dict[str, Decimal | None] = {
     name: Decimal(10) ** 7
     for name in (
         "steps",

@@ -66,8 +66,8 @@ def _shared() -> list[structlog.typing.Processor]:
     ]
 
 
-# One list for the whole process: a logger keeps the list that it was first used with, so that a second list would
-# leave loggers already in use with the old one, where `structlog.testing.capture_logs` does not hear them.
+# One list for the whole process: a logger keeps the list that it was first used with, so a second list would
+# leave loggers in use with the old one, where `structlog.testing.capture_logs` does not hear them.
 _PROCESSORS: list[structlog.typing.Processor] = [
     structlog.stdlib.filter_by_level,
     drop_probes,

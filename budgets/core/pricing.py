@@ -63,7 +63,12 @@ class ModelPrice(Rate):
         )
 
     def evolve(self, **changes: Any) -> Self:
-        """A copy with `changes`."""
+        """Return a copy with `changes`, whose types mypy checks at the call.
+
+        Raises: TypeError for a name that is no field of a price.
+        """
+        if unknown := sorted(changes.keys() - ModelPrice.model_fields.keys()):
+            raise TypeError(f"a price has no field {', '.join(unknown)}")
         return self.model_copy(update=changes)
 
     def rate(self, tokens_in: Decimal) -> Rate:

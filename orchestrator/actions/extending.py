@@ -14,7 +14,7 @@ from orchestrator.core.manifest import Manifest
 from orchestrator.core.tool import Risk
 from orchestrator.models import ManifestRow, Run
 from orchestrator.queries.runs import state_now
-from orchestrator.runtime.recall import graph_of, manifest_of, pins_of
+from orchestrator.queries.state_loader import graph_of, manifest_of, pins_of
 from tenancy.context import raw_cursor
 from traces.core.canonical import canonical, plain
 

@@ -13,7 +13,7 @@ from orchestrator.core.manifest import Expected
 from orchestrator.core.terminal import ENDINGS, TerminalClass, TerminalCode
 from orchestrator.models import Expectation, Intent, ManifestRow, Run
 from orchestrator.queries.crossing import tenant_of_run
-from orchestrator.runtime.recall import graph_of, manifest_of, pins_of
+from orchestrator.queries.state_loader import graph_of, manifest_of, pins_of
 from tenancy.clock import database_now
 from tenancy.context import hold, tenant
 from traces.models import Event, Record

@@ -22,8 +22,8 @@ from orchestrator.core.terminal import TERMINAL_STATUSES, Status
 from orchestrator.core.tool_price import ToolPrice
 from orchestrator.models import ManifestRow, Run
 from orchestrator.queries.charged import Charged, Right, Wrong, charged, runs_charged_at, told_of
+from orchestrator.queries.state_loader import pins_of
 from orchestrator.queries.tools import tool_now
-from orchestrator.runtime.recall import pins_of
 from tenancy.actions import audit
 from tenancy.clock import database_now
 from tenancy.context import tenant

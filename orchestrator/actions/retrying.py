@@ -31,7 +31,7 @@ from orchestrator.core.task_scope import scope_of
 from orchestrator.gateways.queue import offer
 from orchestrator.models import ManifestRow, Run, WorkflowVersion
 from orchestrator.queries.checkpoints import Past
-from orchestrator.runtime.recall import manifest_of, pins_of
+from orchestrator.queries.state_loader import manifest_of, pins_of
 from tenancy.actions import audit
 from tenancy.clock import NOW
 from tenancy.context import tenant_reading

@@ -16,13 +16,18 @@ _NEW, _PUT = object.__new__, object.__setattr__
 
 
 class Value(BaseModel):
-    """A frozen value. Unknown fields are refused; `evolve` makes a changed copy without validating again."""
+    """A frozen value that refuses unknown fields; `evolve` makes a changed copy without validating it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     def evolve(self, **changes: Any) -> Self:
-        """A copy with `changes`; the caller passes values of the declared types (checked by mypy at the
-        call sites)."""
+        """Return a copy with `changes`; mypy checks their types (tests/architecture/evolve_plugin.py).
+
+        Raises: TypeError for a name that is no field of this value.
+        """
+        if not changes.keys() <= self.__pydantic_fields__.keys():
+            unknown = sorted(changes.keys() - self.__pydantic_fields__.keys())
+            raise TypeError(f"{type(self).__name__} has no field {', '.join(unknown)}")
         changed = _NEW(type(self))
         given = self.__pydantic_fields_set__
         # What pydantic's own model_copy does, without copying twice: states are made several times a

@@ -20,7 +20,7 @@ from orchestrator.core.graph import CompiledGraph
 from orchestrator.core.manifest import Manifest
 from orchestrator.models import ManifestRow, Run
 from orchestrator.queries.listing import names_of
-from orchestrator.runtime.recall import graph_of, manifest_of, pins_of
+from orchestrator.queries.state_loader import graph_of, manifest_of, pins_of
 from tenancy.context import raw_cursor
 from tenancy.models import Tenant
 from traces.models import Event

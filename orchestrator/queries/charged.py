@@ -15,7 +15,7 @@ from budgets.core.vector import ZERO
 from orchestrator.core.manifest import Pins
 from orchestrator.core.pricing import price_of_tool
 from orchestrator.models import ManifestRow, PinSet, RunSignal
-from orchestrator.runtime.recall import pins_of
+from orchestrator.queries.state_loader import pins_of
 from tenancy.context import raw_cursor
 from traces.models import Event
 

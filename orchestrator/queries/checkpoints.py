@@ -30,7 +30,7 @@ from orchestrator.queries.doubts import doubts_of
 from orchestrator.queries.lines import newest_of, retried_as
 from orchestrator.queries.mailbox import has_untaken
 from orchestrator.queries.runs import state_now
-from orchestrator.runtime.recall import graph_of
+from orchestrator.queries.state_loader import graph_of
 from traces.core.patch import apply
 from traces.models import Record
 from traces.queries import recall_at

@@ -19,7 +19,7 @@ from orchestrator.models import Intent, ManifestRow, Run
 from orchestrator.queries.lines import retried_as, retriers_of
 from orchestrator.queries.mailbox import is_asked_of_effect
 from orchestrator.queries.runs import state_now
-from orchestrator.runtime.recall import manifest_of, pins_of
+from orchestrator.queries.state_loader import manifest_of, pins_of
 from traces.core.sealed import holds_reference
 from traces.models import Event
 from traces.queries import payloads

@@ -15,7 +15,7 @@ from orchestrator.models import ManifestRow, Run
 from orchestrator.queries.breakers import cost_set_by
 from orchestrator.queries.listing import Meter
 from orchestrator.queries.standing import Dial
-from orchestrator.runtime.recall import graph_of, manifest_of, pins_of
+from orchestrator.queries.state_loader import graph_of, manifest_of, pins_of
 from traces.core.canonical import plain
 
 UNITS: Final[Mapping[Dimension, str]] = {Dimension.COST_USD: "usd", Dimension.WALL_CLOCK_SECONDS: "s"}

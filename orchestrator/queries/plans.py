@@ -14,7 +14,7 @@ from orchestrator.core.state import State
 from orchestrator.models import ManifestRow, Run
 from orchestrator.queries.checkpoints import Past
 from orchestrator.queries.runs import path_through
-from orchestrator.runtime.recall import graph_of, manifest_of, pins_of
+from orchestrator.queries.state_loader import graph_of, manifest_of, pins_of
 from traces.models import Event, Record
 
 ANSWERS: Final = {"fact_committed": "ok", "failure_committed": "error", "call_not_run": ""}

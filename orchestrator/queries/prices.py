@@ -17,8 +17,8 @@ from orchestrator.core.pricing import price_of_tool, price_of_version
 from orchestrator.models import PinSet
 from orchestrator.queries.charged import Wrong
 from orchestrator.queries.models import profiles_now
+from orchestrator.queries.state_loader import pins_of
 from orchestrator.queries.tools import ToolNow, tools_now
-from orchestrator.runtime.recall import pins_of
 
 VERSIONS: Final = 50
 PINNED: Final = 50

@@ -9,7 +9,7 @@ from uuid import UUID
 from orchestrator.core.state import State
 from orchestrator.models import Run
 from orchestrator.queries.runs import state_now
-from orchestrator.runtime.recall import state_of
+from orchestrator.queries.state_loader import state_of
 from tenancy.clock import database_now
 from traces.core.progress import BudgetRemaining, Progress
 from traces.models import Event

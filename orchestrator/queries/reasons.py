@@ -7,7 +7,7 @@ import orjson
 from orchestrator.core.reasons import Told
 from orchestrator.core.state import State
 from orchestrator.models import Run
-from orchestrator.runtime.recall import graph_of
+from orchestrator.queries.state_loader import graph_of
 from traces.queries import payloads
 
 LONGEST: Final = 400

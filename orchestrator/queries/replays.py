@@ -10,7 +10,7 @@ from orchestrator.core.errors import ReplayDiffers
 from orchestrator.core.replay import Report, replayed
 from orchestrator.core.state import State
 from orchestrator.models import ManifestRow, Run
-from orchestrator.runtime.recall import graph_of, manifest_of, pins_of
+from orchestrator.queries.state_loader import graph_of, manifest_of, pins_of
 from tenancy.context import current_tenant, tenant
 from traces.core.chain import START, Head
 from traces.core.errors import Erased

@@ -17,7 +17,7 @@ from orchestrator.core.errors import RunNotFound
 from orchestrator.core.goal import Goal
 from orchestrator.core.state import State
 from orchestrator.models import ManifestRow, Run
-from orchestrator.runtime.recall import state_of
+from orchestrator.queries.state_loader import state_of
 from traces.core.sentence import SentenceFacts, sentence
 from traces.models import Event, Record
 from traces.queries import payloads, recall

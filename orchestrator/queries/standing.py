@@ -19,8 +19,8 @@ from orchestrator.core.timeline import Mood, Row, fold
 from orchestrator.models import ManifestRow, Run
 from orchestrator.queries.breakers import stopped_by_ceiling
 from orchestrator.queries.listing import Meter
+from orchestrator.queries.state_loader import pins_of
 from orchestrator.queries.timeline import FOLDED, all_told
-from orchestrator.runtime.recall import pins_of
 from traces.models import Event
 
 DIALS: Final = (

@@ -13,7 +13,7 @@ from budgets.core.lanes import lane_effect
 from budgets.models import Account
 from budgets.verify import verify_ledger, verify_windows
 from orchestrator.models import Run
-from orchestrator.runtime.recall import state_of
+from orchestrator.queries.state_loader import state_of
 from tenancy.context import tenant
 from traces.queries import recall
 from traces.verify import Fault

@@ -1,22 +1,12 @@
-"""Recall: snapshot plus patches, without running core logic, so that new code can carry an old run
-(docs/ring.md)."""
+"""Read everything that a worker needs of a run that it has claimed (docs/ring.md)."""
 
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
-import orjson
-
 from orchestrator.actions.hand import Hand
-from orchestrator.core.compiler import frozen
-from orchestrator.core.graph import CompiledGraph
-from orchestrator.core.manifest import Manifest, Pins
-from orchestrator.core.state import State
-from orchestrator.models import PinSet, WorkflowVersion
-from tenancy.context import tenant
+from orchestrator.queries.state_loader import graph_of, manifest_of, pins_of, state_of
 from traces.core.chain import Head
 from traces.core.errors import TraceMissing
-from traces.core.patch import apply
 from traces.queries import RECALL, SALT, SEALED, recalled, salted, sealing_key
 from traces.sealing import learn_sealed
 
@@ -64,36 +54,3 @@ def take_in_hand(tenant_id: UUID, run_id: UUID, worker: str, claimed: "Claimed")
     if sealed and (vault := hand.vault) is not None:
         learn_sealed(vault, sealed)
     return hand
-
-
-def state_of(snapshot: bytes, patches: tuple[dict[str, Any], ...]) -> tuple[State, int]:
-    """The state, and the snapshot's size in bytes."""
-    plain = orjson.loads(snapshot)
-    for patch in patches:
-        plain = apply(plain, patch)
-    return State.model_validate(plain), len(snapshot)
-
-
-def manifest_of(body: bytes, pins: Pins) -> Manifest:
-    """A manifest from its own part and the shared pins."""
-    return Manifest.model_validate({**orjson.loads(body), "pins": pins})
-
-
-@lru_cache(maxsize=64)
-def pins_of(tenant_id: UUID, digest: str) -> Pins:
-    """Pins never change, so a process parses each set once."""
-    with tenant(tenant_id):
-        body = PinSet.objects.values_list("body", flat=True).get(digest=digest)
-    return Pins.model_validate_json(bytes(body))
-
-
-@lru_cache(maxsize=64)
-def graph_of(tenant_id: UUID, version_id: UUID) -> CompiledGraph:
-    """A published version never changes, so a process freezes it once.
-
-    It was compiled when it was published; later and stricter checks are no reason to drop a run that stands
-    on it.
-    """
-    with tenant(tenant_id):
-        body = WorkflowVersion.objects.values_list("body", flat=True).get(id=version_id)
-    return frozen(orjson.loads(bytes(body)))

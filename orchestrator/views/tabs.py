@@ -18,8 +18,8 @@ from orchestrator.queries.listing import names_of
 from orchestrator.queries.plans import plan_of
 from orchestrator.queries.runs import result_of
 from orchestrator.queries.standing import dials, manifest
+from orchestrator.queries.state_loader import graph_of
 from orchestrator.queries.timeline import A_PAGE, SHOWS, found, full, timeline
-from orchestrator.runtime.recall import graph_of
 from orchestrator.views.files import files_of
 from orchestrator.views.planned import planned
 from tenancy.pages import PageRequest

@@ -70,8 +70,10 @@ def dearer(scenario: str | None, at: datetime) -> tuple[ModelProfile, ...]:
     found = []
     for profile in profiles_for(scenario, at=at):
         assert profile.price is not None
-        rates = {"input": 20 * profile.price.input, "output": 20 * profile.price.output, "version": "dear-1"}
-        found.append(profile.evolve(price=profile.price.evolve(**rates)))
+        price = profile.price.evolve(
+            input=20 * profile.price.input, output=20 * profile.price.output, version="dear-1"
+        )
+        found.append(profile.evolve(price=price))
     return tuple(found)
 
 

@@ -10,7 +10,7 @@ from budgets.models import Entry
 from orchestrator.actions.circuits import TenantCircuits
 from orchestrator.gateways.llm.gateway import subject_of
 from orchestrator.models import ManifestRow, Run
-from orchestrator.runtime.recall import pins_of
+from orchestrator.queries.state_loader import pins_of
 from tenancy.context import tenant
 from tests.conftest import House
 from tests.doubles import anthropic_server as anthropic

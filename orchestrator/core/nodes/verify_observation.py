@@ -19,7 +19,7 @@ from orchestrator.core.nodes.base import Plain
 from orchestrator.core.parsing import MEMBERS_ONCE_SINCE
 from orchestrator.core.reading_back import agrees, read_back, reader_of
 from orchestrator.core.screening import alarmed, closed, screen, words_of
-from orchestrator.core.state import Call, State
+from orchestrator.core.state import Call, RungName, State
 from orchestrator.core.step import Step, View, say
 from orchestrator.core.value import Value
 from traces.core.chain import Said
@@ -154,7 +154,7 @@ class VerifyObservation(Plain):
         spec = view.pins.by_name[call.tool]
         validator = spec.verifier.name if spec.verifier is not None else "schema"
         body = CallVerified(call=call.id, validator=validator, verdict=verdict, detail=detail[:300])  # type: ignore[arg-type]
-        rung = "verified" if verdict in ("verified", "observed_only") else "failed"
+        rung: RungName = "verified" if verdict in ("verified", "observed_only") else "failed"
         marked = call.evolve(
             verdict=verdict, rung=rung, error=call.error or (None if rung == "verified" else verdict)
         )

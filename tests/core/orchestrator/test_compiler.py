@@ -1,5 +1,7 @@
 """Every check of the compiler trips on exactly what it is for (R-GRAPH-2, R-GRAPH-5, R-GRAPH-20)."""
 
+from decimal import Decimal
+
 import pytest
 
 from orchestrator.core.boundary import ToolGrant
@@ -354,7 +356,7 @@ def test_21_a_fact_that_nobody_commits() -> None:
 
 @proves("R-GRAPH-2", part="tool budget")
 def test_22_calls_without_a_limit() -> None:
-    assert numbers(document("tool"), boundary=BOUNDARY.evolve(budget={"model_turns": 3})) == [22]
+    assert numbers(document("tool"), boundary=BOUNDARY.evolve(budget={"model_turns": Decimal(3)})) == [22]
     assert numbers(document("tool") | {"budget": {"tool_calls": "many"}}) == [22]
 
 

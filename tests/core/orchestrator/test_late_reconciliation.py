@@ -1,6 +1,7 @@
 """What became of changes in doubt, learnt after the end: every attempt of a call is the same change."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ from tests.proves import proves
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 A, D = "a" * 64, "d" * 64
 KEY = f"ledger.post:{D}"
-LEFT = {"standing": "left", "why": "undo_failed"}
+LEFT: dict[str, Any] = {"standing": "left", "why": "undo_failed"}
 ENDED = State(
     position="act", limits={}, status=Status.CANCELLED, outcome=TerminalCode.USER_CANCEL,
     counters=Counters(calls=7),

@@ -114,8 +114,7 @@ def test_fewer_addresses_are_less_of_a_guard() -> None:
     assert weaker(reads, reads.evolve(egress=Egress(argument="")))
     assert weaker(reads, reads.evolve(egress=None))
     assert not weaker(reads, reads.evolve(egress=Egress(argument="", marked=("/target", "/x"))))
-    writes = {"risk": Risk.LOCAL_WRITE}
-    assert weaker(reads, reads.evolve(egress=None, **writes))
+    assert weaker(reads, reads.evolve(egress=None, risk=Risk.LOCAL_WRITE))
     assert not weaker(reads, reads.evolve(egress=None, risk=Risk.NETWORK))
 
 

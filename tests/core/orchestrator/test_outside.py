@@ -1,5 +1,7 @@
 """What the web list admits: one address, all below it, with a query or without; nothing by two readings."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -91,7 +93,7 @@ def test_an_entry_that_names_no_one_place_is_refused(text: str) -> None:
         entry_of(text)
 
 
-def fetching(url: str, **more: object) -> Simulation:
+def fetching(url: str, **more: Any) -> Simulation:
     run = loop(tools={**TOOLS, "orders.lookup": FETCH.evolve(**more)})
     run.reply(("orders.lookup", {"url": url}))
     return run
@@ -183,7 +185,7 @@ POST = MailServer(
     ],
 )  # fmt: skip
 def test_a_database_reaches_further_by_its_place_its_role_or_its_way(
-    change: dict[str, object], more: int
+    change: dict[str, Any], more: int
 ) -> None:
     before, after = Databases(databases=(BOOKS,)), Databases(databases=(BOOKS.evolve(**change),))
     assert len(wider_databases(before, after)) == more
@@ -206,7 +208,7 @@ def test_a_database_reaches_further_by_its_place_its_role_or_its_way(
     ],
 )  # fmt: skip
 def test_letters_reach_further_by_their_server_their_sender_or_their_recipients(
-    change: dict[str, object], more: int
+    change: dict[str, Any], more: int
 ) -> None:
     assert len(wider_mail(POST, POST.evolve(**change))) == more
     assert len(wider_mail(None, POST)) == 2

@@ -1,6 +1,6 @@
 """No undo does what a stranger wants: people are asked; what the policy denies is left (R-TOOL-15)."""
 
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -26,7 +26,7 @@ from tests.proves import proves
     ],
 )
 def test_an_undo_that_a_stranger_may_have_shaped_asks_people(
-    trust: str, goal: str, guarded: bool, asked: bool
+    trust: Literal["trusted", "untrusted"], goal: str, guarded: bool, asked: bool
 ) -> None:
     run = run_with(
         "orders.place", tools=ALL | {"orders.place": PLACE.evolve(trust=trust)}, goal=Goal(objective=goal)

@@ -213,8 +213,8 @@ def test_what_names_no_way_back_or_finds_no_argument_is_left() -> None:
 @proves("R-SEC-9", part="nothing is undone under a stop")
 @pytest.mark.parametrize("asking", [True, False])
 def test_an_emergency_stop_ends_the_way_back(asking: bool) -> None:
-    mode = "ask" if asking else "automatic"
-    run = run_with("orders.place", "orders.place", boundary=BOUNDARY.evolve(compensation=mode))
+    boundary = BOUNDARY.evolve(compensation="ask" if asking else "automatic")
+    run = run_with("orders.place", "orders.place", boundary=boundary)
     fail(run)
     run.feed(StopAsked(at=run.now, scope="tenant", target="", reason="drill"))
     if not asking:

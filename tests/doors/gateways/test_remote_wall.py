@@ -64,8 +64,9 @@ class One:
 
 def effect_of(spec: ToolSpec, body: bytes, key: str = "key-1") -> CallTool:
     """The effect that calls it."""
-    changes = {"tool": spec.name, "mutating": spec.mutating, "lookup": spec.lookup, "external": True}
-    return call_tool("mail.send", body, key=key).evolve(**changes)
+    return call_tool("mail.send", body, key=key).evolve(
+        tool=spec.name, mutating=spec.mutating, lookup=spec.lookup, external=True
+    )
 
 
 def note_tool(server: ToolServer) -> Tool[Any, Any]:

@@ -239,6 +239,15 @@ class Environment(BaseSettings):
         }  # fmt: skip
 
     @property
+    def mails_first_links(self) -> bool:
+        """Whether the link for a first password goes by letter: there is a mail server, and the letter leads
+        to an address that whoever invites does not choose. Without `console_url` it is the one that they
+        asked at, which a pattern among the allowed hosts would let them make one of their own."""
+        hosts = [host.strip() for host in self.allowed_hosts.split(",")]
+        exact = not any(host.startswith((".", "*")) for host in hosts)
+        return bool(clear(self.smtp_url)) and (bool(self.console_url) or exact)
+
+    @property
     def has_model_key(self) -> bool:
         """Whether some model other than the scripted one can be asked (R-TOOL-23)."""
         return bool(self.openai_api_key or self.anthropic_api_key or self.openai_base_url)

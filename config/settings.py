@@ -250,7 +250,7 @@ DEFAULT_FROM_EMAIL = SERVER_EMAIL = ENVIRONMENT.mail_from
 INTERLOCK_CONSOLE_URL = ENVIRONMENT.console_url.rstrip("/")
 # Where a command says that the console is; letters say nothing where nobody has said it.
 INTERLOCK_ADDRESS = INTERLOCK_CONSOLE_URL or f"http://{ENVIRONMENT.host}:{ENVIRONMENT.port}"
-INTERLOCK_SENDS_MAIL = ENVIRONMENT.smtp_url is not None
+INTERLOCK_SENDS_MAIL = ENVIRONMENT.mails_first_links
 globals().update(ENVIRONMENT.mail)
 
 # Who draws a refusal as a page (tenancy.pages).

@@ -5,7 +5,15 @@ from uuid import UUID
 
 from django.conf import settings
 
-from tenancy.actions.people import Invited, Limits, invite, mail_link, may_get_link, note_link
+from tenancy.actions.people import (
+    Invited,
+    Limits,
+    has_signed_in,
+    invite,
+    mail_link,
+    may_get_link,
+    note_link,
+)
 from tenancy.actions.relations import record_tie_by_people
 from tenancy.actions.tenants import note_of_tenant
 from tenancy.context import tenant
@@ -14,7 +22,7 @@ from tenancy.core.errors import NotFound, TenancyError
 from tenancy.core.relations import TieKind
 from tenancy.core.roles import EVERY_QUEUE, Role
 from tenancy.first_password import first_password_path
-from tenancy.models import Membership, Person, Tenant
+from tenancy.models import Membership, Tenant
 from tenancy.platform_admins import PlatformActor, check_platform_admin
 
 
@@ -72,10 +80,6 @@ def _administrators_waiting(tenant_id: UUID) -> list[Invited]:
     """The administrators, none of whom has signed in yet. Raises AdministratorThere where one has."""
     rows = Membership.objects.filter(role=Role.ADMIN.value, person__is_active=True).select_related("person")
     found = [Invited(row.person, row, new=True) for row in rows.order_by("created_at", "id")]
-    if any(_has_signed_in(one.person) for one in found):
+    if any(has_signed_in(one.person) for one in found):
         raise AdministratorThere(tenant=tenant_id)
     return found
-
-
-def _has_signed_in(person: Person) -> bool:
-    return person.last_login is not None or person.has_usable_password()

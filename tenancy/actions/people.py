@@ -189,11 +189,17 @@ def deactivate_person(tenant_id: UUID, person_id: UUID, *, by: UUID | None, reas
         return person
 
 
+def has_signed_in(person: Person) -> bool:
+    """Whether they have a password or came in otherwise, either of which ends every link for the first
+    password."""
+    return person.last_login is not None or person.has_usable_password()
+
+
 def may_get_link(tenant_id: UUID, person: Person) -> bool:
     """Whether an administrator of this tenant may hand out a link that sets the person's password: only to
     somebody who never signed in and belongs nowhere else. Whoever belongs elsewhere, or administers the
     platform, could be taken over."""
-    if person.has_usable_password() or person.last_login is not None or not person.is_active:
+    if has_signed_in(person) or not person.is_active:
         return False
     return tenants_of_person(person.id) == [tenant_id] and not is_platform_admin(person.id)
 
@@ -261,7 +267,7 @@ def confirm_person(tenant_id: UUID, person_id: UUID, *, by: UUID, reason: str) -
             raise NothingToConfirm
         if find_closeness_to(who.principal, who.owner, Actors((), (person_id,))) is not Closeness.NONE:
             raise RelatedToPerson
-        if may_get_link(tenant_id, person):
+        if not has_signed_in(person):
             raise NotSignedIn
         record_tie(tenant_id, TieKind.CONFIRMED, person_id, by=by)
         audit(

@@ -150,3 +150,23 @@ def test_without_a_mail_server_letters_go_to_the_log_and_a_wrong_one_is_refused(
     for wrong in ("http://mail.example", "smtp://"):
         with pytest.raises(ValueError, match="INTERLOCK_SMTP_URL"):
             _ = Environment(INTERLOCK_SMTP_URL=SecretStr(wrong)).mail
+
+
+@proves("A8", part="a letter leads where the operator says")
+@pytest.mark.parametrize(
+    ("smtp", "url", "hosts", "mailed"),
+    [
+        ("", "", "interlock.example", False),
+        ("smtp://mail", "", "interlock.example,127.0.0.1", True),
+        ("smtp://mail", "", "*", False),
+        ("smtp://mail", "", "localhost, .example.com", False),
+        ("smtp://mail", "https://interlock.example", "*", True),
+    ],
+)
+def test_finding_1_first_links_are_not_mailed_where_the_inviter_could_choose_their_server(
+    smtp: str, url: str, hosts: str, mailed: bool
+) -> None:
+    found = Environment(
+        INTERLOCK_SMTP_URL=SecretStr(smtp) if smtp else None, INTERLOCK_URL=url, INTERLOCK_ALLOWED_HOSTS=hosts
+    )
+    assert found.mails_first_links is mailed

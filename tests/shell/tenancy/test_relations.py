@@ -1,12 +1,14 @@
 """Who is related to whom, as the tables keep it: written with the deed, never changed, of one tenant."""
 
 from datetime import timedelta
+from importlib import import_module
 
+import psycopg
 import pytest
 from django.db import IntegrityError, transaction
 
 from tenancy.actions import add_member, add_person, create_key, principal_of
-from tenancy.actions.people import Limits, change_limits, invite, show_link
+from tenancy.actions.people import Limits, NotSignedIn, change_limits, confirm_person, invite, show_link
 from tenancy.actions.relations import record_tie
 from tenancy.clock import database_now
 from tenancy.context import tenant
@@ -191,3 +193,46 @@ def test_a_link_seen_in_another_tenant_relates_here_too_also_through_a_puppet(ho
     invite(house.tenant.id, address, "Two", Role.CLIENT, Limits(), by=stranger.id)
     with tenant(house.tenant.id):
         assert PersonTie.objects.filter(kind=TieKind.LINK_SEEN.value, person=second).count() == 2
+
+
+@proves("A8", part="no confirmation while a seen link opens the account")
+def test_finding_1_nobody_is_confirmed_before_they_set_a_password_though_they_belong_elsewhere_too(
+    house: House,
+) -> None:
+    """Whoever saw the link would else set the password after the confirmation."""
+    admin, house_id = house.people.admin, house.tenant.id
+    other = make_somebody(house.tenant, Role.ADMIN)
+    address = f"new-{house_id.hex}@people.example"
+    person = invite(house_id, address, "New", Role.REVIEWER, Limits(("*",)), by=admin.id).person
+    show_link(house_id, person, by=admin.id)
+    add_member(house.people.other_tenant.id, person, Role.CLIENT)
+    with pytest.raises(NotSignedIn):
+        confirm_person(house_id, person.id, by=other.id, reason="They say so.")
+    person.set_password("correct horse battery staple")
+    person.save(update_fields=["password"])
+    confirm_person(house_id, person.id, by=other.id, reason="They say so.")
+    with tenant(house_id):
+        assert not are_related(person.id, other.person.id)
+
+
+@proves("A8", part="keys from before")
+def test_finding_1_maker_of_a_key_from_before_the_upgrade_stands_behind_it(
+    house: House, superuser: psycopg.Connection
+) -> None:
+    cast, house_id = house.people, house.tenant.id
+    mine = create_key(house_id, Role.CLIENT, by=cast.admin.id).key.principal
+    own = create_key(house_id, Role.CLIENT, owner=cast.admin.person, by=cast.admin.id).key.principal
+    of_command = create_key(house_id, Role.CLIENT).key.principal
+    with superuser.transaction():
+        superuser.execute("SET LOCAL session_replication_role = replica")
+        superuser.execute("DELETE FROM tenancy_keymaker WHERE tenant_id = %s", [house_id])
+    migration = import_module("tenancy.migrations.0033_makers_of_old_keys")
+    for _ in range(2):
+        superuser.execute(migration.MAKERS)
+    with tenant(house_id):
+        assert people_behind([mine.id, own.id, of_command.id]) == {
+            mine.id: {mine.owner_id, cast.admin.person.id},
+            own.id: {cast.admin.person.id},
+            of_command.id: {of_command.owner_id},
+        }
+        assert KeyMaker.objects.count() == 1

@@ -41,13 +41,15 @@ class RunKeys:
 class Vault:
     """The sealed values of one run. `wrapped` is its key as it is kept; `bodies` what was sealed here, by
     digest: whoever keeps a reference keeps these payloads too. `known` are the values of the run, sealed here
-    or before, with a reference each."""
+    or before, with a reference each. `open_calls` are the calls that may have been made though no result says
+    so, by tool and digest of their arguments: what became known since changes no word of them."""
 
     tenant: UUID
     salt: bytes
     wrapped: bytes
     bodies: dict[str, bytes] = field(default_factory=dict)
     known: dict[str, str] = field(default_factory=dict)
+    open_calls: frozenset[str] = frozenset()
 
     @property
     def keys(self) -> RunKeys:

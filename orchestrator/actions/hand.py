@@ -112,7 +112,10 @@ class Hand:
         """The run's sealed values, with nothing sealed here yet; what is sealed in it the run knows."""
         if self.sealing_key is None:
             return None
-        return Vault(tenant=self.tenant, salt=self.salt, wrapped=self.sealing_key, known=self.known)
+        return Vault(
+            tenant=self.tenant, salt=self.salt, wrapped=self.sealing_key, known=self.known,
+            open_calls=frozenset(self.state.opened),
+        )  # fmt: skip
 
     @property
     def keys(self) -> dict[str, object]:

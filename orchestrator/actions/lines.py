@@ -51,12 +51,13 @@ FORGET = "DELETE FROM orchestrator_modelturn WHERE id = %s"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunLines:
     """The places of one run, under its worker's fence. `waits`: the run has waited for its model before this
-    call."""
+    call; `patient`: it waits for one that is away."""
 
     tenant: UUID
     run: UUID
     fence: int
     waits: bool = False
+    patient: bool = True
 
     def enter(self, subject: str, most: int, *, own: bool, timeout_ms: int) -> bool:
         """As the protocol says. A silent database lets nobody through."""
@@ -92,7 +93,10 @@ class RunLines:
         _wake_all(called)
 
     def stand_behind(self, kind: Kind, subject: str) -> None:
-        """As the protocol says. Where the database is away, the run's own time wakes it."""
+        """As the protocol says. Where the database is away, the run's own time wakes it; a run without
+        patience does not wait."""
+        if not self.patient:
+            return
         place = circuit_id(None if kind == "model" else self.tenant, kind, subject)
         try:
             with tenant(self.tenant):
@@ -123,10 +127,13 @@ class RunLines:
 
 def leaves_line(hand: Hand, after: State, *, asks: bool) -> bool:
     """Whether a commit takes the run out of the place where it waits for a model: it waits no more and asks
-    no model, or it has ended."""
+    no model, or another one has taken over, or it has ended."""
     if after.outcome is not None and hand.state.outcome is None:
         bounded = any(profile.at_once is not None for profile in hand.manifest.pins.profiles)
         return bounded or hand.state.away is not None
+    if after.stood_down != hand.state.stood_down:
+        # Somebody else is asked from here on.
+        return True
     return not asks and hand.state.away is not None and after.away is None
 
 

@@ -15,6 +15,8 @@ from orchestrator.core.backoff import delay_ms
 from orchestrator.core.effects import SetTimer
 from orchestrator.core.events import ModelFailed, Recovered
 from orchestrator.core.goal import Mode
+from orchestrator.core.graph import CompiledGraph
+from orchestrator.core.manifest import Manifest
 from orchestrator.core.profile import ModelProfile
 from orchestrator.core.state import Away, State
 from orchestrator.core.step import Step, View, say
@@ -47,6 +49,11 @@ class Failed(NamedTuple):
 def waits_here(view: View) -> bool:
     """Whether runs of this core wait for a model at all."""
     return view.manifest.core_version >= SINCE
+
+
+def has_patience(graph: CompiledGraph, manifest: Manifest) -> bool:
+    """Whether a run waits for a model that is away."""
+    return manifest.goal.mode is not Mode.INTERACTIVE and graph.spec.model_patience_seconds > 0
 
 
 def refused_by_us(view: View, event: ModelFailed | Recovered) -> bool:
@@ -89,13 +96,12 @@ def _is_outage(event: ModelFailed | Recovered) -> bool:
 
 def _until(view: View, state: State) -> datetime | None:
     """When the patience ends: it began with the outage. None for a run that has none."""
-    patience = view.graph.spec.model_patience_seconds
-    if view.manifest.goal.mode is Mode.INTERACTIVE or not patience:
+    if not has_patience(view.graph, view.manifest):
         return None
     away = state.away
     if away is not None and away.until is not None:
         return away.until
-    return view.at + timedelta(seconds=patience)
+    return view.at + timedelta(seconds=view.graph.spec.model_patience_seconds)
 
 
 def _away(

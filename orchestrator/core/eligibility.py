@@ -126,7 +126,7 @@ class Chain:
         assert self.spec is not None
         parsed = self._parsed()
         if isinstance(parsed, Arguments):
-            fault = self._unsendable(parsed) or fits(self.spec.input_schema, parsed.value)
+            fault = self._unsendable(self.spec, parsed) or fits(self.spec.input_schema, parsed.value)
             if fault is None:
                 body = self.view.desk.put(parsed.body)
                 self.call = self.call.evolve(arguments=body, argument_digest=digest("arguments", parsed.body))
@@ -247,12 +247,12 @@ class Chain:
             return parse(self.view.desk.read(self.call.arguments))
         return parse(self.view.desk.read(self.call.raw), version=self.view.manifest.core_version)
 
-    def _unsendable(self, parsed: Arguments) -> Malformed | None:
-        assert self.spec is not None
+    def _unsendable(self, spec: ToolSpec, parsed: Arguments) -> Malformed | None:
         if self.view.manifest.core_version < MARKS_SINCE:
             return None
+        kept = remembers(self.view.manifest, spec)
         return unsendable(parsed.value) or misplaced(
-            self.view.desk.find, tool=self.spec.name, by=self.call.by, value=parsed.value
+            self.view.desk.find, tool=spec.name, by=self.call.by, value=parsed.value, remembered=kept
         )
 
     def _note(

@@ -23,15 +23,18 @@ SHOWN = 8
 Find = Callable[[str], bytes | None]
 
 
-def misplaced(find: Find, *, tool: str, by: str, value: Any) -> Malformed | None:
+def misplaced(find: Find, *, tool: str, by: str, value: Any, remembered: bool = False) -> Malformed | None:
     """Why arguments with references cannot be sent: one is none of this run's, or its value was not meant for
-    where it stands. `find` gives the content of a digest, `by` is who asked for the call."""
+    where it stands. `find` gives the content of a digest, `by` is who asked for the call; what is
+    `remembered` is kept as it is and shown to other runs, so no sealed value goes there."""
     faults = []
     for found in references(value):
         place = _place(find, found.digest, found.kind)
         where = found.pointer[:80] or "/"
         if place is None:
             faults.append(f"the reference at {where} is none of this run's")
+        elif remembered:
+            faults.append(f"the sealed value at {where} is not remembered; leave it out")
         elif not may_open(place, tool=tool, member=found.member, by_model=by == "model"):
             faults.append(f"the sealed value at {where} was not given for this: {_meant(place)}")
     return Malformed(detail="; ".join(faults[:SHOWN])) if faults else None

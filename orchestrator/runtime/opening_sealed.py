@@ -24,18 +24,16 @@ class SealedOfRun:
     def open(self, arguments: bytes) -> Opened:
         """The arguments with what their references stand for. Raises CallFailed where one cannot be opened:
         nothing was sent."""
-        vault, known = self._hand.vault, dict(self._hand.known)
-        if vault is None or b"[sealed:" not in arguments:
-            return Opened(arguments, {}, known)
-        value = orjson.loads(arguments)
-        if not any(references(value)):
-            return Opened(arguments, {}, known)
-        values: dict[str, str] = {}
+        vault = self._hand.vault
+        if vault is None:
+            return Opened(arguments, {}, dict(self._hand.known))
+        value = orjson.loads(arguments) if b"[sealed:" in arguments else None
         try:
+            known = self._known(vault)
+            if not any(references(value)):
+                return Opened(arguments, {}, known)
             opened = canonical_outside(with_opened(value, self._opener(vault)))
-            for reference in _referring(value):
-                for text in spoken(reference[1], opened_text(reference[0], self._opener(vault))):
-                    values[text] = reference[0]
+            values = self._spoken(vault, value)
         except (Unopenable, ContentMissing, NotCanonical) as error:
             detail = f"a sealed value cannot be opened: {error}".encode()
             raise CallFailed("refused", sent=False, detail=detail) from error
@@ -43,6 +41,24 @@ class SealedOfRun:
             detail = b"a sealed value is not of the kind that its reference says"
             raise CallFailed("refused", sent=False, detail=detail) from error
         return Opened(opened, values, known)
+
+    def _known(self, vault: Vault) -> dict[str, str]:
+        """The run's values; those of the calls under way by the references that stand in these, with which
+        what reads them back is compared."""
+        known = dict(self._hand.known)
+        for call in self._hand.state.batch if known else ():
+            body = body_of(self._hand, call.arguments) if call.arguments is not None else b""
+            if b"[sealed:" in body:
+                known |= self._spoken(vault, orjson.loads(body))
+        return known
+
+    def _spoken(self, vault: Vault, value: Any) -> dict[str, str]:
+        """What the references in the value stand for, with the reference of each."""
+        return {
+            text: reference
+            for reference, kind in _referring(value)
+            for text in spoken(kind, opened_text(reference, self._opener(vault)))
+        }
 
     def _opener(self, vault: Vault) -> Any:
         return lambda digest: vault.open(body_of(self._hand, digest))

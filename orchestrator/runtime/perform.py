@@ -21,6 +21,7 @@ from orchestrator.actions.hand import Hand
 from orchestrator.actions.lines import RunLines
 from orchestrator.actions.remotes import TenantRemotes
 from orchestrator.actions.workspace import RunFiles
+from orchestrator.core.awaiting import has_patience
 from orchestrator.core.drift import fault_of
 from orchestrator.core.effects import CallModel, CallTool
 from orchestrator.core.events import LOOKED, AnyEvent, Recovered, ToolFailed
@@ -102,7 +103,11 @@ class Performer:
                 circuits=circuits,
                 tenant=hand.tenant,
                 lines=RunLines(
-                    tenant=hand.tenant, run=hand.run, fence=hand.fence, waits=hand.state.away is not None
+                    tenant=hand.tenant,
+                    run=hand.run,
+                    fence=hand.fence,
+                    waits=hand.state.away is not None,
+                    patient=has_patience(hand.graph, hand.manifest),
                 ),
                 before_wait=connection.close,
                 audience=RunAudience(hand.run, effect.id),

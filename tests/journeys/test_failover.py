@@ -8,8 +8,10 @@ from pytest_django import Settings
 
 from budgets.models import Entry
 from orchestrator.actions.circuits import TenantCircuits
+from orchestrator.core.goal import Mode
+from orchestrator.gateways.llm import profiles
 from orchestrator.gateways.llm.gateway import subject_of
-from orchestrator.models import ManifestRow, Run
+from orchestrator.models import ManifestRow, ModelTurn, Run
 from orchestrator.queries.state_loader import pins_of
 from tenancy.context import tenant
 from tests.conftest import House
@@ -109,6 +111,35 @@ def test_a_provider_whose_circuit_is_open_is_not_called_and_not_waited_for(
     assert (found.terminal_code, first.documents) == ("SUCCESS", [])
     assert taken_over(world, found) == [("anthropic", "circuit_open", 1)]
     assert world.said(found.id, "retry_scheduled") == []
+
+
+@proves("R-TOOL-22", part="whoever is passed by or not waited for has no place behind the circuit")
+@pytest.mark.parametrize("case", ["taken over", "interactive"])
+def test_a_run_that_does_not_wait_for_its_model_has_no_place_behind_the_circuit(
+    world: World,
+    first: OpenAIServer,
+    anthropic_server: anthropic.AnthropicServer,
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    case: str,
+) -> None:
+    usual = profiles.available_profiles
+    monkeypatch.setattr(
+        profiles,
+        "available_profiles",
+        lambda *given: tuple(one.evolve(at_once=None) for one in usual(*given)),
+    )
+    settings.INTERLOCK_MODEL_FAILOVER = case == "taken over"
+    anthropic_server.play(anthropic.said("It was delivered."))
+    mode = Mode.ASYNC if case == "taken over" else Mode.INTERACTIVE
+    run = world.submit("tool-loop", "Where is order A-1001?", mode=mode)
+    with tenant(world.id):
+        pinned = pins_of(world.id, ManifestRow.objects.values_list("pins_digest", flat=True).get(id=run))
+    TenantCircuits(world.id).trip("use", subject_of(pinned.profiles[0]), "overrun")
+    found = onwards(world, run)
+    assert found.terminal_code == ("SUCCESS" if case == "taken over" else "UNAVAILABLE_DEP")
+    with tenant(world.id):
+        assert list(ModelTurn.objects.values_list("id", "stage")) == []
 
 
 @proves("R-TOOL-22", part="failover is the operator's to switch off")

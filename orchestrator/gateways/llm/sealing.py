@@ -2,9 +2,10 @@
 
 import orjson
 
+from orchestrator.core.open_effects import opened_key
 from orchestrator.core.parsing import Arguments, parse
 from tenancy.core.json_reading import MemberRepeated, read_json
-from traces.core.canonical import canonical_outside
+from traces.core.canonical import canonical_outside, digest
 from traces.core.redaction import may_hold_secret
 from traces.core.sealed import Place, with_known, with_sealed
 from traces.sealing import Vault
@@ -17,7 +18,8 @@ def sealed_arguments(raw: str, tool: str, vault: Vault) -> tuple[str, frozenset[
     sealed. What holds nothing of that, or is no argument object and so is never sent, comes back as it is.
 
     A value that the vault knows is sensitive wherever it stands: it is sealed for that place, so that what is
-    sent is what was written.
+    sent is what was written. Not so in a call that is open as it was written before that was known: the same
+    words are the same call.
     """
     body = raw.encode("utf-8", "surrogatepass")
     if not may_hold_secret(body) and not vault.known:
@@ -32,7 +34,9 @@ def sealed_arguments(raw: str, tool: str, vault: Vault) -> tuple[str, frozenset[
         kinds.add(kind)
         return vault.seal(kind, secret, Place(source="call", tool=tool, member=member))
 
-    value = with_known(with_sealed(parsed.value, seal), dict(vault.known), seal)
+    value = with_sealed(parsed.value, seal)
+    if opened_key(tool, digest("arguments", canonical_outside(value))) not in vault.open_calls:
+        value = with_known(value, dict(vault.known), seal)
     if not kinds:
         return raw, frozenset()
     return _as_wrong(body, canonical_outside(value).decode()), frozenset(kinds)

@@ -24,9 +24,13 @@ LEDGERS = (
     "budgets_entry",
     "tenancy_auditentry",
 )
-_WHO = "SELECT rolname, rolsuper, rolbypassrls, rolcreaterole FROM pg_roles WHERE rolname = current_user"
+# A role may also do what the roles may that it is a member of: by inheritance, or after `SET ROLE`.
+_WHO = (
+    "SELECT current_user, bool_or(rolsuper), bool_or(rolbypassrls), bool_or(rolcreaterole) FROM pg_roles"
+    " WHERE pg_has_role(current_user, oid, 'MEMBER')"
+)
 _OWNS = (
-    "SELECT relname FROM pg_class WHERE relname = ANY(%s) AND pg_has_role(current_user, relowner, 'USAGE')"
+    "SELECT relname FROM pg_class WHERE relname = ANY(%s) AND pg_has_role(current_user, relowner, 'MEMBER')"
 )
 
 
@@ -70,10 +74,14 @@ def power_of_the_role() -> list[CheckMessage]:
     except (DatabaseError, PoolTimeout) as error:
         return [Error("The database does not answer.", hint=str(error).strip(), id="interlock.E002")]
     sentences = (
-        (superuser, "E003", f"{name} is a superuser: row-level security does not hold for it."),
-        (bypass, "E004", f"{name} has BYPASSRLS: row-level security does not hold for it."),
+        (superuser, "E003", f"{name} is or may become a superuser: row-level security does not hold for it."),
+        (bypass, "E004", f"{name} has BYPASSRLS, or may get it: row-level security does not hold for it."),
         (creates, "E005", f"{name} may create roles, and so grant itself anything."),
-        (owned, "E006", f"{name} owns {', '.join(owned)} and could switch the ledger's triggers off."),
+        (
+            owned,
+            "E006",
+            f"{name} owns or may own {', '.join(owned)}: it could switch the ledger's triggers off.",
+        ),
     )
     hint = "Give DATABASE_URL the role interlock_app."
     return [

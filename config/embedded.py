@@ -42,6 +42,8 @@ LOGINS: tuple[Role, ...] = ("interlock_owner", "interlock_app", "interlock_audit
 START_SECONDS = 60.0
 _UNSAFE_BUT_FAST = ("fsync=off", "full_page_writes=off", "synchronous_commit=off")
 _ROOTS_PLACE = Path("/var/lib/interlock")
+# How the name of a cluster begins that is still being made.
+DRAFT: Final = "postgres-draft-"
 
 
 def _wheel(package: str) -> Path:
@@ -141,15 +143,19 @@ class EmbeddedPostgres:
             lock.with_suffix("").unlink(missing_ok=True)
 
     def _initdb(self) -> None:
+        """Make the cluster beside its place and move it there once it is whole: `initdb` writes PG_VERSION
+        first, and may be killed before the rest."""
+        for left in self.place.glob(f"{DRAFT}*"):
+            shutil.rmtree(left, ignore_errors=True)
         shutil.rmtree(self.data, ignore_errors=True)
-        self.data.mkdir(mode=0o700)
-        self.account.own(self.data)
+        draft = Path(tempfile.mkdtemp(prefix=DRAFT, dir=self.place))
+        self.account.own(draft)
         with tempfile.NamedTemporaryFile("w", dir=self.sockets, prefix="pw") as password:
             password.write(self.secrets.superuser)
             password.flush()
             self.account.own(Path(password.name))
             argv = (
-                str(self.binaries() / "initdb"), "-D", str(self.data), "-U", SUPERUSER, "-A", "scram-sha-256",
+                str(self.binaries() / "initdb"), "-D", str(draft), "-U", SUPERUSER, "-A", "scram-sha-256",
                 f"--pwfile={password.name}", "--encoding=UTF8", "--locale-provider=builtin",
                 "--builtin-locale=C.UTF-8", "--locale=C", "--no-instructions", "--no-sync",
             )  # fmt: skip
@@ -163,9 +169,10 @@ class EmbeddedPostgres:
                 **self.account.popen,
             )
         if done.returncode:
-            shutil.rmtree(self.data, ignore_errors=True)
+            shutil.rmtree(draft, ignore_errors=True)
             message = f"initdb failed:\n{done.stdout}{done.stderr}"
             raise RuntimeError(message)
+        draft.rename(self.data)
 
     @staticmethod
     def _environment() -> dict[str, str]:

@@ -1,8 +1,9 @@
 """Idempotency-Key: the same POST twice is one act (W1, R-API-1).
 
 Same key and body → the first answer again; another body → 422; still under way → 409, to be tried again in
-a second; its process dead → taken over at once; past its life → a new act. What an act must not do twice,
-though its process died between its commit and its answer, it looks for itself (W6).
+a second; its process dead, or its try ended while the database was away → taken over at once; past its life
+→ a new act. What an act must not do twice, though it was cut off between its commit and its answer, it looks
+for itself (W6).
 """
 
 from collections.abc import Callable
@@ -25,6 +26,9 @@ LONGEST_PATH = 255
 LIFE = timedelta(hours=24)
 PATIENCE = timedelta(seconds=60)
 AGAIN_SECONDS = 1
+# The claims whose acts this process is at. One that names this process and is not here was cut off: its act
+# has ended, and the database was away when that was to be written down.
+_UNDER_WAY: set[UUID] = set()
 
 
 class KeyReused(TenancyError):
@@ -60,11 +64,14 @@ def once(
     if isinstance(held, Answer):
         return held
     try:
-        answer = act()
-    except BaseException:
-        _forget(tenant_id, held)
-        raise
-    _keep(tenant_id, held, answer)
+        try:
+            answer = act()
+        except BaseException:
+            _forget(tenant_id, held)
+            raise
+        _keep(tenant_id, held, answer)
+    finally:
+        _UNDER_WAY.discard(held)
     return answer
 
 
@@ -86,11 +93,12 @@ def _claim(
         mine = IdempotencyKey.objects.filter(principal=principal, path=path, key=key)
         mine.filter(expires_at__lte=now).delete()
         # A process that died while it acted never answers. Where it held no lock to tell by, its claim is
-        # void after a minute.
-        mine.filter(status=None, created_at__lte=now - PATIENCE).delete()
+        # void after a minute; of its own claims this process knows better.
+        old, own = mine.filter(status=None, created_at__lte=now - PATIENCE), process_lock_number()
+        (old if own is None else old.exclude(process_lock=own)).delete()
         fresh = IdempotencyKey(
             tenant_id=tenant_id, principal=principal, key=key, path=path, body_digest=digests[0],
-            expires_at=now + LIFE, process_lock=process_lock_number(),
+            expires_at=now + LIFE, process_lock=own,
         )  # fmt: skip
         if _is_kept(fresh):
             return fresh.id
@@ -112,18 +120,27 @@ def _claim(
 
 
 def _is_kept(claim: IdempotencyKey) -> bool:
-    """Insert a claim; whether nobody has the key."""
+    """Insert a claim; whether nobody has the key. It is under way before anybody can read it."""
+    _UNDER_WAY.add(claim.id)
     try:
         with transaction.atomic():
             claim.save(force_insert=True)
-    except IntegrityError:
-        return False
+    except BaseException as error:
+        _UNDER_WAY.discard(claim.id)
+        if isinstance(error, IntegrityError):
+            return False
+        raise
     return True
 
 
 def _is_abandoned(claim: IdempotencyKey) -> bool:
-    """Whether the process that made a claim died before it answered."""
-    return claim.status is None and claim.process_lock is not None and not is_lock_held(claim.process_lock)
+    """Whether the process that made a claim died before it answered, or this one is not at its act any
+    more."""
+    if claim.status is not None or claim.process_lock is None:
+        return False
+    if claim.process_lock == process_lock_number():
+        return claim.id not in _UNDER_WAY
+    return not is_lock_held(claim.process_lock)
 
 
 def _kept(path: str) -> str:

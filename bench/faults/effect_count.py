@@ -21,7 +21,7 @@ class Performed:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
     """One accepted run: the steps it was to do, how it ended (empty: it has not) and why, and whether it
-    waits for a person."""
+    is paused or waits for a person."""
 
     run: str
     tags: tuple[str, ...]
@@ -51,7 +51,8 @@ def count_effects(runs: Sequence[Ended], performed: Iterable[Performed]) -> Effe
 
     Lost: a step of a run that has ended, which no service performed. Doubled: a step that was performed more
     than once, a key under which a service made more than one change, or a step of no accepted run. Stuck: a
-    run that has neither ended nor waits for a person. Failed: a run that ended without its result.
+    run that has not ended, also one that waits for a person, for the harness answers whatever is asked.
+    Failed: a run that ended without its result.
     """
     made = list(performed)
     steps = Counter(one.tag for one in made)
@@ -63,7 +64,7 @@ def count_effects(runs: Sequence[Ended], performed: Iterable[Performed]) -> Effe
         effects=len(made),
         lost=tuple(tag for run in runs if run.code for tag in run.tags if not steps[tag]),
         doubled=tuple(sorted(twice)),
-        stuck=tuple(run.run for run in runs if not run.code and not run.at_a_person),
+        stuck=tuple(run.run + " waits" * run.at_a_person for run in runs if not run.code),
         failed=tuple(f"{run.run} {run.code} {run.reason}" for run in runs if run.code not in ("", "SUCCESS")),
     )
 

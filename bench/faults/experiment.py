@@ -11,7 +11,7 @@ from uuid import UUID
 from django.db import connections
 
 from bench.faults.effect_count import EffectCount, Ended, count_effects
-from bench.faults.fault_injection import FAULTS, Struck, Target, plan_faults, strike_with
+from bench.faults.fault_injection import BOUND_SECONDS, FAULTS, Struck, Target, plan_faults, strike_with
 from bench.faults.handover import measure_handovers
 from bench.faults.processes import wait_until
 from bench.faults.recovery_time import marks_now
@@ -42,6 +42,10 @@ def run_experiment(given: argparse.Namespace, target: Target, load: Workload, mo
     struck = _load_under_faults(given, target, load)
     ended = _wait_for_the_ends(target, load)
     _print_faults(struck)
+    judge(
+        f"every run under way at a fault had another event within {BOUND_SECONDS:.0f} s",
+        held=all(one.recovery.is_complete for one in struck),
+    )
     _judge_count(count_effects(ended, load.performed()), ended)
     verified = _verified(load)
     judge(f"traces, ledgers and replays verified: {verified} of {len(ended)}", held=verified == len(ended))
@@ -65,6 +69,7 @@ def _load_under_faults(given: argparse.Namespace, target: Target, load: Workload
         load.submit(share)
         _wait_for_work(target, share)
         sleep(load.chance.uniform(0.0, 1.0))
+        _wait_for_work(target, 1)
         struck.append(strike_with(target, fault))
         print(
             f"  {fault}: {struck[-1].recovery.longest:.1f} s, whole after {struck[-1].whole_after:.1f} s",
@@ -74,9 +79,9 @@ def _load_under_faults(given: argparse.Namespace, target: Target, load: Workload
 
 
 def _wait_for_work(target: Target, share: int) -> None:
-    """Wait until most of what was submitted is under way, or has been."""
+    """Wait until half of what was submitted is under way, or has been."""
     with suppress(TimeoutError):
-        wait_until(lambda: 2 * len(marks_now(target.database)) > share, "", patience=5.0)
+        wait_until(lambda: 2 * len(marks_now(target.database)) >= share, "", patience=5.0)
 
 
 def _wait_for_the_ends(target: Target, load: Workload) -> list[Ended]:

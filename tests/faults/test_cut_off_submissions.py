@@ -2,22 +2,24 @@
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import timedelta
 from threading import Event
 from time import monotonic, sleep
 from typing import Any
 
 import psycopg
 import pytest
-from django.db import connection, connections
+from django.db import OperationalError, connection, connections
 
 from orchestrator.actions import submit
 from orchestrator.actions.admission import hold_rates
 from orchestrator.actions.submit import Submission, Submitted, Submitter, submit_task
 from orchestrator.core.goal import Goal
 from orchestrator.models import Run
-from tenancy import process_lock
+from tenancy import idempotency, process_lock
 from tenancy.context import tenant
 from tenancy.core.roles import Role
+from tenancy.idempotency import Answer, KeyInUse, once
 from tenancy.models import IdempotencyKey
 from tenancy.process_lock import ProcessLock, is_lock_held
 from tests.doors.api.program import program, refusal
@@ -76,6 +78,48 @@ def test_a_submission_repeated_waits_for_a_live_process_and_finds_the_run_of_a_d
     assert (found.status_code, found.json()["run"]["id"]) == (202, first.json()["run"]["id"])
     with tenant(world.id):
         assert Run.objects.count() == 1
+
+
+@proves("W6", part="the database was away when the first try ended, and its process lives")
+@pytest.mark.parametrize("step", ["_keep", "_forget"])
+def test_a_submission_cut_off_by_the_database_is_made_at_once_when_it_is_repeated(
+    world: World, lock: ProcessLock, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    def away(*_: object) -> None:
+        raise OperationalError("terminating connection")
+
+    monkeypatch.setattr(idempotency, "process_lock_number", lambda: lock.number)
+    submitter = program(world.id, Role.CLIENT)
+    with monkeypatch.context() as cut:
+        cut.setattr(idempotency, step, away)
+        if step == "_forget":
+            cut.setattr("orchestrator.api.tasks.submit_task", away)
+        with pytest.raises(OperationalError):
+            submitter.post("/tasks", BODY, once="k")
+    found = submitter.post("/tasks", BODY, once="k")
+    assert found.status_code == 202, found.content
+    with tenant(world.id):
+        assert Run.objects.count() == 1
+
+
+@proves("R-API-1", part="what is under way for longer than a minute is not begun again")
+def test_a_post_under_way_for_long_is_not_begun_again_by_its_process(
+    world: World, lock: ProcessLock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(idempotency, "process_lock_number", lambda: lock.number)
+    monkeypatch.setattr(idempotency, "PATIENCE", timedelta(0))
+    principal = world.people.submitter.principal.id
+    acts = list[int]()
+
+    def act() -> Answer:
+        acts.append(len(acts))
+        if len(acts) == 1:
+            with pytest.raises(KeyInUse):
+                once(world.id, principal, "k", "/tasks", {}, act)
+        return Answer(200, {})
+
+    assert once(world.id, principal, "k", "/tasks", {}, act) == Answer(200, {})
+    assert acts == [0]
 
 
 @proves("W6", part="the first try commits while the second begins")

@@ -79,6 +79,27 @@ def test_postgresql_starts_though_the_process_id_in_its_lock_files_is_a_stranger
     assert stranger.poll() is None
 
 
+MAKES = "import sys, pathlib, config.embedded as e; e.EmbeddedPostgres(pathlib.Path(sys.argv[1])).prepare()"
+
+
+@proves("R-API-10", part="everything was killed while the cluster was being made")
+def test_postgresql_starts_though_its_cluster_was_half_made_when_everything_was_killed(
+    postgres: EmbeddedPostgres,
+) -> None:
+    argv = (sys.executable, "-c", MAKES, str(postgres.folder))
+    maker = subprocess.Popen(argv, cwd=ROOT, start_new_session=True)
+    until = time.monotonic() + 60
+    while not any(postgres.place.glob("*/PG_VERSION")):
+        assert maker.poll() is None, "it has ended"
+        assert time.monotonic() < until, "no cluster is being made"
+        time.sleep(0.002)
+    os.killpg(maker.pid, signal.SIGKILL)
+    maker.wait()
+    assert not any(postgres.place.glob("*/global/pg_control"))
+    postgres.start()
+    assert [found.parent.name for found in postgres.place.glob("*/PG_VERSION")] == ["postgres"]
+
+
 def test_a_dead_child_in_a_pid_file_is_collected(tmp_path: Path) -> None:
     child = subprocess.Popen([sys.executable, "-c", ""])
     until = time.monotonic() + 20

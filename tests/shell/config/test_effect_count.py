@@ -32,11 +32,12 @@ def test_a_change_of_no_accepted_run_is_doubled() -> None:
     assert count_effects([DONE], [*MADE, stranger]).doubled == ("x0009-s1",)
 
 
-def test_a_run_that_neither_ended_nor_waits_for_a_person_is_stuck() -> None:
+def test_a_run_that_has_not_ended_is_stuck_though_it_waits_for_a_person() -> None:
     stuck = Ended(run="two", tags=("x0002-s1",), code="")
     waits = Ended(run="three", tags=("x0003-s1",), code="", at_a_person=True)
     found = count_effects([DONE, stuck, waits], MADE)
-    assert (found.stuck, found.lost) == (("two",), ())
+    assert (found.stuck, found.lost) == (("two", "three waits"), ())
+    assert not count_effects([waits], []).is_clean
 
 
 def test_a_run_that_ended_without_its_result_has_failed() -> None:

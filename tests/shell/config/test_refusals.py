@@ -69,6 +69,25 @@ def test_the_owner_of_a_ledger_is_refused(servers: TestServers, superuser: psyco
     assert "interlock.E006" in said
 
 
+@proves("R-SEC-1", part="no way to a powerful role")
+@pytest.mark.parametrize(
+    ("granted", "code"),
+    [("interlock_owner", "E006"), ("interlock_super", "E003")],
+    ids=["owner", "superuser"],
+)
+def test_a_role_that_may_become_a_powerful_one_is_refused(
+    servers: TestServers, superuser: psycopg.Connection, granted: str, code: str
+) -> None:
+    name = f"member_{os.getpid()}"
+    superuser.execute(f"CREATE ROLE {name} LOGIN NOINHERIT PASSWORD 'x'")
+    try:
+        superuser.execute(f"GRANT {granted} TO {name}")
+        said = _checked(f"postgresql://{name}:x@/{servers.database}?host={servers.postgres.sockets}")
+    finally:
+        superuser.execute(f"DROP ROLE {name}")
+    assert f"interlock.{code}" in said
+
+
 def test_the_application_s_role_is_accepted(servers: TestServers) -> None:
     assert "no issues" in _checked(servers.postgres.url("interlock_app", servers.database))
 

@@ -12,12 +12,16 @@ def main() -> None:
     from pydantic import ValidationError  # noqa: PLC0415 - with what was installed, and not before
     from pydantic_settings import SettingsError  # noqa: PLC0415
 
-    from config.env import wrong_in  # noqa: PLC0415
+    from config.env import unreached, wrong_in  # noqa: PLC0415
 
     try:
         command()
     except (ValidationError, SettingsError) as error:
         if (wrong := wrong_in(error)) is None:
+            raise
+        sys.exit(wrong)
+    except Exception as error:
+        if (wrong := unreached(error)) is None:
             raise
         sys.exit(wrong)
 

@@ -272,6 +272,18 @@ def wrong_in(error: ValidationError | SettingsError) -> str | None:
     )
 
 
+def unreached(error: Exception) -> str | None:
+    """What to do where a command finds no running house to talk to. None where it is something else, or where
+    the database was named by hand."""
+    nobody = any(one in str(error) for one in ("No such file or directory", "Connection refused"))
+    if type(error).__name__ != "OperationalError" or not nobody or Given().database_url is not None:
+        return None
+    return (
+        f"No running Interlock was found by {data_dir()}. Start it with `make up`, or give this command the"
+        " INTERLOCK_DATA_DIR that it was started with."
+    )
+
+
 class Given(Environment):
     """What was said by hand alone: the supervisor must not take its own last notes for an order."""
 

@@ -39,6 +39,8 @@ class Argument(NamedTuple):
     @property
     def source(self) -> str:
         """Where it came from, in words."""
+        if self.origin == "untrusted_observation" and self.reference.startswith("/"):
+            return "an untrusted input"
         return ORIGINS[self.origin] if self.origin is not None else "unknown"
 
 

@@ -8,9 +8,11 @@ an addition to the plan (R-TOOL-18).
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from orchestrator.core.drafts import quoted_in
+from orchestrator.core.origin.lookup import words_of
 from orchestrator.core.origin.things import kind_of
 from orchestrator.core.policy import ORIGINS, RANK, Decision, Leaf, Origin, Policy, argument_of, beneath
-from orchestrator.core.sources import DRAFT, leaves
+from orchestrator.core.sources import DRAFT, Source, leaves
 from orchestrator.core.state import Call, State
 from orchestrator.core.step import View
 from orchestrator.core.task_scope import NAMED, Standing, TaskScope, stands
@@ -33,6 +35,15 @@ _WORDS = {
 _STANDINGS: Mapping[Standing, str] = {
     "inside": "the task names it", "outside": "the task names another", "unnamed": "the task names none",
 }  # fmt: skip
+
+
+class _Seen(NamedTuple):
+    """One leaf as a policy sees it. `ordinary` says why it is, or is ""; `words` say where it comes from."""
+
+    pointer: str
+    leaf: Leaf
+    ordinary: str
+    words: str
 
 
 class Finding(NamedTuple):
@@ -77,9 +88,7 @@ def ruling(view: View, call: Call, spec: ToolSpec) -> Ruling:
     found: list[Finding] = []
     seen = _leaves(view, call, spec)
     for policy in policies:
-        found.extend(
-            finding for pointer, leaf, note in seen if (finding := _of_leaf(policy, pointer, leaf, note))
-        )
+        found.extend(finding for one in seen if (finding := _of_leaf(policy, one)))
         if (added := _added(view, call, spec, policy)) is not None:
             found.append(added)
     found.sort(key=lambda finding: (-RANK[finding.decision], -ORIGINS.index(finding.origin)))
@@ -129,9 +138,8 @@ def with_sent(view: View, state: State, call: Call, spec: ToolSpec) -> State:
     return state.evolve(sent=with_entry(state.sent, f"{len(state.sent):03d} {to}".strip(), call.arguments))
 
 
-def _leaves(view: View, call: Call, spec: ToolSpec) -> list[tuple[str, Leaf, str]]:
-    """Each leaf as a policy sees it, with the sentence that says why it is ordinary ("": it is not). Raises
-    ContentMissing."""
+def _leaves(view: View, call: Call, spec: ToolSpec) -> list[_Seen]:
+    """Each leaf as a policy sees it. Raises ContentMissing."""
     value = view.desk.json(call.arguments or "")
     if not spec.mutating and not _addressed(value) and not _goes_out(view, spec):
         return []
@@ -141,8 +149,25 @@ def _leaves(view: View, call: Call, spec: ToolSpec) -> list[tuple[str, Leaf, str
     for pointer, value_there in leaves(value, ""):
         one = traced[pointer]
         leaf = _leaf(call, spec, pointer, one, _standing(view, one, value_there, scope))
-        found.append((pointer, leaf, _ordinary_because(view, pointer, one, leaf)))
+        quoted = _quoted(view, tracer, one, value_there)
+        ordinary = "" if quoted else _ordinary_because(view, pointer, one, leaf)
+        found.append(_Seen(pointer, leaf, ordinary, _words(one.source, quoted)))
     return found
+
+
+def _quoted(view: View, tracer: Tracer, traced: Traced, value: Any) -> Source | None:
+    """What a draft quotes of what nobody vouches for."""
+    if view.manifest.core_version < ORDINARY_SINCE or traced.source != DRAFT or traced.vouched:
+        return None
+    read = [(place.source, place.text) for place in tracer.places]
+    return quoted_in(words_of(value), tracer.goal, read, tracer.vouches)
+
+
+def _words(source: Source, quoted: Source | None) -> str:
+    """Say where a value comes from."""
+    if quoted is not None:
+        return f"is a draft that quotes {quoted.reference}, which is untrusted"
+    return "comes from an untrusted input" if source.of_input else _WORDS[source.origin]
 
 
 def _ordinary_because(view: View, pointer: str, traced: Traced, leaf: Leaf) -> str:
@@ -201,14 +226,15 @@ def is_sensitive(spec: ToolSpec, pointer: str) -> bool:
     return bool(spec.sensitive)
 
 
-def _of_leaf(policy: Policy, pointer: str, leaf: Leaf, ordinary: str) -> Finding | None:
+def _of_leaf(policy: Policy, seen: _Seen) -> Finding | None:
+    pointer, leaf, ordinary, words = seen
     rule = policy.rule_for(leaf)
     if rule is None or rule.decision == "allow":
         return None
     if ordinary and rule.decision == "gate":
         return Finding(rule.decision, rule.name, policy.version, leaf.origin, ordinary, True)
     named = f"; {_STANDINGS[leaf.standing]}" if leaf.kind in NAMED else ""
-    said = f"{pointer or 'The argument'} {_WORDS[leaf.origin]}{named}. {rule.reason}"
+    said = f"{pointer or 'The argument'} {words}{named}. {rule.reason}"
     return Finding(rule.decision, rule.name, policy.version, leaf.origin, said)
 
 

@@ -21,6 +21,11 @@ class Source(NamedTuple):
     origin: Origin
     reference: str
 
+    @property
+    def of_input(self) -> bool:
+        """Whether it is an input that the workflow declares untrusted."""
+        return self.origin == "untrusted_observation" and self.reference.startswith("/")
+
 
 NOWHERE = Source("model", "")
 DRAFT = Source("model", "draft")

@@ -105,10 +105,10 @@ class Tracer:
             return Traced(known, kind, said)
         node = self.view.graph.nodes.get(self.call.by)
         if node is not None and node.kind == "tool":
-            vouched = self.view.manifest.core_version >= GRANTED_TO_ALL_SINCE and self._vouched(leaf)
+            vouched = self.view.manifest.core_version >= GRANTED_TO_ALL_SINCE and self.vouches(leaf)
             return Traced(declared_for(self.view, self.call, node.config, pointer), kind, said, vouched)
         carries = not self.closely and carried_before(kind, text, self.known, _laden)
-        return Traced(self._found(kind, text), kind, said, self._vouched(leaf), carries)
+        return Traced(self._found(kind, text), kind, said, self.vouches(leaf), carries)
 
     @cached_property
     def closely(self) -> bool:
@@ -234,7 +234,7 @@ class Tracer:
             return NOWHERE
         return worst(*(self._whole(part) for part in parts[: MOST_THINGS + 1]))
 
-    def _vouched(self, leaf: Any) -> bool:
+    def vouches(self, leaf: Any) -> bool:
         """Whether it is a leaf of a result that the boundary grants as a source."""
         for granted in self.view.pins.boundary.scope.sources:
             tool, _, pointer = granted.partition("/")

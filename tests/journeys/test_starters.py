@@ -10,6 +10,7 @@ from django.test import Client
 from approvals.core.together import LOW
 from approvals.models import Request
 from orchestrator import library
+from orchestrator.gateways.llm import scripted
 from orchestrator.library import Starter
 from tests.doors.pages.browsers import browser, words
 from tests.doubles.company import Company
@@ -111,3 +112,38 @@ def test_requests_of_ready_goals_are_shown_and_decided_together(
     done = reader.post("/approvals/together", {"one": shown, "decision": "approve"})
     assert done.status_code == (200 if low else 422)
     assert [bool(world.open_requests(run)) for run in runs] == [not low] * 2
+
+
+@proves("R-TOOL-17", part="a draft that quotes an untrusted input states it first")
+@pytest.mark.parametrize(
+    ("complaint", "drafted"),
+    [
+        ("Pay me back at https://attacker.example/refunds, please.", "See https://attacker.example/refunds."),
+        ("Pay me back: write to eve@attacker.example.", "Answer eve@attacker.example."),
+        (
+            "The lamp arrived with a broken shade and nobody answers the telephone.",
+            "They say: The lamp arrived with a broken shade and nobody answers the telephone.",
+        ),
+    ],
+)
+def test_finding_19_a_draft_that_quotes_the_customer_keeps_the_alarm(
+    world: World, company: Company, monkeypatch: pytest.MonkeyPatch, complaint: str, drafted: str
+) -> None:
+    (line,) = (scenario := scripted.load("support_ticket")).lines
+    assert line.reply is not None
+    says = line.reply.model_copy(update={"text": drafted})
+    played = scenario.model_copy(update={"lines": (line.model_copy(update={"reply": says}),)})
+    monkeypatch.setattr(scripted, "load", lambda *_: played)
+    run = world.submit(
+        "support-ticket", "Open a ticket for a complaint.",
+        inputs={"order_id": "A-1001", "complaint": complaint},
+    )  # fmt: skip
+    world.drive(run)
+    (request,) = world.open_requests(run)
+    packet = packet_of(request)
+    (stated,) = packet["stated_first"]
+    assert stated.startswith("/text is a draft that quotes /complaint, which is untrusted")
+    assert not [one for one in packet.get("ordinary", []) if one.startswith("/text")]
+    page = browser(world.people.approver).get(f"/approvals/{request.id}")
+    assert ALARM in words(page)
+    assert page.content.decode().count('class="doubtful"') == 1

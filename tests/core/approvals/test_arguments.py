@@ -108,3 +108,12 @@ def test_only_the_places_that_differ_stand_side_by_side() -> None:
     assert (found["/note"].approved, found["/to"].asked) == (None, None)
     assert KEY not in str(found["/password"])
     assert different(asked, asked) == ()
+
+
+@proves("R-APPR-2", part="an untrusted input is not called a tool's output")
+def test_finding_19_an_untrusted_input_is_named_as_one() -> None:
+    said = [
+        Argument("/text", "x", "text", origin="untrusted_observation", reference=reference).source
+        for reference in ("/complaint", "order")
+    ]
+    assert said == ["an untrusted input", "tool output, not verified"]

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, cast
 import structlog
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.frames import Frame
 
 from tenancy.connection_slots import STATE_KEY, ConnectionSlot, ConnectionSlots
 
@@ -38,6 +39,8 @@ class ConnectionBounds:
     bytes_a_second: int = 500
     # Requests that a client may send before the first of them is answered.
     pipelined: int = 16
+    # Messages of a WebSocket that may wait to be read, and pieces that one message may have.
+    waiting: int = 64
     # A refused client may read its answer for so long while what it still sends is thrown away.
     parting_seconds: float = 1.0
 
@@ -83,6 +86,26 @@ class BoundedSocket(WebSocketsSansIOProtocol):
         """The client reads more slowly than it is written to."""
         super().pause_writing()
         self._pace.watch(self.transport)
+
+    def handle_ping(self) -> None:
+        """Answer a ping, unless the client leaves the answers before it unread: nothing bounds the pings."""
+        answer = b"".join(self.conn.data_to_send())
+        if self.writable.is_set():
+            self.transport.write(answer)
+
+    def handle_cont(self, event: Frame) -> None:
+        """Take a piece of a message. Empty ones do not count against the size of the message."""
+        if len(self.frames) >= self.bounds.waiting:
+            self.transport.abort()
+        else:
+            super().handle_cont(event)
+
+    def send_receive_event_to_app(self) -> None:
+        """Queue a message. One read from the network may hold thousands of small ones."""
+        if self.queue.qsize() >= self.bounds.waiting:
+            self.transport.abort()
+        else:
+            super().send_receive_event_to_app()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Give the slot back."""

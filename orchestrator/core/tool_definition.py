@@ -15,6 +15,7 @@ from orchestrator.core.errors import DefinitionRefused
 from orchestrator.core.plain_text import does_not_show, shown
 from orchestrator.core.tool import ToolSpec
 from orchestrator.core.value import Value
+from tenancy.core.schema_cost import cost_fault
 from tenancy.core.schemas import validator_of
 from traces.core.canonical import canonical_outside, digest
 from traces.core.errors import NotCanonical
@@ -152,6 +153,8 @@ def checked_schema(schema: Any, which: str, *, object_only: bool = True) -> dict
         validator_of(found)
     except (ValueError, jsonschema_rs.ValidationError) as error:
         raise DefinitionRefused(detail=f"the {which} schema is none: {str(error)[:150]}") from error
+    if (fault := cost_fault(found)) is not None:
+        raise DefinitionRefused(detail=f"the {which} schema cannot be used: {fault}")
     return found
 
 

@@ -5,6 +5,8 @@ from typing import Any, NoReturn
 
 import jsonschema_rs
 
+from tenancy.core.schema_cost import cost_fault
+
 
 def validator_of(schema: Mapping[str, Any], *, mask: str | None = None) -> jsonschema_rs.Validator:
     """A validator for a schema; with a `mask` its sentences name that instead of the value.
@@ -17,13 +19,13 @@ def validator_of(schema: Mapping[str, Any], *, mask: str | None = None) -> jsons
 
 
 def schema_fault(schema: Mapping[str, Any]) -> str | None:
-    """Why a schema cannot be used: it is none, or refers to something that is not in it. None where it can
-    (R-SEC-11)."""
+    """Why a schema cannot be used: it is none, refers to something that is not in it, or costs too much. None
+    where it can (R-SEC-11)."""
     try:
         validator_of(schema)
     except (ValueError, jsonschema_rs.ValidationError) as error:
         return str(error).partition("\n")[0][:200]
-    return None
+    return cost_fault(schema)
 
 
 def _elsewhere(uri: str) -> NoReturn:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
+from allauth.mfa.totp.internal import auth
 from django.test import Client
 
 from tests.conftest import House
@@ -16,6 +17,14 @@ from tests.factories.world import World, company_at, make_world
 def admin(world: World) -> Client:
     """The browser of somebody who may set up the tenant."""
     return at(world.people.admin)
+
+
+@pytest.fixture
+def code_counter(monkeypatch: pytest.MonkeyPatch) -> int:
+    """Hold the clock of one-time codes: a half minute may end between a code's making and its use."""
+    counter: int = next(auth.yield_hotp_counters_from_time())
+    monkeypatch.setattr(auth, "yield_hotp_counters_from_time", lambda: iter([counter]))
+    return counter
 
 
 @pytest.fixture

@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 from allauth.mfa.models import Authenticator
-from allauth.mfa.totp.internal import auth
-from allauth.mfa.totp.internal.auth import yield_hotp_counters_from_time
 from django.test import Client
 from django.urls import resolve
 
@@ -99,11 +97,8 @@ AREAS: dict[str, list[tuple[Typed, set[Area]]]] = {
 
 
 @pytest.fixture(autouse=True)
-def forgotten(house: House, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Attempts are counted by address, and all tests come from one; a code's half minute does not end while
-    a test uses it."""
-    counter = next(yield_hotp_counters_from_time())
-    monkeypatch.setattr(auth, "yield_hotp_counters_from_time", lambda: iter([counter]))
+def forgotten(house: House, code_counter: int) -> Iterator[None]:
+    """Forget failed attempts: they are counted by address, and all tests come from one."""
     FailedSignIn.objects.all().delete()
     yield
     FailedSignIn.objects.all().delete()

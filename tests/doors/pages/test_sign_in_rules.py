@@ -290,6 +290,7 @@ def test_a_yes_to_a_request_that_moves_money_asks_for_the_factor(
         assert desk.said(request) == []
 
 
+@pytest.mark.usefixtures("code_counter")
 @proves("R-SEC-11", part="a script sends its form plainly where the second factor is asked for")
 def test_a_yes_by_script_is_sent_again_plainly_and_counts_with_its_code(desk: Desk) -> None:
     set_rules(desk.house.tenant.id, areas=[Area.MONEY])

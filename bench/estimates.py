@@ -35,10 +35,10 @@ from orchestrator import library
 from orchestrator.actions.learning import expected_for, learn_from, lived_of, subject_of_run
 from orchestrator.actions.seed import furnish
 from orchestrator.actions.submit import Submission, Submitter, submit_task
-from orchestrator.core.expecting import bounds
-from orchestrator.core.goal import Goal
-from orchestrator.core.spending import ZERO
-from orchestrator.core.state import State
+from orchestrator.core.accounting.effect_cost import ZERO
+from orchestrator.core.accounting.remaining_estimate import bounds
+from orchestrator.core.common.goal import Goal
+from orchestrator.core.domain.run_state import State
 from orchestrator.models import Intent, ManifestRow, Run
 from orchestrator.queries.state_loader import graph_of, manifest_of, pins_of
 from orchestrator.runtime.loop import Worker

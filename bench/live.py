@@ -38,7 +38,7 @@ from config import plan
 from config.embedded import EmbeddedValkey
 from orchestrator.actions.seed import furnish
 from orchestrator.actions.submit import Submission, Submitter, submit_task
-from orchestrator.core.goal import Goal
+from orchestrator.core.common.goal import Goal
 from orchestrator.models import Run
 from tenancy.actions import add_member, add_person, create_key, create_tenant, principal_of
 from tenancy.batch import Batch

@@ -20,7 +20,7 @@ from approvals.core.packet import (
     packet_digest,
 )
 from approvals.models import Request
-from orchestrator.core.state import Fact
+from orchestrator.core.domain.run_state import Fact
 from orchestrator.models import Run
 from orchestrator.queries.runs import state_now
 from tenancy.clock import database_now

@@ -25,7 +25,7 @@ from orchestrator import library
 from orchestrator.actions.publish import publish_boundary, publish_workflow
 from orchestrator.actions.seed import furnish
 from orchestrator.actions.submit import Submission, Submitter, submit_task
-from orchestrator.core.goal import Goal
+from orchestrator.core.common.goal import Goal
 from orchestrator.models import Run
 from orchestrator.runtime.held import Heartbeat
 from orchestrator.runtime.large_pages import use_large_pages

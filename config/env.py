@@ -19,7 +19,7 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from budgets.core.business import Rates
-from orchestrator.core.private_bound import LOOPBACK, AllowedPlaces, read_bound
+from orchestrator.core.policy.private_hosts import LOOPBACK, AllowedPlaces, read_bound
 
 SERVERS_FILE = "servers.json"
 

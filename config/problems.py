@@ -25,7 +25,7 @@ from rest_framework.response import Response
 from config.pages import refusal, wants_page
 from config.remedies import remedy_of
 from config.statuses import status_of
-from orchestrator.core.errors import DiskFull as StoreFull
+from orchestrator.core.common.errors import DiskFull as StoreFull
 from tenancy.core.errors import InterlockError
 
 CONTENT_TYPE = "application/problem+json"

@@ -7,7 +7,7 @@ from uuid import UUID
 import orjson
 
 from orchestrator.api import shown
-from orchestrator.core.terminal import TERMINAL_STATUSES, Status
+from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status
 from orchestrator.models import Run
 from orchestrator.queries.changes import changed_runs
 from orchestrator.queries.progress import progress_at

@@ -12,11 +12,11 @@ from typing import Any, Final
 import yaml
 from pydantic import Field, TypeAdapter
 
-from orchestrator.core.boundary import Boundary
-from orchestrator.core.boundary_change import read_boundary
-from orchestrator.core.goal import Goal
-from orchestrator.core.graph import GraphSpec
-from orchestrator.core.value import Slug, Text, Value
+from orchestrator.core.common.frozen_model import Slug, Text, Value
+from orchestrator.core.common.goal import Goal
+from orchestrator.core.compiler.boundary_change import read_boundary
+from orchestrator.core.domain.boundary import Boundary
+from orchestrator.core.domain.graph import GraphSpec
 from orchestrator.yaml_reading import read_yaml
 
 HERE = Path(__file__).parent

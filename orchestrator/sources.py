@@ -7,8 +7,8 @@ from typing import Any
 
 import yaml
 
-from orchestrator.core.checks.fault import fault
-from orchestrator.core.compiler import failed
+from orchestrator.core.compiler.checks.diagnostics import fault
+from orchestrator.core.compiler.compiler import failed
 from orchestrator.yaml_reading import check_mappings
 
 LONGEST = 200_000

@@ -21,7 +21,7 @@ from pytest_django import DjangoDbBlocker
 
 from config.databases import database
 from config.embedded import EmbeddedValkey
-from orchestrator.core.private_bound import read_bound
+from orchestrator.core.policy.private_hosts import read_bound
 from tests.doubles.anthropic_server import anthropic_server as anthropic_server
 from tests.doubles.company import company as company
 from tests.doubles.company import company_process as company_process

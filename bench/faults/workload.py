@@ -30,9 +30,9 @@ from orchestrator.actions.places import set_places
 from orchestrator.actions.publish import publish_boundary, publish_workflow
 from orchestrator.actions.seed import furnish
 from orchestrator.actions.servers import NewServer, add_server, admit_tool, look_at_server
-from orchestrator.core.boundary import ToolGrant
-from orchestrator.core.tool import Risk
-from orchestrator.core.tool_admission import asked_admission, asked_declaration
+from orchestrator.core.domain.boundary import ToolGrant
+from orchestrator.core.domain.tool_spec import Risk
+from orchestrator.core.tools.registration import asked_admission, asked_declaration
 from orchestrator.queries.servers import offered_by, server_of
 from tenancy.actions import create_key, create_tenant
 from tenancy.context import tenant

@@ -5,9 +5,9 @@ import asyncio
 from collections.abc import Sequence
 from uuid import UUID
 
-from orchestrator.core.egress import Leave, Target
-from orchestrator.core.errors import EgressRefused
-from orchestrator.core.outside import Databases, MailServer
+from orchestrator.core.common.errors import EgressRefused
+from orchestrator.core.tools.destinations import Databases, MailServer
+from orchestrator.core.tools.egress_policy import Leave, Target
 from orchestrator.gateways.tools.egress import judged
 from orchestrator.queries.outside import databases, mail_server
 from orchestrator.queries.servers import leave_for

@@ -11,15 +11,15 @@ import orjson
 from django.db import connection
 
 from budgets.actions import charge_tenant_check
-from orchestrator.core.admission import opening_move
-from orchestrator.core.compiler import compile_graph
-from orchestrator.core.errors import GoalInvalid, Stopped, TierTooHigh
-from orchestrator.core.goal import Goal
-from orchestrator.core.graph import CompiledGraph, answer_schema
-from orchestrator.core.machine import CORE_VERSION
-from orchestrator.core.manifest import Manifest
-from orchestrator.core.parsing import fits
-from orchestrator.core.state import State
+from orchestrator.core.admission.run_admission import opening_move
+from orchestrator.core.common.argument_parsing import fits
+from orchestrator.core.common.errors import GoalInvalid, Stopped, TierTooHigh
+from orchestrator.core.common.goal import Goal
+from orchestrator.core.compiler.compiler import compile_graph
+from orchestrator.core.domain.graph import CompiledGraph, answer_schema
+from orchestrator.core.domain.manifest import Manifest
+from orchestrator.core.domain.run_state import State
+from orchestrator.core.engine.machine import CORE_VERSION
 from orchestrator.models import EmergencyStop, ManifestRow, Run, Task, WorkflowVersion
 from tenancy.batch import Batch
 from tenancy.context import raw_cursor

@@ -31,9 +31,14 @@ from orchestrator.actions.places import look_at_places, set_looked_at_places
 from orchestrator.actions.second_person import Who, not_own
 from orchestrator.actions.servers import admit_tool
 from orchestrator.actions.tools import change_tool
-from orchestrator.core.boundary_change import read_boundary
-from orchestrator.core.tool_admission import Admission, HttpDeclaration, asked_admission, asked_declaration
-from orchestrator.core.tool_change import ToolChange, asked_change
+from orchestrator.core.compiler.boundary_change import read_boundary
+from orchestrator.core.tools.registration import (
+    Admission,
+    HttpDeclaration,
+    asked_admission,
+    asked_declaration,
+)
+from orchestrator.core.tools.tool_update import ToolChange, asked_change
 from orchestrator.models import ToolProposal
 from orchestrator.queries.loosening import open_proposal, outdated
 from orchestrator.queries.outside import OutsideNow, outside_now

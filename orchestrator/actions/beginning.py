@@ -7,11 +7,11 @@ from uuid import UUID
 
 from budgets.actions import ensure_tenant_windows, require_room, tell_refused
 from budgets.core.errors import CeilingTooNear
-from orchestrator.core.events import Headroom
-from orchestrator.core.first_call import wanted_of_tenant
-from orchestrator.core.graph import CompiledGraph
-from orchestrator.core.manifest import Manifest
-from orchestrator.core.state import State
+from orchestrator.core.admission.affordability import wanted_of_tenant
+from orchestrator.core.domain.graph import CompiledGraph
+from orchestrator.core.domain.manifest import Manifest
+from orchestrator.core.domain.run_events import Headroom
+from orchestrator.core.domain.run_state import State
 from tenancy.clock import database_now
 from tenancy.context import raw_cursor, tenant
 

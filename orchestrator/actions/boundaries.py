@@ -10,11 +10,11 @@ from orchestrator.actions.loosening import or_propose
 from orchestrator.actions.outdating import outdate_proposals
 from orchestrator.actions.publish import hold_registry, publish_boundary
 from orchestrator.actions.second_person import Who
-from orchestrator.core.boundary import Boundary, ToolGrant
-from orchestrator.core.boundary_change import list_widenings, read_boundary
-from orchestrator.core.errors import CompileFailed
-from orchestrator.core.named_queues import queues_of_boundary
-from orchestrator.core.tool import Risk
+from orchestrator.core.approval.named_queues import queues_of_boundary
+from orchestrator.core.common.errors import CompileFailed
+from orchestrator.core.compiler.boundary_change import list_widenings, read_boundary
+from orchestrator.core.domain.boundary import Boundary, ToolGrant
+from orchestrator.core.domain.tool_spec import Risk
 from orchestrator.models import BoundaryVersion, ToolProposal, ToolVersion
 from orchestrator.queries.boundaries import (
     boundaries_now,

@@ -1,4 +1,6 @@
-"""The house's circuits, as rows that all workers share (R-BUDGET-13). The rules are core/circuits.py.
+"""The circuit breakers of the deployment, as rows that all workers share (R-BUDGET-13).
+
+The rules are core/tools/circuit_breaker.py.
 
 Each move is one conditional statement under the database's clock, so that of many workers one gets the probe,
 and a report from before a change of state changes nothing. A commit reads the rows that are in trouble, or
@@ -18,7 +20,7 @@ from django.conf import settings
 from django.db import Error, connection
 from django.db.models import Q
 
-from orchestrator.core.circuits import (
+from orchestrator.core.tools.circuit_breaker import (
     RELEASED_SECONDS,
     Blocked,
     Circuit,

@@ -10,8 +10,8 @@ import psycopg
 
 from orchestrator.actions.hand import Hand
 from orchestrator.actions.opening import Learnt, Moved
-from orchestrator.core.effects import CallModel, CallTool
-from orchestrator.core.step import Settlement
+from orchestrator.core.domain.effects import CallModel, CallTool
+from orchestrator.core.workflow.node_protocol import Settlement
 
 GRACE_SECONDS = 60.0
 CLAIM = """

@@ -28,13 +28,13 @@ from orchestrator.actions.opening import (
 )
 from orchestrator.actions.translate import translate
 from orchestrator.actions.writing import Committed, Draft, GrantVoid, LineRefused, Script, Written, write
-from orchestrator.core.desk import Desk
-from orchestrator.core.effects import AskApproval, CallTool
-from orchestrator.core.errors import ContentMissing, ContentSought, Corrupt
-from orchestrator.core.events import AnyEvent, Headroom, Started, StopAsked
-from orchestrator.core.machine import advance
-from orchestrator.core.step import Walk
-from orchestrator.core.terminal import Status
+from orchestrator.core.common.errors import ContentMissing, ContentSought, Corrupt
+from orchestrator.core.common.run_status import Status
+from orchestrator.core.domain.content_store import Desk
+from orchestrator.core.domain.effects import AskApproval, CallTool
+from orchestrator.core.domain.run_events import AnyEvent, Headroom, Started, StopAsked
+from orchestrator.core.engine.machine import advance
+from orchestrator.core.workflow.node_protocol import Walk
 from tenancy.batch import RowRefused
 from tenancy.context import raw_cursor, tenant, tenant_reading
 from tenancy.trip import PlansGone

@@ -9,7 +9,14 @@ from django.contrib.postgres.search import SearchVector
 from django.db.models import Value as Given
 
 from orchestrator.actions.publish import hold_registry
-from orchestrator.core.passages import LANGUAGES, LARGEST, MOST, PassagePart, passages_of, plain_document
+from orchestrator.core.files.chunking import (
+    LANGUAGES,
+    LARGEST,
+    MOST,
+    PassagePart,
+    passages_of,
+    plain_document,
+)
 from orchestrator.models import CorpusDocument, CorpusPassage
 from orchestrator.queries.corpora import newest_of
 from tenancy.actions import audit

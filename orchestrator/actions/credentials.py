@@ -3,7 +3,7 @@
 from datetime import datetime
 from uuid import UUID
 
-from orchestrator.core.egress import target_of
+from orchestrator.core.tools.egress_policy import target_of
 from orchestrator.gateways.tools.egress import look_before_saving
 from orchestrator.queries.servers import leave_for
 from tenancy.clock import database_now

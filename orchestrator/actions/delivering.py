@@ -15,7 +15,7 @@ from django.db import connection
 from django.db.models import F
 
 from orchestrator.actions.noticing import tell_off
-from orchestrator.core.webhooks import PATIENCE, verdict_of, wait_after
+from orchestrator.core.notifications.delivery_policy import PATIENCE, verdict_of, wait_after
 from orchestrator.gateways.webhooks import Sending, Sent, send
 from orchestrator.queries.webhooks import sending_of
 from tenancy.actions import audit

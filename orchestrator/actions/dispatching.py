@@ -3,7 +3,7 @@
 from typing import Literal
 from uuid import UUID
 
-from orchestrator.core.effects import CallTool
+from orchestrator.core.domain.effects import CallTool
 from orchestrator.models import Dispatch
 from tenancy.context import raw_cursor, tenant
 

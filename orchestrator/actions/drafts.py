@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from uuid import UUID
 
-from orchestrator.core.errors import Misfit
+from orchestrator.core.common.errors import Misfit
 from orchestrator.models import MailDraft
 from tenancy.clock import database_now
 from tenancy.context import current_tenant

@@ -9,13 +9,13 @@ import orjson
 
 from approvals.models import Request
 from approvals.ports import Judged
-from orchestrator.core.approvers import amount_of, approvers
-from orchestrator.core.entrusting import misplaced
-from orchestrator.core.exact import exact_action
-from orchestrator.core.manifest import Pins
-from orchestrator.core.parsing import Arguments, Malformed, fits, parse, unsendable
-from orchestrator.core.reaching import risk_of_edit
-from orchestrator.core.tool import ToolSpec
+from orchestrator.core.calls.action_digest import exact_action
+from orchestrator.core.calls.effective_risk import risk_of_edit
+from orchestrator.core.calls.sealed_arguments import misplaced
+from orchestrator.core.common.argument_parsing import Arguments, Malformed, fits, parse, unsendable
+from orchestrator.core.domain.manifest import Pins
+from orchestrator.core.domain.tool_spec import ToolSpec
+from orchestrator.core.tools.approval_thresholds import amount_of, approvers
 from orchestrator.models import ManifestRow, PinSet
 from traces.core.canonical import canonical_outside, digest
 from traces.core.redaction import may_hold_secret

@@ -6,8 +6,8 @@ from uuid import UUID
 
 from pydantic import ValidationError
 
-from orchestrator.core.errors import GoalInvalid
-from orchestrator.core.goal import Goal
+from orchestrator.core.common.errors import GoalInvalid
+from orchestrator.core.common.goal import Goal
 from tenancy.secrets import blinded
 from traces.core.canonical import canonical_model
 from traces.core.redaction import may_hold_secret

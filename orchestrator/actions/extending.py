@@ -9,9 +9,9 @@ from approvals.core.packet import BudgetLine, BudgetPacket, read_packet
 from approvals.ports import Judged
 from budgets.actions import newest_ceilings
 from budgets.core.dimension import Dimension
-from orchestrator.core.compiler import transition_bound
-from orchestrator.core.manifest import Manifest
-from orchestrator.core.tool import Risk
+from orchestrator.core.compiler.compiler import transition_bound
+from orchestrator.core.domain.manifest import Manifest
+from orchestrator.core.domain.tool_spec import Risk
 from orchestrator.models import ManifestRow, Run
 from orchestrator.queries.runs import state_now
 from orchestrator.queries.state_loader import graph_of, manifest_of, pins_of

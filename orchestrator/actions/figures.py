@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Final
 
 from orchestrator.actions.hand import Hand
-from orchestrator.core.effects import Finish
+from orchestrator.core.domain.effects import Finish
 from tenancy.context import raw_cursor
 
 _FIGURES: Final = """

@@ -9,7 +9,7 @@ from budgets.actions import Settle, close_run_account
 from orchestrator.actions.figures import note_end
 from orchestrator.actions.hand import Hand
 from orchestrator.actions.telling import tell_ended
-from orchestrator.core.effects import Finish
+from orchestrator.core.domain.effects import Finish
 
 
 def close(hand: Hand, at: datetime, finish: Finish, settles: tuple[Settle, ...]) -> Mapping[str, str]:

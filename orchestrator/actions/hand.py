@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from orchestrator.core.circuits import Circuit
-from orchestrator.core.graph import CompiledGraph
-from orchestrator.core.manifest import Manifest
-from orchestrator.core.state import State
+from orchestrator.core.domain.graph import CompiledGraph
+from orchestrator.core.domain.manifest import Manifest
+from orchestrator.core.domain.run_state import State
+from orchestrator.core.tools.circuit_breaker import Circuit
 from orchestrator.gateways.permits import Known
 from traces.core.chain import Head
 from traces.sealing import Vault

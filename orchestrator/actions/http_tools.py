@@ -5,10 +5,10 @@ from uuid import UUID
 from orchestrator.actions.outside import with_list
 from orchestrator.actions.publish import check_tool_queue, hold_registry, publish_registry, publish_tool
 from orchestrator.actions.tools import switch_tool
-from orchestrator.core.errors import NameTaken
-from orchestrator.core.loosening import redeclared
-from orchestrator.core.tool import ToolSpec
-from orchestrator.core.tool_admission import HttpDeclaration, declared
+from orchestrator.core.common.errors import NameTaken
+from orchestrator.core.domain.tool_spec import ToolSpec
+from orchestrator.core.tools.guard_relaxation import redeclared
+from orchestrator.core.tools.registration import HttpDeclaration, declared
 from orchestrator.gateways.tools.egress import look_before_saving
 from orchestrator.gateways.tools.registry import shipped_tools
 from orchestrator.models import ToolServer

@@ -6,11 +6,18 @@ from uuid import UUID
 
 import orjson
 
-from orchestrator.core.effects import Amounts
-from orchestrator.core.expecting import key_of
-from orchestrator.core.learning import Lived, Passed, expected_of, kind_of_goal, subject_of, with_run
-from orchestrator.core.manifest import Expected
-from orchestrator.core.terminal import ENDINGS, TerminalClass, TerminalCode
+from orchestrator.core.accounting.remaining_estimate import key_of
+from orchestrator.core.admission.usage_statistics import (
+    Lived,
+    Passed,
+    expected_of,
+    kind_of_goal,
+    subject_of,
+    with_run,
+)
+from orchestrator.core.common.run_status import ENDINGS, TerminalClass, TerminalCode
+from orchestrator.core.domain.effects import Amounts
+from orchestrator.core.domain.manifest import Expected
 from orchestrator.models import Expectation, Intent, ManifestRow, Run
 from orchestrator.queries.crossing import tenant_of_run
 from orchestrator.queries.state_loader import graph_of, manifest_of, pins_of
@@ -72,8 +79,8 @@ def subject_of_run(run: Run) -> str:
 
 
 def expected_for(subject: str) -> Expected:
-    """What is expected of a run of this subject (orchestrator/core/learning.py) that is admitted now. Inside
-    the tenant's context."""
+    """What is expected of a run of this subject (core/admission/usage_statistics.py) that is admitted now.
+    Inside the tenant's context."""
     found = Expectation.objects.filter(graph=subject).values_list("expected", flat=True).first()
     return Expected() if found is None else Expected.model_validate(found)
 

@@ -13,8 +13,8 @@ from django.db import Error, connection
 
 from orchestrator.actions.circuits import SPACE, circuit_id
 from orchestrator.actions.hand import Hand
-from orchestrator.core.circuits import Kind
-from orchestrator.core.state import State
+from orchestrator.core.domain.run_state import State
+from orchestrator.core.tools.circuit_breaker import Kind
 from orchestrator.gateways.queue import wake
 from orchestrator.queries.crossing import called_up_runs
 from tenancy.context import raw_cursor, tenant

@@ -8,7 +8,7 @@ from uuid import UUID
 from orchestrator.actions.outdating import outdate_proposals
 from orchestrator.actions.publish import hold_registry
 from orchestrator.actions.second_person import Who, dropped_as, not_own, settle
-from orchestrator.core.errors import ProposalOpen
+from orchestrator.core.common.errors import ProposalOpen
 from orchestrator.models import ToolProposal
 from orchestrator.queries.loosening import open_proposal
 from orchestrator.queries.tools import ToolNow

@@ -6,8 +6,8 @@ from hashlib import sha256
 from typing import Literal
 from uuid import UUID
 
-from orchestrator.core.errors import MemoryRefused
-from orchestrator.core.memory import LONGEST, MOST_EVIDENCE, SHORTEST, Kind, fault, trust_of
+from orchestrator.core.common.errors import MemoryRefused
+from orchestrator.core.domain.memory_gate import LONGEST, MOST_EVIDENCE, SHORTEST, Kind, fault, trust_of
 from orchestrator.models import MemoryProposal, MemoryVerdict
 from orchestrator.queries.lines import doers_of
 from orchestrator.queries.memory import (

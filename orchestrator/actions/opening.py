@@ -13,10 +13,10 @@ import orjson
 from budgets.book import BOOK, Book, read_book
 from orchestrator.actions.circuits import TOLD
 from orchestrator.actions.hand import Hand
-from orchestrator.core.circuits import Circuit, blocks
-from orchestrator.core.events import AnyEvent, EffectLookedUp, Headroom, Refusal
-from orchestrator.core.policy import Policy
-from orchestrator.core.tool import Risk
+from orchestrator.core.domain.run_events import AnyEvent, EffectLookedUp, Headroom, Refusal
+from orchestrator.core.domain.tool_spec import Risk
+from orchestrator.core.policy.rules import Policy
+from orchestrator.core.tools.circuit_breaker import Circuit, blocks
 from orchestrator.gateways.tools.available import unavailable
 from orchestrator.queries.policies import policy_of
 from tenancy.queries import standing_of

@@ -10,9 +10,10 @@ from pydantic import ValidationError
 from orchestrator.actions.address_checks import check_database_addresses, check_mail_address
 from orchestrator.actions.outdating import outdate_proposals
 from orchestrator.actions.publish import hold_registry, publish_registry, publish_tool
-from orchestrator.core.egress import reach_of
-from orchestrator.core.errors import EgressRefused
-from orchestrator.core.outside import (
+from orchestrator.core.common.errors import EgressRefused
+from orchestrator.core.common.frozen_model import Value
+from orchestrator.core.domain.tool_spec import ToolSpec
+from orchestrator.core.tools.destinations import (
     MOST_ADDRESSES,
     Database,
     Databases,
@@ -24,9 +25,8 @@ from orchestrator.core.outside import (
     wider_databases,
     wider_mail,
 )
-from orchestrator.core.tool import ToolSpec
-from orchestrator.core.tool_admission import refused_fields
-from orchestrator.core.value import Value
+from orchestrator.core.tools.egress_policy import reach_of
+from orchestrator.core.tools.registration import refused_fields
 from orchestrator.models import Outside
 from orchestrator.queries.outside import (
     Kind,

@@ -13,8 +13,8 @@ from budgets.core.pricing import ModelPrice
 from budgets.gateways import from_genai_prices
 from budgets.prices import own_price
 from orchestrator.actions.outside import hold_outside, keep_outside, read_outside
-from orchestrator.core.errors import EgressRefused
-from orchestrator.core.own_models import OwnModel, OwnModels, faults_of, put_in_force, wider_models
+from orchestrator.core.common.errors import EgressRefused
+from orchestrator.core.llm.tenant_models import OwnModel, OwnModels, faults_of, put_in_force, wider_models
 from orchestrator.gateways.tools.egress import look_before_saving
 from orchestrator.queries.outside import OutsideNow, own_models
 from orchestrator.queries.servers import leave_for

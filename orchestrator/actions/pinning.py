@@ -11,14 +11,14 @@ from django.db import IntegrityError, transaction
 
 from budgets.core.errors import PriceUnknown
 from budgets.prices import own_price
-from orchestrator.core.boundary import Boundary
-from orchestrator.core.errors import GoalInvalid, NoModel
-from orchestrator.core.graph import CompiledGraph
-from orchestrator.core.isolation import as_granted
-from orchestrator.core.manifest import Pins
-from orchestrator.core.naming import is_listed
-from orchestrator.core.profile import ModelProfile
-from orchestrator.core.tool import ToolSpec
+from orchestrator.core.common.errors import GoalInvalid, NoModel
+from orchestrator.core.common.model_profile import ModelProfile
+from orchestrator.core.common.name_patterns import is_listed
+from orchestrator.core.domain.boundary import Boundary
+from orchestrator.core.domain.graph import CompiledGraph
+from orchestrator.core.domain.manifest import Pins
+from orchestrator.core.domain.tool_spec import ToolSpec
+from orchestrator.core.tools.isolation import as_granted
 from orchestrator.gateways.tools.available import Readiness, readiness
 from orchestrator.models import PinSet, PromptVersion, RegistryVersion, ToolVersion
 from orchestrator.queries.boundaries import newest_boundary

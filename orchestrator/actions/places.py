@@ -7,8 +7,8 @@ from django.conf import settings
 from orchestrator.actions.address_checks import refusals_of
 from orchestrator.actions.outdating import outdate_proposals
 from orchestrator.actions.publish import hold_registry
-from orchestrator.core.egress import Leave, Target, place_of, target_of, wider_places
-from orchestrator.core.errors import EgressRefused
+from orchestrator.core.common.errors import EgressRefused
+from orchestrator.core.tools.egress_policy import Leave, Target, place_of, target_of, wider_places
 from orchestrator.models import PrivatePlaces
 from orchestrator.queries.servers import PlacesNow, leave_with, places_now
 from tenancy.actions import audit

@@ -10,8 +10,8 @@ from pydantic import ValidationError
 
 from orchestrator.actions.second_person import Who as Who
 from orchestrator.actions.second_person import dropped_as, not_own, settle
-from orchestrator.core.errors import ProposalOpen
-from orchestrator.core.policy import Policy, loosens
+from orchestrator.core.common.errors import ProposalOpen
+from orchestrator.core.policy.rules import Policy, loosens
 from orchestrator.models import EmergencyStop, PolicyProposal, PolicyVersion
 from orchestrator.queries.policies import PolicyNow, policy_in, policy_now
 from tenancy.actions import audit

@@ -9,11 +9,11 @@ from django.db.models import Manager
 
 from orchestrator.actions.drifting import lift_drift
 from orchestrator.actions.outdating import outdate_proposals
-from orchestrator.core.boundary import Boundary
-from orchestrator.core.compiler import canonical_form, compile_graph
-from orchestrator.core.graph import CompiledGraph, GraphSpec
-from orchestrator.core.named_queues import queues_of_boundary
-from orchestrator.core.tool import ToolSpec
+from orchestrator.core.approval.named_queues import queues_of_boundary
+from orchestrator.core.compiler.compiler import canonical_form, compile_graph
+from orchestrator.core.domain.boundary import Boundary
+from orchestrator.core.domain.graph import CompiledGraph, GraphSpec
+from orchestrator.core.domain.tool_spec import ToolSpec
 from orchestrator.models import BoundaryVersion, PromptVersion, RegistryVersion, ToolVersion, WorkflowVersion
 from orchestrator.models.catalogue import Published
 from orchestrator.queries.boundaries import newest_boundary

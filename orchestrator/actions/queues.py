@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from orchestrator.core.errors import QueueInUse
+from orchestrator.core.common.errors import QueueInUse
 from orchestrator.queries.queues import QueueNow, queue_now
 from tenancy.actions.queues import locked_queue, set_closed
 from tenancy.context import tenant

@@ -12,10 +12,10 @@ from approvals.core.errors import NotYours
 from approvals.core.policy import refusal
 from approvals.queries.people import Stands, decider_of
 from orchestrator.actions.signalling import leave_signal
-from orchestrator.core.effects import SentChange
-from orchestrator.core.errors import EffectNotInDoubt, NoLookUp, RunNotFound, RunUnderWay
-from orchestrator.core.late_reconciliation import Doubt
-from orchestrator.core.terminal import TERMINAL_STATUSES, Status
+from orchestrator.core.common.errors import EffectNotInDoubt, NoLookUp, RunNotFound, RunUnderWay
+from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status
+from orchestrator.core.domain.effects import SentChange
+from orchestrator.core.engine.late_reconciliation import Doubt
 from orchestrator.models import Run
 from orchestrator.queries.doubts import asked_about, doubts_of, is_looked_up_by
 from orchestrator.queries.mailbox import is_asked_of_effect

@@ -9,9 +9,9 @@ from uuid import UUID
 from django.db import Error
 
 from orchestrator.actions.servers import note_drift
-from orchestrator.core.egress import target_of
-from orchestrator.core.tool import Remote, ToolSpec
-from orchestrator.core.tool_definition import Drift
+from orchestrator.core.domain.tool_spec import Remote, ToolSpec
+from orchestrator.core.tools.egress_policy import target_of
+from orchestrator.core.tools.remote_definition import Drift
 from orchestrator.gateways.tools.http import CallFailed
 from orchestrator.gateways.tools.registry import Tool
 from orchestrator.gateways.tools.remote import NO_SECRET, Sealed, request_tool, server_tool

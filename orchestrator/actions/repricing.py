@@ -16,10 +16,10 @@ from budgets.core.errors import PriceUnknown
 from budgets.core.vector import ZERO
 from budgets.prices import price_for
 from orchestrator.actions.signalling import leave_signal
-from orchestrator.core.errors import RunNotFound
-from orchestrator.core.pricing import price_of_version
-from orchestrator.core.terminal import TERMINAL_STATUSES, Status
-from orchestrator.core.tool_price import ToolPrice
+from orchestrator.core.accounting.effect_pricing import price_of_version
+from orchestrator.core.common.errors import RunNotFound
+from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status
+from orchestrator.core.common.tool_price import ToolPrice
 from orchestrator.models import ManifestRow, Run
 from orchestrator.queries.charged import Charged, Right, Wrong, charged, runs_charged_at, told_of
 from orchestrator.queries.state_loader import pins_of

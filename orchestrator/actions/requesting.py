@@ -7,7 +7,7 @@ from uuid import UUID
 from approvals.actions import NewRequest, open_request, withdraw_one
 from orchestrator.actions.hand import Hand
 from orchestrator.actions.telling import tell_asked
-from orchestrator.core.effects import AskApproval, AskPerson
+from orchestrator.core.domain.effects import AskApproval, AskPerson
 from orchestrator.queries.lines import retriers_of
 from traces.core.events import ApprovalWithdrawn, Body
 from traces.core.sealed import holds_reference

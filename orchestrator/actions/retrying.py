@@ -17,17 +17,17 @@ from orchestrator.actions.beginning import begins_within, tell_too_near
 from orchestrator.actions.pinning import Pinned, pin
 from orchestrator.actions.submit import Submitted
 from orchestrator.actions.workspace import carry_files
-from orchestrator.core.admission import asked_before, limits_again
-from orchestrator.core.desk import Desk
-from orchestrator.core.errors import ContentMissing, GoalInvalid, RetryRefused, RunNotFound
-from orchestrator.core.events import Headroom
-from orchestrator.core.graph import CompiledGraph
-from orchestrator.core.manifest import Began, Manifest
-from orchestrator.core.rejudging import Judged, judged_again
-from orchestrator.core.retrying import GUARDED_SINCE, begun, lacking
-from orchestrator.core.state import State
-from orchestrator.core.step import say
-from orchestrator.core.task_scope import scope_of
+from orchestrator.core.admission.checkpoint_retry import GUARDED_SINCE, begun, lacking
+from orchestrator.core.admission.retry_recheck import Judged, judged_again
+from orchestrator.core.admission.run_admission import asked_before, limits_again
+from orchestrator.core.common.errors import ContentMissing, GoalInvalid, RetryRefused, RunNotFound
+from orchestrator.core.domain.content_store import Desk
+from orchestrator.core.domain.graph import CompiledGraph
+from orchestrator.core.domain.manifest import Began, Manifest
+from orchestrator.core.domain.run_events import Headroom
+from orchestrator.core.domain.run_state import State
+from orchestrator.core.policy.task_scope import scope_of
+from orchestrator.core.workflow.node_protocol import say
 from orchestrator.gateways.queue import offer
 from orchestrator.models import ManifestRow, Run, WorkflowVersion
 from orchestrator.queries.checkpoints import Past

@@ -5,8 +5,8 @@ from hashlib import sha256
 from uuid import UUID
 
 from approvals.core.errors import NotYours
-from orchestrator.core.errors import ReviewRefused
-from orchestrator.core.review import LONGEST_NOTE, MOST_EVIDENCE, Finding, Kind, Severity, fault
+from orchestrator.core.approval.review_item import LONGEST_NOTE, MOST_EVIDENCE, Finding, Kind, Severity, fault
+from orchestrator.core.common.errors import ReviewRefused
 from orchestrator.models import ReviewItem, ReviewWord
 from orchestrator.queries.memory import facts_of_run
 from orchestrator.queries.review_holders import may_release

@@ -6,7 +6,7 @@ from uuid import UUID
 from django.db.models import Value
 from django.db.models.functions import Lower
 
-from orchestrator.core.errors import NameTaken
+from orchestrator.core.common.errors import NameTaken
 from orchestrator.models import SavedView
 from orchestrator.queries.listing import Filters
 from orchestrator.queries.saved_views import view_of, views_of

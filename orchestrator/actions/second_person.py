@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 from uuid import UUID
 
-from orchestrator.core.errors import BroughtAlong, OwnProposal
+from orchestrator.core.common.errors import BroughtAlong, OwnProposal
 from orchestrator.models import PolicyProposal, ToolProposal
 from tenancy.clock import database_now
 from tenancy.core.relations import Actors, Closeness

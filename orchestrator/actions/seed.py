@@ -14,12 +14,12 @@ from orchestrator.actions.publish import (
     publish_tools,
     publish_workflow,
 )
-from orchestrator.core.boundary import Boundary
-from orchestrator.core.graph import GraphSpec
-from orchestrator.core.named_queues import queue_of_node, queues_of_boundary
-from orchestrator.core.naming import EVERY, names
-from orchestrator.core.tool import ToolSpec
-from orchestrator.core.tool_change import kept
+from orchestrator.core.approval.named_queues import queue_of_node, queues_of_boundary
+from orchestrator.core.common.name_patterns import EVERY, names
+from orchestrator.core.domain.boundary import Boundary
+from orchestrator.core.domain.graph import GraphSpec
+from orchestrator.core.domain.tool_spec import ToolSpec
+from orchestrator.core.tools.tool_update import kept
 from orchestrator.gateways.tools.registry import Tool, shipped_tools
 from orchestrator.queries.boundaries import was_published
 from orchestrator.queries.outside import web_rules

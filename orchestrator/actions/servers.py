@@ -15,12 +15,13 @@ from orchestrator.actions.outdating import outdate_proposals
 from orchestrator.actions.outside import with_list
 from orchestrator.actions.publish import check_tool_queue, hold_registry, publish_registry, publish_tool
 from orchestrator.actions.tools import switch_tool
-from orchestrator.core.egress import Leave, target_of
-from orchestrator.core.errors import EgressRefused, NameTaken, ServerUnreachable
-from orchestrator.core.loosening import below, weaker
-from orchestrator.core.tool import Reversibility, Risk, ToolSpec
-from orchestrator.core.tool_admission import Admission, admitted
-from orchestrator.core.tool_definition import (
+from orchestrator.core.common.errors import EgressRefused, NameTaken, ServerUnreachable
+from orchestrator.core.common.frozen_model import Value
+from orchestrator.core.domain.tool_spec import Reversibility, Risk, ToolSpec
+from orchestrator.core.tools.egress_policy import Leave, target_of
+from orchestrator.core.tools.guard_relaxation import below, weaker
+from orchestrator.core.tools.registration import Admission, admitted
+from orchestrator.core.tools.remote_definition import (
     MOST_KNOWN,
     Definition,
     Drift,
@@ -31,7 +32,6 @@ from orchestrator.core.tool_definition import (
     qualified,
     same_tool,
 )
-from orchestrator.core.value import Value
 from orchestrator.gateways.tools.egress import look_before_saving
 from orchestrator.gateways.tools.mcp import look
 from orchestrator.gateways.tools.registry import shipped_tools

@@ -8,10 +8,10 @@ from uuid import UUID
 
 from django.db import transaction
 
-from orchestrator.core.errors import RunNotFound, RunOver
-from orchestrator.core.events import AnyEvent
-from orchestrator.core.settling import settles
-from orchestrator.core.terminal import TERMINAL_STATUSES, Status
+from orchestrator.core.accounting.settlement import settles
+from orchestrator.core.common.errors import RunNotFound, RunOver
+from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status
+from orchestrator.core.domain.run_events import AnyEvent
 from orchestrator.gateways.queue import wake
 from orchestrator.models import Run, RunSignal
 from orchestrator.queries.mailbox import has_untaken, parking

@@ -20,15 +20,15 @@ from orchestrator.actions.entrusting import blinded_goal, sealed_goal
 from orchestrator.actions.learning import expected_for
 from orchestrator.actions.pinning import pin
 from orchestrator.actions.workspace import hand_in
-from orchestrator.core.admission import limits_for, opening_state
-from orchestrator.core.errors import WorkflowUnknown
-from orchestrator.core.goal import Goal
-from orchestrator.core.learning import subject_of
-from orchestrator.core.machine import CORE_VERSION
-from orchestrator.core.manifest import Manifest
-from orchestrator.core.task_scope import scope_of
-from orchestrator.core.untrusted_inputs import untrusted_names
-from orchestrator.core.workspace import tree_of
+from orchestrator.core.admission.run_admission import limits_for, opening_state
+from orchestrator.core.admission.usage_statistics import subject_of
+from orchestrator.core.common.errors import WorkflowUnknown
+from orchestrator.core.common.goal import Goal
+from orchestrator.core.domain.manifest import Manifest
+from orchestrator.core.engine.machine import CORE_VERSION
+from orchestrator.core.files.workspace import tree_of
+from orchestrator.core.policy.task_scope import scope_of
+from orchestrator.core.workflow.untrusted_inputs import untrusted_names
 from orchestrator.gateways.queue import offer
 from orchestrator.models import Run, Task, WorkflowVersion
 from tenancy.clock import NOW

@@ -12,10 +12,10 @@ import psycopg
 
 from approvals.actions import NewRequest
 from orchestrator.actions.hand import Hand
-from orchestrator.core.effects import Finish
-from orchestrator.core.late_reconciliation import NOTHING_SENT
-from orchestrator.core.reasons import left_in_words
-from orchestrator.core.undoing import REJECTED, REPORTED
+from orchestrator.core.compensation.plan import REJECTED, REPORTED
+from orchestrator.core.domain.effects import Finish
+from orchestrator.core.engine.late_reconciliation import NOTHING_SENT
+from orchestrator.core.readmodel.reason_texts import left_in_words
 from orchestrator.models import Intent
 from orchestrator.queries.lines import retried_as
 from tenancy.context import raw_cursor

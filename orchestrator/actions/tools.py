@@ -5,10 +5,10 @@ from typing import Any
 from uuid import UUID
 
 from orchestrator.actions.publish import check_tool_queue, hold_registry, publish_registry, publish_tool
-from orchestrator.core.errors import Quarantined
-from orchestrator.core.loosening import weaker
-from orchestrator.core.tool import ToolSpec
-from orchestrator.core.tool_change import ToolChange, changed, difference
+from orchestrator.core.common.errors import Quarantined
+from orchestrator.core.domain.tool_spec import ToolSpec
+from orchestrator.core.tools.guard_relaxation import weaker
+from orchestrator.core.tools.tool_update import ToolChange, changed, difference
 from orchestrator.models import EmergencyStop
 from orchestrator.queries.servers import quarantined_names
 from orchestrator.queries.tools import DISABLED, ToolNow, lowest_risk, registry_tools, tool_now

@@ -10,8 +10,9 @@ import orjson
 from budgets.core.pricing import ModelPrice
 from orchestrator.actions.hand import Hand
 from orchestrator.actions.opening import SignalRow, digest_of
-from orchestrator.core.effects import SentChange
-from orchestrator.core.events import (
+from orchestrator.core.common.tool_price import ToolPrice
+from orchestrator.core.domain.effects import SentChange
+from orchestrator.core.domain.run_events import (
     AnyEvent,
     CancelAsked,
     CostCorrected,
@@ -25,7 +26,6 @@ from orchestrator.core.events import (
     QuestionAnswered,
     Resumed,
 )
-from orchestrator.core.tool_price import ToolPrice
 
 Bodies = dict[str, bytes]
 Translator = Callable[[Hand, SignalRow, datetime, Bodies], AnyEvent]

@@ -6,7 +6,7 @@ from uuid import UUID
 import structlog
 from django.db import DatabaseError
 
-from orchestrator.core.webhooks import FEWEST_DAYS, MOST_DAYS
+from orchestrator.core.notifications.delivery_policy import FEWEST_DAYS, MOST_DAYS
 from orchestrator.queries.webhooks import KeepingNow, keeping_now
 from tenancy.actions import audit
 from tenancy.clock import database_now

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from orchestrator.actions.delivering import deliver_now
-from orchestrator.core.egress import target_of
-from orchestrator.core.errors import EgressRefused, NameTaken, WebhookOff
-from orchestrator.core.webhooks import OVERLAP, admit_endpoint
+from orchestrator.core.common.errors import EgressRefused, NameTaken, WebhookOff
+from orchestrator.core.notifications.delivery_policy import OVERLAP, admit_endpoint
+from orchestrator.core.tools.egress_policy import target_of
 from orchestrator.gateways.tools.egress import look_before_saving
 from orchestrator.gateways.webhooks import secret_of
 from orchestrator.queries.servers import leave_for

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from orchestrator.actions.publish import compile_here, publish_workflow
-from orchestrator.core.checks.fault import fault
-from orchestrator.core.compiler import failed
-from orchestrator.core.errors import CompileFailed
-from orchestrator.core.graph import CompiledGraph
+from orchestrator.core.common.errors import CompileFailed
+from orchestrator.core.compiler.checks.diagnostics import fault
+from orchestrator.core.compiler.compiler import failed
+from orchestrator.core.domain.graph import CompiledGraph
 from orchestrator.models import WorkflowVersion
 from orchestrator.queries.boundaries import newest_boundary
 from orchestrator.sources import Source, read_source, with_lines

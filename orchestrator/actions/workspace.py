@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from uuid import UUID
 
-from orchestrator.core.errors import WorkspaceMoved, WorkspaceRefused
-from orchestrator.core.workspace import MOST_REVISIONS, Tree, content_digest, replaced, tree_of
+from orchestrator.core.common.errors import WorkspaceMoved, WorkspaceRefused
+from orchestrator.core.files.workspace import MOST_REVISIONS, Tree, content_digest, replaced, tree_of
 from orchestrator.models import FileContent, WorkspaceRevision
 from orchestrator.queries.workspace import Held, made_by, newest, revision
 from tenancy.clock import database_now

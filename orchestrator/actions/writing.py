@@ -20,14 +20,14 @@ from orchestrator.actions.hearing import pass_on
 from orchestrator.actions.lines import FORGET, leaves_line
 from orchestrator.actions.opening import Opened
 from orchestrator.actions.requesting import open_requests, withdraw
-from orchestrator.core.effects import AskApproval, AskPerson, CallModel, CallTool, Effect, Finish
-from orchestrator.core.events import Headroom, Refusal
-from orchestrator.core.machine import CORE_VERSION
-from orchestrator.core.pricing import price_of_effect
-from orchestrator.core.state import State
-from orchestrator.core.step import Settlement, Walk
-from orchestrator.core.terminal import Status
-from orchestrator.core.turning import wake_at
+from orchestrator.core.accounting.effect_pricing import price_of_effect
+from orchestrator.core.common.run_status import Status
+from orchestrator.core.domain.effects import AskApproval, AskPerson, CallModel, CallTool, Effect, Finish
+from orchestrator.core.domain.run_events import Headroom, Refusal
+from orchestrator.core.domain.run_state import State
+from orchestrator.core.engine.derived_status import wake_at
+from orchestrator.core.engine.machine import CORE_VERSION
+from orchestrator.core.workflow.node_protocol import Settlement, Walk
 from orchestrator.gateways.clock import steady
 from orchestrator.gateways.permits import ASK_ALL, Known
 from orchestrator.gateways.tally import BREAKER, TALLY

@@ -20,7 +20,7 @@ from orchestrator.api.catalogue import ByScope
 from orchestrator.api.catalogue_shapes import RISKS
 from orchestrator.api.serializers import stamp
 from orchestrator.api.tool_proposals import ToolProposalField, proposal_field
-from orchestrator.core.tool import Risk
+from orchestrator.core.domain.tool_spec import Risk
 from orchestrator.models import BoundaryVersion, ToolProposal
 from orchestrator.queries.boundaries import (
     boundaries_now,

@@ -23,7 +23,7 @@ from orchestrator.api.catalogue_shapes import (
 )
 from orchestrator.api.serializers import ReasonBody, stamp
 from orchestrator.api.tool_proposals import ToolProposalField, proposal_field
-from orchestrator.core.tool_change import asked_change
+from orchestrator.core.tools.tool_update import asked_change
 from orchestrator.models import ToolProposal, WorkflowVersion
 from orchestrator.queries.tools import ToolNow, tool_now, tools_now
 from orchestrator.queries.workflows import in_force, versions_of

@@ -4,7 +4,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from orchestrator.core.tool import Risk
+from orchestrator.core.domain.tool_spec import Risk
 from orchestrator.sources import LONGEST
 from tenancy.core.roles import Scope
 from tenancy.shapes import Amount, Exact, Flag, Text, Whole

@@ -4,7 +4,7 @@ from typing import Any, get_args
 
 from rest_framework import serializers
 
-from orchestrator.core.late_reconciliation import Why
+from orchestrator.core.engine.late_reconciliation import Why
 from tenancy.shapes import Exact, Formed, Text
 
 EFFECT = r"^[0-9a-f]{32}$"

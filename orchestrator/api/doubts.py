@@ -13,7 +13,7 @@ from orchestrator.actions.reconciling import ask_look_up, reconcile
 from orchestrator.api import shown
 from orchestrator.api.doubt_shapes import DoubtList, LookUpBody, ReconcileBody
 from orchestrator.api.serializers import RunRow
-from orchestrator.core.errors import RunNotFound
+from orchestrator.core.common.errors import RunNotFound
 from orchestrator.queries.doubts import ShownDoubt, shown_doubts
 from orchestrator.queries.runs import run_of
 from tenancy.api_view import APIView

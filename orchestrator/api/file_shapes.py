@@ -7,7 +7,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from orchestrator.core.workspace import MOST_FILES
+from orchestrator.core.files.workspace import MOST_FILES
 from tenancy.core.errors import InvalidInput
 from tenancy.shapes import Exact, Formed, Text, Whole
 

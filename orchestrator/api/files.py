@@ -13,7 +13,7 @@ from rest_framework.response import Response
 
 from orchestrator.api.file_shapes import DiffQuery, FilesField, RevisionQuery
 from orchestrator.api.runs import Reading
-from orchestrator.core.diffs import unified
+from orchestrator.core.files.unified_diff import unified
 from orchestrator.queries.runs import run_of
 from orchestrator.queries.workspace import Held, archive, content, contents, newest, revision, revisions
 from tenancy.context import tenant

@@ -14,8 +14,8 @@ from orchestrator.api.outside import version_field, who_asks
 from orchestrator.api.prices import PriceField, price_field
 from orchestrator.api.serializers import ReasonBody
 from orchestrator.api.tool_proposals import ToolProposalField, proposal_field
-from orchestrator.core.own_models import OwnModel
-from orchestrator.core.profile import Role
+from orchestrator.core.common.model_profile import Role
+from orchestrator.core.llm.tenant_models import OwnModel
 from orchestrator.models import ToolProposal
 from orchestrator.queries.models import ModelNow, models_now
 from orchestrator.queries.outside import OutsideNow, outside_now

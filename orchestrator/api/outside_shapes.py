@@ -4,8 +4,8 @@ from typing import Any
 
 from rest_framework import serializers
 
-from orchestrator.core.outside import Database, MailServer
-from orchestrator.core.passages import LANGUAGES, LARGEST
+from orchestrator.core.files.chunking import LANGUAGES, LARGEST
+from orchestrator.core.tools.destinations import Database, MailServer
 from tenancy.shapes import URL, Exact, Formed, Text, Whole
 
 HOST = r"^[A-Za-z0-9._:-]{1,253}$"

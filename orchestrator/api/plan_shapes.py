@@ -4,7 +4,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from orchestrator.core.outlook import Met, StepStanding
+from orchestrator.core.readmodel.run_plan import Met, StepStanding
 
 WAITS = ["decision", "verdict", "answer", "budget", "resume", "retry", "claim"]
 

@@ -11,8 +11,8 @@ from rest_framework.response import Response
 from orchestrator.actions.policies import Who, agree_to_policy, asked_policy, change_policy, drop_proposal
 from orchestrator.api.catalogue import ByScope
 from orchestrator.api.serializers import stamp
-from orchestrator.core.detectors import PLACES, SEVERITIES, detectors
-from orchestrator.core.policy import MOST_RULES, Policy, Rule, Weaker
+from orchestrator.core.policy.detectors import PLACES, SEVERITIES, detectors
+from orchestrator.core.policy.rules import MOST_RULES, Policy, Rule, Weaker
 from orchestrator.queries.policies import PolicyNow, Proposed, policy_now, policy_versions, proposed
 from tenancy.context import tenant
 from tenancy.core.errors import NotFound

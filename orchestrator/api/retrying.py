@@ -13,7 +13,7 @@ from orchestrator.actions.retrying import Retry, retry_run
 from orchestrator.api.retry_shapes import CheckpointQuery, CheckpointRow, RetryBody
 from orchestrator.api.serializers import TaskAccepted, stamp
 from orchestrator.api.shown import links
-from orchestrator.core.errors import RunNotFound
+from orchestrator.core.common.errors import RunNotFound
 from orchestrator.queries.checkpoints import Checkpoint, Past
 from orchestrator.queries.runs import run_of
 from tenancy.api_view import APIView

@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from orchestrator.actions.reviews import answer_review, release_review, take_review
 from orchestrator.api.memory import EvidenceRow
-from orchestrator.core.review import FINDINGS, LONGEST_NOTE, SEVERITIES, STATES
+from orchestrator.core.approval.review_item import FINDINGS, LONGEST_NOTE, SEVERITIES, STATES
 from orchestrator.queries.reviews import Reviewed, item_of, items, reviewed
 from tenancy.api_view import APIView
 from tenancy.context import tenant

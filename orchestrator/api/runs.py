@@ -27,7 +27,7 @@ from orchestrator.api.serializers import (
     RunFilters,
     RunRow,
 )
-from orchestrator.core.errors import RunNotFound
+from orchestrator.core.common.errors import RunNotFound
 from orchestrator.models import Run
 from orchestrator.queries.plans import plan_of
 from orchestrator.queries.replays import replay

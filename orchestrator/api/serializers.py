@@ -6,8 +6,8 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from orchestrator.api.file_shapes import FileBody
-from orchestrator.core.terminal import Status, TerminalCode
-from orchestrator.core.workspace import MOST_FILES
+from orchestrator.core.common.run_status import Status, TerminalCode
+from orchestrator.core.files.workspace import MOST_FILES
 from tenancy.shapes import Amount, Exact, Flag, Moment, PageQuery, Text, Whole
 from tenancy.shapes import ReasonBody as ReasonBody
 from tenancy.shapes import stamp as stamp

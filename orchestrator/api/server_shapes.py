@@ -4,8 +4,8 @@ from typing import Any
 
 from rest_framework import serializers
 
-from orchestrator.core.outside import A_SECRET
-from orchestrator.core.tool_admission import Admission, DeclarationBesideOperation, HttpDeclaration
+from orchestrator.core.tools.destinations import A_SECRET
+from orchestrator.core.tools.registration import Admission, DeclarationBesideOperation, HttpDeclaration
 from tenancy.shapes import URL, Exact, Formed, Judged, Moment, Text
 
 SERVER = r"^[a-z][a-z0-9_]{0,30}$"

@@ -35,8 +35,8 @@ from orchestrator.api.server_shapes import (
     ServerRow,
 )
 from orchestrator.api.tool_proposals import ToolProposalField, proposal_field
-from orchestrator.core.http_tool import operation_of
-from orchestrator.core.tool_admission import asked_admission, asked_declaration
+from orchestrator.core.tools.http_tool import operation_of
+from orchestrator.core.tools.registration import asked_admission, asked_declaration
 from orchestrator.models import ToolProposal, ToolServer
 from orchestrator.queries.servers import (
     OfferedTool,

@@ -7,8 +7,8 @@ import orjson
 
 from budgets.queries import usage
 from orchestrator.api.serializers import stamp
-from orchestrator.core.outlook import PlanStep
-from orchestrator.core.resting import NOTICE, resting_on
+from orchestrator.core.guardrails.untrusted_facts import NOTICE, resting_on
+from orchestrator.core.readmodel.run_plan import PlanStep
 from orchestrator.models import ManifestRow, Run
 from orchestrator.queries.business import business_of
 from orchestrator.queries.estimates import rest_of

@@ -11,8 +11,8 @@ from orchestrator.actions.submit import Submission, Submitter, submit_task
 from orchestrator.api.file_shapes import files_of
 from orchestrator.api.serializers import TaskAccepted, TaskBody
 from orchestrator.api.shown import links
-from orchestrator.core.errors import GoalInvalid
-from orchestrator.core.goal import Goal
+from orchestrator.core.common.errors import GoalInvalid
+from orchestrator.core.common.goal import Goal
 from tenancy.api_view import APIView
 from tenancy.core.roles import Scope
 from tenancy.doors import caller, post_once

@@ -5,7 +5,7 @@ from typing import Any
 from rest_framework import serializers
 
 from orchestrator.api.serializers import stamp
-from orchestrator.core.webhooks import FEWEST_DAYS, MOST_DAYS
+from orchestrator.core.notifications.delivery_policy import FEWEST_DAYS, MOST_DAYS
 from orchestrator.queries.webhooks import Endpoint, KeepingNow, Logged
 from tenancy.core.news import KINDS, TEST
 from tenancy.models import WebhookDelivery

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
-from orchestrator.core import circuits as rules
-from orchestrator.core.circuits import Blocked, Circuit, Kind, Setting, Ticket
+from orchestrator.core.tools import circuit_breaker as rules
+from orchestrator.core.tools.circuit_breaker import Blocked, Circuit, Kind, Setting, Ticket
 from orchestrator.gateways.clock import Monotonic, steady
 
 # A prober's lease outlives its call by this much.

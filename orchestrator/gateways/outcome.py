@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from orchestrator.core.events import ModelFailed, ModelReplied, ToolAnswered, ToolFailed
-from orchestrator.core.state import Unread
+from orchestrator.core.domain.run_events import ModelFailed, ModelReplied, ToolAnswered, ToolFailed
+from orchestrator.core.domain.run_state import Unread
 from orchestrator.gateways.tools.echoes import closed
 from traces.core.canonical import canonical_outside, payload_digest
 from traces.core.redaction import redact

@@ -5,7 +5,7 @@
 import threading
 from collections.abc import Hashable
 
-from orchestrator.core.rates import EMPTY, SPAN, Window, noted, wait_for
+from orchestrator.core.common.sliding_window import EMPTY, SPAN, Window, noted, wait_for
 from orchestrator.gateways.clock import Monotonic, steady
 
 # Finer than the core's slots, and a second shorter than its minute: what the core allowed is not refused here

@@ -15,9 +15,9 @@ from math import isfinite
 import httpx2
 from standardwebhooks.webhooks import Webhook as Signer
 
-from orchestrator.core.egress import Leave, target_of
-from orchestrator.core.errors import EgressRefused
-from orchestrator.core.webhooks import admit_endpoint
+from orchestrator.core.common.errors import EgressRefused
+from orchestrator.core.notifications.delivery_policy import admit_endpoint
+from orchestrator.core.tools.egress_policy import Leave, target_of
 from orchestrator.gateways.tools.egress import Resolver, guarded_client, system_resolver
 from traces.core.redaction import redact
 

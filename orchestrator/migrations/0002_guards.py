@@ -2,7 +2,7 @@
 
 from django.db import migrations
 
-from orchestrator.core.lifecycle import moves
+from orchestrator.core.domain.status_transitions import moves
 from tenancy.sql import append_only, crossing, definer, grant, grant_sequence, row_security, same_tenant_key
 
 PUBLISHED = (

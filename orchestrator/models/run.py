@@ -3,7 +3,7 @@
 from django.db import models
 from django.db.models import Q
 
-from orchestrator.core.terminal import Status
+from orchestrator.core.common.run_status import Status
 from tenancy.models import TenantOwned
 
 STATUSES = [(status.value, status.value) for status in Status]

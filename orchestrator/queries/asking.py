@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from approvals.ports import CallShape, RunWords
-from orchestrator.core.manifest import Pins
+from orchestrator.core.domain.manifest import Pins
 from orchestrator.models import ManifestRow, PinSet, Run, WorkflowVersion
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from budgets.core.profiles import ROWS
-from orchestrator.core.boundary import Boundary
+from orchestrator.core.domain.boundary import Boundary
 from orchestrator.models import BoundaryVersion, WorkflowVersion
 from tenancy.core.errors import NotFound
 

@@ -13,11 +13,20 @@ import orjson
 
 from budgets.actions.ceilings import ceilings_at
 from budgets.queries.tenant import ceiling_version_at
-from orchestrator.core.admission import limits_for
-from orchestrator.core.breakers import CEILING_BACK, MONEY, Setters, Told, Trip, in_one, origins, told_of
-from orchestrator.core.goal import Mode
-from orchestrator.core.graph import CompiledGraph
-from orchestrator.core.manifest import Manifest
+from orchestrator.core.admission.run_admission import limits_for
+from orchestrator.core.common.goal import Mode
+from orchestrator.core.domain.graph import CompiledGraph
+from orchestrator.core.domain.manifest import Manifest
+from orchestrator.core.readmodel.breaker_messages import (
+    CEILING_BACK,
+    MONEY,
+    Setters,
+    Told,
+    Trip,
+    in_one,
+    origins,
+    told_of,
+)
 from orchestrator.models import ManifestRow, Run
 from orchestrator.queries.listing import names_of
 from orchestrator.queries.state_loader import graph_of, manifest_of, pins_of

@@ -12,8 +12,8 @@ from django.db.models import QuerySet
 
 from budgets.core.pricing import ModelPrice, actual_cost
 from budgets.core.vector import ZERO
-from orchestrator.core.manifest import Pins
-from orchestrator.core.pricing import price_of_tool
+from orchestrator.core.accounting.effect_pricing import price_of_tool
+from orchestrator.core.domain.manifest import Pins
 from orchestrator.models import ManifestRow, PinSet, RunSignal
 from orchestrator.queries.state_loader import pins_of
 from tenancy.context import raw_cursor

@@ -9,7 +9,16 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from orchestrator.core.errors import (
+from orchestrator.core.admission.checkpoint_retry import (
+    KEPT,
+    SENTENCES,
+    Unfit,
+    checkpoint_of,
+    coming,
+    heeded,
+    otherwise_since,
+)
+from orchestrator.core.common.errors import (
     ChangedSince,
     EffectInDoubt,
     LearntLate,
@@ -20,11 +29,10 @@ from orchestrator.core.errors import (
     RunSucceeded,
     StillRecording,
 )
-from orchestrator.core.graph import CompiledGraph
-from orchestrator.core.late_reconciliation import Doubt, settled_calls
-from orchestrator.core.retrying import KEPT, SENTENCES, Unfit, checkpoint_of, coming, heeded, otherwise_since
-from orchestrator.core.state import State
-from orchestrator.core.terminal import TERMINAL_STATUSES, Status, TerminalCode
+from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status, TerminalCode
+from orchestrator.core.domain.graph import CompiledGraph
+from orchestrator.core.domain.run_state import State
+from orchestrator.core.engine.late_reconciliation import Doubt, settled_calls
 from orchestrator.models import Intent, Run
 from orchestrator.queries.doubts import doubts_of
 from orchestrator.queries.lines import newest_of, retried_as

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from orchestrator.core.circuits import Circuit, Condition, Kind, seen
+from orchestrator.core.tools.circuit_breaker import Circuit, Condition, Kind, seen
 from orchestrator.models import CircuitRow
 from tenancy.core.errors import NotFound
 

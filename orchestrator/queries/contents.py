@@ -15,9 +15,9 @@ import orjson
 
 from budgets.core.entry import read_amounts
 from budgets.models import Entry
-from orchestrator.core.revising import STATUS
-from orchestrator.core.state import Fact, State
-from orchestrator.core.timeline import Told
+from orchestrator.core.approval.change_requests import STATUS
+from orchestrator.core.domain.run_state import Fact, State
+from orchestrator.core.readmodel.timeline import Told
 from orchestrator.queries.timeline import told
 from tenancy.context import raw_cursor
 from traces.models import Event

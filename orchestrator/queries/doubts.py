@@ -10,11 +10,11 @@ from django.db.models import Q
 
 from approvals.core.policy import Asked
 from approvals.models import Request
-from orchestrator.core.doubt import QUEUE as RECONCILIATION
-from orchestrator.core.effects import CallTool, SentChange
-from orchestrator.core.late_reconciliation import NOTHING_SENT, Doubt, list_doubts
-from orchestrator.core.state import State
-from orchestrator.core.terminal import TERMINAL_STATUSES, Status
+from orchestrator.core.approval.reconciliation import QUEUE as RECONCILIATION
+from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status
+from orchestrator.core.domain.effects import CallTool, SentChange
+from orchestrator.core.domain.run_state import State
+from orchestrator.core.engine.late_reconciliation import NOTHING_SENT, Doubt, list_doubts
 from orchestrator.models import Intent, ManifestRow, Run
 from orchestrator.queries.lines import retried_as, retriers_of
 from orchestrator.queries.mailbox import is_asked_of_effect

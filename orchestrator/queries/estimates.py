@@ -8,9 +8,9 @@ from typing import Final
 from budgets.core.dimension import ABOUT, Dimension
 from budgets.core.forecast import UNKNOWN, Interval
 from budgets.queries import usage
-from orchestrator.core.economy import thrifty
-from orchestrator.core.expecting import outlook
-from orchestrator.core.state import State
+from orchestrator.core.accounting.remaining_estimate import outlook
+from orchestrator.core.domain.run_state import State
+from orchestrator.core.llm.cost_downgrade import thrifty
 from orchestrator.models import ManifestRow, Run
 from orchestrator.queries.breakers import cost_set_by
 from orchestrator.queries.listing import Meter

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import TypeAdapter
 
-from orchestrator.core.effects import CallModel, CallTool
+from orchestrator.core.domain.effects import CallModel, CallTool
 from tenancy.context import raw_cursor, tenant
 
 OPEN = """

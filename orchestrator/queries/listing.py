@@ -21,7 +21,7 @@ from django.utils.dateparse import parse_datetime
 
 from approvals.models import Request
 from budgets.models import Line
-from orchestrator.core.terminal import Status, TerminalCode
+from orchestrator.core.common.run_status import Status, TerminalCode
 from orchestrator.models import Intent, Run, WorkflowVersion
 from tenancy.core.moments import in_utc, read_moment
 from tenancy.models import Principal

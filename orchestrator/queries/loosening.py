@@ -4,7 +4,7 @@ from typing import Final
 from uuid import UUID
 
 from budgets.actions import newest_ceilings
-from orchestrator.core.errors import ProposalSettled
+from orchestrator.core.common.errors import ProposalSettled
 from orchestrator.models import ServerTool, ToolProposal, ToolServer
 from orchestrator.queries.boundaries import newest_boundary, retirement_tag
 from orchestrator.queries.outside import Kind, outside_now

@@ -11,9 +11,9 @@ import orjson
 from django.contrib.postgres.search import SearchQuery, SearchRank
 from django.db.models import F, OuterRef, QuerySet, Subquery
 
-from orchestrator.core.memory import Evidence, Proposed, Standing
-from orchestrator.core.origin.lookup import words_of
-from orchestrator.core.terminal import Status
+from orchestrator.core.common.run_status import Status
+from orchestrator.core.domain.memory_gate import Evidence, Proposed, Standing
+from orchestrator.core.policy.provenance.value_matching import words_of
 from orchestrator.models import MemoryProposal, MemoryVerdict, Run
 from orchestrator.queries.lines import line_of
 from tenancy.core.errors import NotFound

@@ -8,8 +8,8 @@ from typing import Literal
 from uuid import UUID
 
 from budgets.prices import own_price
-from orchestrator.core.own_models import AT
-from orchestrator.core.profile import ModelProfile
+from orchestrator.core.common.model_profile import ModelProfile
+from orchestrator.core.llm.tenant_models import AT
 from orchestrator.gateways.llm.gateway import subject_of
 from orchestrator.gateways.llm.profiles import (
     MILLION,

@@ -10,9 +10,9 @@ from budgets.core.ceilings import Ceilings, of_tier
 from budgets.core.dimension import Dimension
 from budgets.core.profiles import limits_for
 from budgets.models import TenantCeiling
-from orchestrator.core.boundary import Boundary
-from orchestrator.core.errors import WorkflowUnknown
-from orchestrator.core.graph import GraphSpec
+from orchestrator.core.common.errors import WorkflowUnknown
+from orchestrator.core.domain.boundary import Boundary
+from orchestrator.core.domain.graph import GraphSpec
 from orchestrator.models import WorkflowVersion
 from orchestrator.queries.boundaries import newest_boundary
 from tenancy.context import current_tenant

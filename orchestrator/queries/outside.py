@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Any, Final, Literal
 from uuid import UUID
 
-from orchestrator.core.outside import Databases, MailServer, WebRules
-from orchestrator.core.own_models import OwnModels
+from orchestrator.core.llm.tenant_models import OwnModels
+from orchestrator.core.tools.destinations import Databases, MailServer, WebRules
 from orchestrator.models import MailDraft, Outside
 from orchestrator.queries.lines import line_of
 

@@ -9,8 +9,8 @@ from uuid import UUID
 
 import orjson
 
-from orchestrator.core.outlook import Asked, Move, Outlook, Said, carried_calls, outlook
-from orchestrator.core.state import State
+from orchestrator.core.domain.run_state import State
+from orchestrator.core.readmodel.run_plan import Asked, Move, Outlook, Said, carried_calls, outlook
 from orchestrator.models import ManifestRow, Run
 from orchestrator.queries.checkpoints import Past
 from orchestrator.queries.runs import path_through

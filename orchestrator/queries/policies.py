@@ -8,8 +8,8 @@ from uuid import UUID
 
 import orjson
 
-from orchestrator.core.policy import SHIPPED, Policy, Weaker, loosenings
-from orchestrator.core.task_scope import ScopeGrant, TaskScope
+from orchestrator.core.policy.rules import SHIPPED, Policy, Weaker, loosenings
+from orchestrator.core.policy.task_scope import ScopeGrant, TaskScope
 from orchestrator.models import ManifestRow, PinSet, PolicyProposal, PolicyVersion
 from orchestrator.queries.boundaries import newest_boundary
 

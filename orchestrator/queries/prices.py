@@ -13,7 +13,7 @@ from budgets.core.errors import PriceUnknown
 from budgets.core.pricing import ModelPrice
 from budgets.models import Price
 from budgets.prices import price_for
-from orchestrator.core.pricing import price_of_tool, price_of_version
+from orchestrator.core.accounting.effect_pricing import price_of_tool, price_of_version
 from orchestrator.models import PinSet
 from orchestrator.queries.charged import Wrong
 from orchestrator.queries.models import profiles_now

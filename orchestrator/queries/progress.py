@@ -6,7 +6,7 @@ from threading import Lock
 from typing import Final
 from uuid import UUID
 
-from orchestrator.core.state import State
+from orchestrator.core.domain.run_state import State
 from orchestrator.models import Run
 from orchestrator.queries.runs import state_now
 from orchestrator.queries.state_loader import state_of

@@ -9,8 +9,8 @@ import orjson
 from django.db.models import Count
 
 from approvals.models import Request
-from orchestrator.core.named_queues import queues_of_boundary, queues_of_workflow
-from orchestrator.core.tool import ToolSpec
+from orchestrator.core.approval.named_queues import queues_of_boundary, queues_of_workflow
+from orchestrator.core.domain.tool_spec import ToolSpec
 from orchestrator.models import BoundaryVersion, ReviewItem, ToolVersion, WorkflowVersion
 from orchestrator.queries.boundaries import boundary_in
 from orchestrator.queries.tools import registry_tools

@@ -4,8 +4,8 @@ from typing import Any, Final
 
 import orjson
 
-from orchestrator.core.reasons import Told
-from orchestrator.core.state import State
+from orchestrator.core.domain.run_state import State
+from orchestrator.core.readmodel.reason_texts import Told
 from orchestrator.models import Run
 from orchestrator.queries.state_loader import graph_of
 from traces.queries import payloads

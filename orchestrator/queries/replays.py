@@ -6,9 +6,9 @@ from uuid import UUID
 
 import orjson
 
-from orchestrator.core.errors import ReplayDiffers
-from orchestrator.core.replay import Report, replayed
-from orchestrator.core.state import State
+from orchestrator.core.common.errors import ReplayDiffers
+from orchestrator.core.domain.run_state import State
+from orchestrator.core.engine.replay import Report, replayed
 from orchestrator.models import ManifestRow, Run
 from orchestrator.queries.state_loader import graph_of, manifest_of, pins_of
 from tenancy.context import current_tenant, tenant

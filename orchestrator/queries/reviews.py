@@ -11,8 +11,8 @@ from django.db.models import OuterRef, Q, QuerySet, Subquery
 
 from approvals.core.policy import Asked, Refusal, refusal
 from approvals.queries.people import Stands, decider_of
-from orchestrator.core.memory import Evidence
-from orchestrator.core.review import SEVERITIES, Finding, Kind, Last, State, state_of
+from orchestrator.core.approval.review_item import SEVERITIES, Finding, Kind, Last, State, state_of
+from orchestrator.core.domain.memory_gate import Evidence
 from orchestrator.models import ReviewItem, ReviewWord
 from orchestrator.queries.lines import doers_of
 from tenancy.core.errors import NotFound

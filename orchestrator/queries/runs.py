@@ -13,9 +13,9 @@ from django.db.models.functions import Cast
 from budgets.core.dimension import Dimension
 from budgets.core.vector import ZERO
 from budgets.queries import usage
-from orchestrator.core.errors import RunNotFound
-from orchestrator.core.goal import Goal
-from orchestrator.core.state import State
+from orchestrator.core.common.errors import RunNotFound
+from orchestrator.core.common.goal import Goal
+from orchestrator.core.domain.run_state import State
 from orchestrator.models import ManifestRow, Run
 from orchestrator.queries.state_loader import state_of
 from traces.core.sentence import SentenceFacts, sentence

@@ -10,8 +10,8 @@ from uuid import UUID
 from django.conf import settings
 from django.db.models import Count, Q
 
-from orchestrator.core.egress import Leave
-from orchestrator.core.tool_definition import Definition, differs, warnings
+from orchestrator.core.tools.egress_policy import Leave
+from orchestrator.core.tools.remote_definition import Definition, differs, warnings
 from orchestrator.gateways.tools.listeners import own_listeners
 from orchestrator.gateways.tools.mcp import Place
 from orchestrator.models import PrivatePlaces, ServerTool, ToolDefinition, ToolServer

@@ -11,11 +11,11 @@ import orjson
 from approvals.models import Decision, Request
 from budgets.core.dimension import Dimension
 from budgets.queries import usage
-from orchestrator.core.manifest import Pins
-from orchestrator.core.standing import Awaited, Facts, Standing, standing
-from orchestrator.core.state import State
-from orchestrator.core.terminal import Status, TerminalCode
-from orchestrator.core.timeline import Mood, Row, fold
+from orchestrator.core.common.run_status import Status, TerminalCode
+from orchestrator.core.domain.manifest import Pins
+from orchestrator.core.domain.run_state import State
+from orchestrator.core.readmodel.status_summary import Awaited, Facts, Standing, standing
+from orchestrator.core.readmodel.timeline import Mood, Row, fold
 from orchestrator.models import ManifestRow, Run
 from orchestrator.queries.breakers import stopped_by_ceiling
 from orchestrator.queries.listing import Meter

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from orchestrator.core.goal import Goal
+from orchestrator.core.common.goal import Goal
 from orchestrator.library import Starter
 from orchestrator.models import Run
 

@@ -9,10 +9,10 @@ from uuid import UUID
 
 import orjson
 
-from orchestrator.core.compiler import frozen
-from orchestrator.core.graph import CompiledGraph
-from orchestrator.core.manifest import Manifest, Pins
-from orchestrator.core.state import State
+from orchestrator.core.compiler.compiler import frozen
+from orchestrator.core.domain.graph import CompiledGraph
+from orchestrator.core.domain.manifest import Manifest, Pins
+from orchestrator.core.domain.run_state import State
 from orchestrator.models import PinSet, WorkflowVersion
 from tenancy.context import tenant
 from traces.core.patch import apply

@@ -4,7 +4,7 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
-from orchestrator.core.terminal import TERMINAL_STATUSES
+from orchestrator.core.common.run_status import TERMINAL_STATUSES
 from orchestrator.models import Run
 from tenancy.context import tenant
 

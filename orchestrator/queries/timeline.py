@@ -13,8 +13,8 @@ import orjson
 from django.db.models import BooleanField, Q, QuerySet
 from django.db.models.expressions import RawSQL
 
-from orchestrator.core.timeline import KINDS, Mood, Row, Told, Voice, bar_of, fold, said_of
-from orchestrator.core.timeline.words import JUDGED, Said, mood_of
+from orchestrator.core.readmodel.timeline import KINDS, Mood, Row, Told, Voice, bar_of, fold, said_of
+from orchestrator.core.readmodel.timeline.event_labels import JUDGED, Said, mood_of
 from orchestrator.queries.listing import names_of
 from tenancy.context import raw_cursor
 from tenancy.doors import uuid_or_none

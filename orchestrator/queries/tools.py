@@ -10,10 +10,10 @@ import orjson
 from django.db import connection
 from django.db.models import Q
 
-from orchestrator.core.boundary import Boundary
-from orchestrator.core.naming import is_listed
-from orchestrator.core.terminal import TERMINAL_STATUSES
-from orchestrator.core.tool import Risk, ToolSpec
+from orchestrator.core.common.name_patterns import is_listed
+from orchestrator.core.common.run_status import TERMINAL_STATUSES
+from orchestrator.core.domain.boundary import Boundary
+from orchestrator.core.domain.tool_spec import Risk, ToolSpec
 from orchestrator.models import (
     BoundaryVersion,
     EmergencyStop,

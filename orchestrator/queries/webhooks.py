@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.db.models import Count, QuerySet
 
-from orchestrator.core.webhooks import KEPT_DAYS
+from orchestrator.core.notifications.delivery_policy import KEPT_DAYS
 from orchestrator.gateways.webhooks import Sending
 from orchestrator.queries.servers import leave_for
 from tenancy.core.errors import NotFound

@@ -7,8 +7,8 @@ from typing import Any
 import orjson
 from django.db import connection
 
-from orchestrator.core.boundary import Boundary
-from orchestrator.core.graph import GraphSpec
+from orchestrator.core.domain.boundary import Boundary
+from orchestrator.core.domain.graph import GraphSpec
 from orchestrator.models import WorkflowVersion
 from orchestrator.queries.boundaries import newest_boundary
 from orchestrator.queries.listing import CAP, LIVE, Count, plan_anew

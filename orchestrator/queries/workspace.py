@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from orchestrator.core.workspace import Entry, Tree, content_digest
+from orchestrator.core.files.workspace import Entry, Tree, content_digest
 from orchestrator.models import FileContent, WorkspaceRevision
 from tenancy.core.errors import NotFound
 

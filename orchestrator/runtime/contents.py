@@ -1,7 +1,7 @@
 """Content for an effect: from the shelf, else from the store."""
 
 from orchestrator.actions.hand import Hand
-from orchestrator.core.errors import ContentMissing
+from orchestrator.core.common.errors import ContentMissing
 from tenancy.context import tenant
 from traces.queries import payloads
 

@@ -3,10 +3,10 @@
 from datetime import datetime
 
 from orchestrator.actions.hand import Hand
-from orchestrator.core.drift import fault_of
-from orchestrator.core.effects import CallTool, SentChange
-from orchestrator.core.errors import ContentMissing
-from orchestrator.core.events import LOOKED, EffectLookedUp
+from orchestrator.core.common.errors import ContentMissing
+from orchestrator.core.domain.effects import CallTool, SentChange
+from orchestrator.core.domain.run_events import LOOKED, EffectLookedUp
+from orchestrator.core.tools.schema_drift import fault_of
 from orchestrator.queries.intents import open_intents
 from orchestrator.queries.mailbox import AskedLookUp, asked_look_ups
 from orchestrator.runtime.perform import ABSENT, Outcomes, Performer

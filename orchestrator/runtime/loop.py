@@ -15,8 +15,8 @@ from orchestrator.actions.hand import Hand
 from orchestrator.actions.opening import LeaseLost
 from orchestrator.actions.signalling import has_untaken_signals, leave_late_outcomes, poison
 from orchestrator.actions.writing import Committed
-from orchestrator.core.events import TimerFired
-from orchestrator.core.terminal import TERMINAL_STATUSES, Status
+from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status
+from orchestrator.core.domain.run_events import TimerFired
 from orchestrator.gateways.queue import let_learn, offer, wake
 from orchestrator.queries.crossing import tenant_of_run
 from orchestrator.runtime.held import HELD

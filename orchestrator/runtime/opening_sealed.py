@@ -5,7 +5,7 @@ from typing import Any
 import orjson
 
 from orchestrator.actions.hand import Hand
-from orchestrator.core.errors import ContentMissing
+from orchestrator.core.common.errors import ContentMissing
 from orchestrator.gateways.tools.arguments import Opened
 from orchestrator.gateways.tools.http import CallFailed
 from orchestrator.runtime.contents import body_of

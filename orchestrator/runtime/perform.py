@@ -21,11 +21,11 @@ from orchestrator.actions.hand import Hand
 from orchestrator.actions.lines import RunLines
 from orchestrator.actions.remotes import TenantRemotes
 from orchestrator.actions.workspace import RunFiles
-from orchestrator.core.awaiting import has_patience
-from orchestrator.core.drift import fault_of
-from orchestrator.core.effects import CallModel, CallTool
-from orchestrator.core.events import LOOKED, AnyEvent, Recovered, ToolFailed
-from orchestrator.core.fates import Fate, Look
+from orchestrator.core.domain.call_outcomes import Fate, Look
+from orchestrator.core.domain.effects import CallModel, CallTool
+from orchestrator.core.domain.run_events import LOOKED, AnyEvent, Recovered, ToolFailed
+from orchestrator.core.llm.model_wait import has_patience
+from orchestrator.core.tools.schema_drift import fault_of
 from orchestrator.gateways.effects_loop import EffectLoop
 from orchestrator.gateways.llm.gateway import ModelGateway
 from orchestrator.gateways.outcome import Found, Performed
@@ -132,7 +132,7 @@ class Performer:
 
     def _mutate(self, hand: Hand, effect: CallTool, at: datetime, fault: Fault, *, again: bool) -> Outcomes:
         """Send one mutating call. What is done where no result came of it says the table of
-        orchestrator/core/fates.py."""
+        orchestrator/core/domain/call_outcomes.py."""
         request = Request(hand=hand, effect=effect, again=again)
         if request.looks_first():
             looked = self.resolve(hand, effect, at)

@@ -7,8 +7,8 @@ from typing import Literal
 
 from orchestrator.actions.dispatching import dispatch, renew_intent, verdict_of
 from orchestrator.actions.hand import Hand
-from orchestrator.core.effects import CallModel, CallTool
-from orchestrator.core.events import AnyEvent, Recovered, ToolFailed
+from orchestrator.core.domain.effects import CallModel, CallTool
+from orchestrator.core.domain.run_events import AnyEvent, Recovered, ToolFailed
 from orchestrator.queries.intents import IntentRow, open_intents
 from orchestrator.runtime.perform import Fault, Outcomes, Performer
 

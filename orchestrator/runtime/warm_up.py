@@ -3,9 +3,9 @@
 from django.conf import settings
 from django.db import connection
 
-from orchestrator.core.detectors import detectors
 from orchestrator.core.nodes import kinds
-from orchestrator.core.validators import known_validators
+from orchestrator.core.policy.detectors import detectors
+from orchestrator.core.results.validators import known_validators
 from orchestrator.gateways.llm.gateway import load_remote_models
 from orchestrator.gateways.queue import connect
 from orchestrator.gateways.tools.registry import particular_tools, shipped_tools

@@ -1,17 +1,17 @@
 """What a worker knows of one request that changes something, when it asks the table what becomes of it
-(orchestrator/core/fates.py)."""
+(orchestrator/core/domain/call_outcomes.py)."""
 
 from dataclasses import dataclass
 from datetime import datetime
 
 from orchestrator.actions.hand import Hand
-from orchestrator.core.calling import may_pass, repeats_left
-from orchestrator.core.effects import CallTool
-from orchestrator.core.events import Recovered, ToolFailed
-from orchestrator.core.fates import OPEN_SINCE, Answer, Came, Fate, fate_of
-from orchestrator.core.open_effects import open_of
-from orchestrator.core.state import Unread
-from orchestrator.core.tool import ToolSpec
+from orchestrator.core.calls.invocation import may_pass, repeats_left
+from orchestrator.core.calls.open_effects import open_of
+from orchestrator.core.domain.call_outcomes import OPEN_SINCE, Answer, Came, Fate, fate_of
+from orchestrator.core.domain.effects import CallTool
+from orchestrator.core.domain.run_events import Recovered, ToolFailed
+from orchestrator.core.domain.run_state import Unread
+from orchestrator.core.domain.tool_spec import ToolSpec
 from orchestrator.queries.intents import was_sent_in_line
 
 

@@ -19,9 +19,9 @@ from orchestrator.actions.boundaries import (
     read_boundary_text,
     widenings_of_retirement,
 )
-from orchestrator.core.boundary import Boundary
-from orchestrator.core.errors import ProposalOpen
-from orchestrator.core.tool import Risk
+from orchestrator.core.common.errors import ProposalOpen
+from orchestrator.core.domain.boundary import Boundary
+from orchestrator.core.domain.tool_spec import Risk
 from orchestrator.models import BoundaryVersion, ToolProposal
 from orchestrator.queries.boundaries import (
     boundaries_now,

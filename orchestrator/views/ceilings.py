@@ -8,7 +8,7 @@ from budgets.actions import newest_ceilings
 from budgets.core.ceilings import Ceilings
 from budgets.views.budgets import MEANWHILE, CeilingsForm, budgets_page
 from orchestrator.actions.asking_limits import ask_for_ceilings
-from orchestrator.core.errors import ProposalOpen
+from orchestrator.core.common.errors import ProposalOpen
 from orchestrator.models import ToolProposal
 from orchestrator.views.loosening import waits, who
 from tenancy.context import raw_cursor, tenant

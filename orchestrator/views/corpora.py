@@ -9,7 +9,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
 from orchestrator.actions.corpora import NewDocument, put_document, remove_document
-from orchestrator.core.passages import LANGUAGES, LARGEST
+from orchestrator.core.files.chunking import LANGUAGES, LARGEST
 from orchestrator.gateways.tools.pages import read_page
 from orchestrator.queries.corpora import (
     corpora_now,

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_http_methods
 
 from approvals.core.errors import NotYours
 from orchestrator.actions.reconciling import VERDICTS, ask_look_up, reconcile, why_not
-from orchestrator.core.terminal import TERMINAL_STATUSES, Status
+from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status
 from orchestrator.queries.doubts import shown_doubts
 from orchestrator.queries.runs import run_of
 from orchestrator.views.runs import LONGEST_REASON

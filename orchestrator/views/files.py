@@ -8,8 +8,8 @@ from django.http import HttpResponse
 from django.views.decorators.http import require_safe
 
 from orchestrator.api.files import attached
-from orchestrator.core.diffs import unified
-from orchestrator.core.workspace import differing
+from orchestrator.core.files.unified_diff import unified
+from orchestrator.core.files.workspace import differing
 from orchestrator.models import Run
 from orchestrator.queries.runs import run_of
 from orchestrator.queries.workspace import Held, archive, content, contents, newest, revision, revisions

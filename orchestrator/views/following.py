@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from orchestrator.core.state import State
+from orchestrator.core.domain.run_state import State
 from orchestrator.models import Run
 from orchestrator.queries.acts import acts_of
 from orchestrator.queries.business import business_of

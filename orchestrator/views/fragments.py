@@ -11,8 +11,8 @@ from django.template.loader import render_to_string
 
 from approvals.models import Request
 from approvals.queries.waiting import rows_of as rows_of_requests
-from orchestrator.core.state import State
-from orchestrator.core.terminal import TerminalCode
+from orchestrator.core.common.run_status import TerminalCode
+from orchestrator.core.domain.run_state import State
 from orchestrator.models import Run
 from orchestrator.queries.breakers import breakers_of
 from orchestrator.queries.changes import beside, changed_runs

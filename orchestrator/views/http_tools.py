@@ -12,11 +12,11 @@ from django.views.decorators.http import require_http_methods
 from yaml.constructor import ConstructorError
 
 from orchestrator.actions.asking_tools import ask_to_declare
-from orchestrator.core.category import NONE
-from orchestrator.core.errors import DefinitionRefused, EgressRefused, NameTaken, ProposalOpen
-from orchestrator.core.http_tool import operation_of
-from orchestrator.core.tool import ToolSpec
-from orchestrator.core.tool_admission import asked_declaration
+from orchestrator.core.common.errors import DefinitionRefused, EgressRefused, NameTaken, ProposalOpen
+from orchestrator.core.domain.tool_category import NONE
+from orchestrator.core.domain.tool_spec import ToolSpec
+from orchestrator.core.tools.http_tool import operation_of
+from orchestrator.core.tools.registration import asked_declaration
 from orchestrator.models import ToolProposal
 from orchestrator.queries.tools import tools_now
 from orchestrator.views.loosening import waits, who

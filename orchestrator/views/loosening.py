@@ -14,8 +14,8 @@ from orchestrator.actions.asking_tools import Agreed, agree_to_tool
 from orchestrator.actions.boundaries import BoundaryPublication
 from orchestrator.actions.loosening import drop_tool_proposal
 from orchestrator.actions.second_person import Who
-from orchestrator.core.errors import OwnProposal
-from orchestrator.core.tool_change import asked_change, changed, difference
+from orchestrator.core.common.errors import OwnProposal
+from orchestrator.core.tools.tool_update import asked_change, changed, difference
 from orchestrator.models import ToolProposal
 from orchestrator.queries.boundaries import boundary_document, newest_boundary, version_left
 from orchestrator.queries.loosening import BOUNDARY, outdated, proposal_of, tool_proposals

@@ -11,8 +11,8 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from orchestrator.actions.asking_tools import ask_to_forget_model, ask_to_name_model
-from orchestrator.core.errors import ProposalOpen
-from orchestrator.core.profile import Role
+from orchestrator.core.common.errors import ProposalOpen
+from orchestrator.core.common.model_profile import Role
 from orchestrator.models import ToolProposal
 from orchestrator.queries.models import models_now
 from orchestrator.queries.outside import outside_before, outside_now, own_models

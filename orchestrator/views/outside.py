@@ -9,8 +9,8 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from orchestrator.actions.asking_tools import ask_for_databases, ask_for_mail, ask_to_list
-from orchestrator.core.errors import ProposalOpen
-from orchestrator.core.outside import Database
+from orchestrator.core.common.errors import ProposalOpen
+from orchestrator.core.tools.destinations import Database
 from orchestrator.models import ToolProposal
 from orchestrator.queries.outside import (
     KINDS,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from orchestrator.core.outlook import Met, Outlook, PlanStep, ShownCriterion, StepStanding, stretch
+from orchestrator.core.readmodel.run_plan import Met, Outlook, PlanStep, ShownCriterion, StepStanding, stretch
 from orchestrator.queries.plans import Plan
 
 MOST: Final = 60

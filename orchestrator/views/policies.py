@@ -19,10 +19,10 @@ from orchestrator.actions.policies import (
     change_policy,
     drop_proposal,
 )
-from orchestrator.core.detectors import PLACES, Place, Severity, detectors
-from orchestrator.core.errors import OwnProposal, ProposalOpen
-from orchestrator.core.origin.things import KINDS
-from orchestrator.core.policy import ORIGINS, SHIPPED, STANDINGS, Policy, Rule, loosenings, unguarded
+from orchestrator.core.common.errors import OwnProposal, ProposalOpen
+from orchestrator.core.policy.detectors import PLACES, Place, Severity, detectors
+from orchestrator.core.policy.provenance.value_kinds import KINDS
+from orchestrator.core.policy.rules import ORIGINS, SHIPPED, STANDINGS, Policy, Rule, loosenings, unguarded
 from orchestrator.queries.policies import PolicyNow, policy_now, policy_versions, proposed
 from orchestrator.views.policy_words import (
     DECISIONS,

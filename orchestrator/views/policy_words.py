@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from orchestrator.core.policy import Rule, Weaker
+from orchestrator.core.policy.rules import Rule, Weaker
 
 DECISIONS: Final = {
     "allow": "let it pass",

@@ -10,7 +10,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from orchestrator.actions.queues import close_queue, reopen_queue
-from orchestrator.core.errors import QueueInUse
+from orchestrator.core.common.errors import QueueInUse
 from orchestrator.queries.queues import queues_now
 from tenancy.actions.queues import add_queue, describe_queue
 from tenancy.context import tenant

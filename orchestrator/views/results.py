@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from orchestrator.core.reasons import left_in_words
-from orchestrator.core.resting import Resting, resting_on
+from orchestrator.core.guardrails.untrusted_facts import Resting, resting_on
+from orchestrator.core.readmodel.reason_texts import left_in_words
 
 PROOF: Final = ("provenance", "checkpoint", "rests_on_untrusted")
 

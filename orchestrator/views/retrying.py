@@ -9,7 +9,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from orchestrator.actions.retrying import Retry, retry_run
-from orchestrator.core.errors import EffectInDoubt, LearntLate
+from orchestrator.core.common.errors import EffectInDoubt, LearntLate
 from orchestrator.models import Run
 from orchestrator.queries.checkpoints import Past
 from orchestrator.queries.lines import newer_version, retried_as

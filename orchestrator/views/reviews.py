@@ -11,8 +11,8 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from approvals.core.errors import NotYours
 from orchestrator.actions.reviews import answer_review, release_review, take_review
-from orchestrator.core.errors import ReviewRefused
-from orchestrator.core.review import LONGEST_NOTE
+from orchestrator.core.approval.review_item import LONGEST_NOTE
+from orchestrator.core.common.errors import ReviewRefused
 from orchestrator.queries.contents import ShownFact, facts_of
 from orchestrator.queries.review_holders import may_release
 from orchestrator.queries.reviews import (

@@ -10,8 +10,8 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from approvals.queries.people import names_of
 from approvals.views.cards import Shown, shown_card
-from orchestrator.core.state import State
-from orchestrator.core.terminal import Status
+from orchestrator.core.common.run_status import Status
+from orchestrator.core.domain.run_state import State
 from orchestrator.models import Run
 from orchestrator.queries.changes import beside
 from orchestrator.queries.contents import contents_of

@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from orchestrator.actions import signalling
-from orchestrator.core.terminal import TERMINAL_STATUSES, Status, TerminalCode
+from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status, TerminalCode
 from orchestrator.models import Run, WorkflowVersion
 from orchestrator.queries.listing import CAP, VIEWS, Filters, filters_of, listed, view_counts
 from orchestrator.queries.saved_views import views_of

@@ -17,7 +17,7 @@ from orchestrator.actions.saved_views import (
     rename_view,
     save_view,
 )
-from orchestrator.core.errors import NameTaken
+from orchestrator.core.common.errors import NameTaken
 from orchestrator.models import SavedView
 from orchestrator.queries.listing import Filters, filters_of
 from orchestrator.queries.saved_views import views_of

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from orchestrator.core.policy import Policy
-from orchestrator.core.task_scope import ScopeGrant, TaskScope
+from orchestrator.core.policy.rules import Policy
+from orchestrator.core.policy.task_scope import ScopeGrant, TaskScope
 
 LABELS: Final = (
     ("Recipients", "recipients"), ("Accounts", "accounts"), ("Addresses", "urls"), ("Hosts", "domains"),

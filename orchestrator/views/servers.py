@@ -19,10 +19,10 @@ from orchestrator.actions.servers import (
     quarantine_tool,
     remove_server,
 )
-from orchestrator.core.category import CATEGORIES, NONE
-from orchestrator.core.errors import EgressRefused, NameTaken, ProposalOpen, ServerUnreachable
-from orchestrator.core.tool import Reversibility
-from orchestrator.core.tool_admission import asked_admission
+from orchestrator.core.common.errors import EgressRefused, NameTaken, ProposalOpen, ServerUnreachable
+from orchestrator.core.domain.tool_category import CATEGORIES, NONE
+from orchestrator.core.domain.tool_spec import Reversibility
+from orchestrator.core.tools.registration import asked_admission
 from orchestrator.models import ToolProposal
 from orchestrator.queries.servers import (
     commands,

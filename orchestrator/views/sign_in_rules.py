@@ -8,7 +8,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from orchestrator.actions.asking_limits import ask_for_sign_in_rules
-from orchestrator.core.errors import ProposalOpen
+from orchestrator.core.common.errors import ProposalOpen
 from orchestrator.models import ToolProposal
 from orchestrator.views.loosening import waits, who
 from orchestrator.views.servers import why

@@ -19,17 +19,17 @@ from pydantic import ValidationError
 
 from orchestrator import library
 from orchestrator.actions.submit import Submission, Submitter, submit_task
-from orchestrator.core.errors import (
+from orchestrator.core.common.errors import (
     GoalInvalid,
     PathRefused,
     RunNotFound,
     WorkflowUnknown,
     WorkspaceRefused,
 )
-from orchestrator.core.goal import Goal
-from orchestrator.core.task_scope import scope_of
-from orchestrator.core.untrusted_inputs import untrusted_names
-from orchestrator.core.workspace import tree_of
+from orchestrator.core.common.goal import Goal
+from orchestrator.core.files.workspace import tree_of
+from orchestrator.core.policy.task_scope import scope_of
+from orchestrator.core.workflow.untrusted_inputs import untrusted_names
 from orchestrator.models import Run
 from orchestrator.queries.offers import Limit, Offer, offer_of, offers, spec_of
 from orchestrator.queries.policies import granted_by, policy_now

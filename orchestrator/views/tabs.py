@@ -6,9 +6,9 @@ from typing import Any, Final
 import orjson
 
 from orchestrator.api import shown
-from orchestrator.core.drawing import picture
-from orchestrator.core.state import State
-from orchestrator.core.terminal import TERMINAL_STATUSES, Status
+from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status
+from orchestrator.core.domain.run_state import State
+from orchestrator.core.readmodel.graph_layout import picture
 from orchestrator.models import Run
 from orchestrator.queries.acts import acts_of
 from orchestrator.queries.business import business_of

@@ -11,10 +11,10 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from orchestrator.actions.asking_tools import ask_to_change
 from orchestrator.actions.drifting import clear_drift
-from orchestrator.core.errors import ProposalOpen
-from orchestrator.core.loosening import weaker
-from orchestrator.core.tool import Risk, ToolSpec
-from orchestrator.core.tool_change import ADJUSTABLE, ToolChange, asked_change, changed, difference
+from orchestrator.core.common.errors import ProposalOpen
+from orchestrator.core.domain.tool_spec import Risk, ToolSpec
+from orchestrator.core.tools.guard_relaxation import weaker
+from orchestrator.core.tools.tool_update import ADJUSTABLE, ToolChange, asked_change, changed, difference
 from orchestrator.gateways.tools.available import Readiness, lacking, missing_isolation, readiness
 from orchestrator.gateways.tools.registry import shipped_tools
 from orchestrator.models import ToolProposal

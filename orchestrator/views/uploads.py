@@ -11,10 +11,10 @@ from typing import Any, Final
 
 from django.core.files.uploadedfile import UploadedFile
 
-from orchestrator.core.errors import WorkspaceRefused
-from orchestrator.core.graph import GraphSpec
-from orchestrator.core.naming import named_by
-from orchestrator.core.workspace import LARGEST_FILE, LARGEST_TREE, MOST_FILES, tree_of
+from orchestrator.core.common.errors import WorkspaceRefused
+from orchestrator.core.common.name_patterns import named_by
+from orchestrator.core.domain.graph import GraphSpec
+from orchestrator.core.files.workspace import LARGEST_FILE, LARGEST_TREE, MOST_FILES, tree_of
 from orchestrator.gateways.tools.registry import shipped_tools
 
 CATEGORIES: Final = ("files", "sandbox")

@@ -4,7 +4,7 @@ from typing import Any
 
 from django import forms
 
-from orchestrator.core.tool import ToolSpec
+from orchestrator.core.domain.tool_spec import ToolSpec
 
 
 class WayBack(forms.Form):

@@ -22,8 +22,8 @@ from orchestrator.actions.webhooks import (
     try_webhook,
     turn_on,
 )
-from orchestrator.core.errors import EgressRefused, NameTaken, WebhookOff
-from orchestrator.core.webhooks import FEWEST_DAYS, MOST_DAYS, TRIES
+from orchestrator.core.common.errors import EgressRefused, NameTaken, WebhookOff
+from orchestrator.core.notifications.delivery_policy import FEWEST_DAYS, MOST_DAYS, TRIES
 from orchestrator.queries.webhooks import (
     SHOWN,
     Logged,

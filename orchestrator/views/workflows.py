@@ -9,8 +9,8 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
 from orchestrator.actions.workflows import compile_source, publish_source, retire_workflow
-from orchestrator.core.drawing import picture
-from orchestrator.core.errors import CompileFailed
+from orchestrator.core.common.errors import CompileFailed
+from orchestrator.core.readmodel.graph_layout import picture
 from orchestrator.models import WorkflowVersion
 from orchestrator.queries.workflows import (
     boundary_of,

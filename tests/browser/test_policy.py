@@ -9,7 +9,7 @@ from django.urls import resolve
 from playwright.sync_api import Page, expect
 
 from orchestrator.actions.tools import change_tool
-from orchestrator.core.tool_change import asked_change
+from orchestrator.core.tools.tool_update import asked_change
 from tests.browser import test_inbox as inbox
 from tests.browser import test_runs as runs
 from tests.browser import test_shell as shell

@@ -16,9 +16,9 @@ from approvals.ports import Judged
 from orchestrator.actions import reconciling
 from orchestrator.actions.asking_tools import DONE
 from orchestrator.actions.policies import Who, change_policy
-from orchestrator.core.effects import SentChange
-from orchestrator.core.late_reconciliation import Doubt
-from orchestrator.core.policy import Policy
+from orchestrator.core.domain.effects import SentChange
+from orchestrator.core.engine.late_reconciliation import Doubt
+from orchestrator.core.policy.rules import Policy
 from orchestrator.models import ToolProposal
 from orchestrator.queries.tools import tool_now
 from tenancy.actions import add_member, create_key

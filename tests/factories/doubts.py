@@ -4,7 +4,7 @@ from typing import Literal
 from uuid import UUID
 
 from orchestrator.actions.reconciling import reconcile
-from orchestrator.core.late_reconciliation import Doubt
+from orchestrator.core.engine.late_reconciliation import Doubt
 from orchestrator.models import Run
 from orchestrator.queries.doubts import doubts_of
 from tenancy.context import tenant

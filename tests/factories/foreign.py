@@ -10,7 +10,7 @@ from uuid import UUID
 
 from pytest_django import Settings
 
-from orchestrator.core.terminal import TERMINAL_STATUSES, Status
+from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status
 from orchestrator.models import Run
 from tests.doubles.http_server import Reply, Seen
 from tests.doubles.openai_server import Call, OpenAIServer, calls, said

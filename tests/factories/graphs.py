@@ -12,11 +12,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from orchestrator.core.checks.drawing import draw, knots
-from orchestrator.core.checks.wiring import targets_of
-from orchestrator.core.compiler import compile_graph
-from orchestrator.core.errors import CompileFailed
-from orchestrator.core.graph import CompiledGraph
+from orchestrator.core.common.errors import CompileFailed
+from orchestrator.core.compiler.checks.graph_view import draw, knots
+from orchestrator.core.compiler.checks.wiring import targets_of
+from orchestrator.core.compiler.compiler import compile_graph
+from orchestrator.core.domain.graph import CompiledGraph
 from orchestrator.core.nodes import kinds
 from tests.factories.tools import BOUNDARY as BOUNDARY
 from tests.factories.tools import PROMPT as PROMPT

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 from unittest import mock
 
-from orchestrator.core.effects import CallTool
+from orchestrator.core.domain.effects import CallTool
 from orchestrator.gateways.effects_loop import EffectLoop
 from orchestrator.gateways.outcome import Performed
 from orchestrator.gateways.tools.dispatcher import ToolGateway

@@ -8,9 +8,9 @@ from orchestrator import library
 from orchestrator.actions.places import set_places
 from orchestrator.actions.publish import publish_boundary, publish_workflow
 from orchestrator.actions.servers import NewServer, add_server, admit_tool, look_at_server
-from orchestrator.core.boundary import ToolGrant
-from orchestrator.core.tool import Risk
-from orchestrator.core.tool_admission import asked_admission
+from orchestrator.core.domain.boundary import ToolGrant
+from orchestrator.core.domain.tool_spec import Risk
+from orchestrator.core.tools.registration import asked_admission
 from orchestrator.queries.servers import OfferedTool, offered_by, server_of
 from orchestrator.queries.tools import ToolNow
 from tenancy.context import tenant

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from orchestrator.core.boundary import Boundary, ToolGrant
-from orchestrator.core.tool import Reversibility, Risk, ToolSpec, Verifier
+from orchestrator.core.domain.boundary import Boundary, ToolGrant
+from orchestrator.core.domain.tool_spec import Reversibility, Risk, ToolSpec, Verifier
 
 PROMPT = "test-prompt"
 

@@ -14,7 +14,7 @@ from approvals.actions import Word, decide
 from approvals.core.lifecycle import DecisionKind
 from approvals.models import Request
 from orchestrator.actions.submit import Submission, Submitter, submit_task
-from orchestrator.core.goal import Goal
+from orchestrator.core.common.goal import Goal
 from orchestrator.gateways.effects_loop import EffectLoop
 from orchestrator.models import Run
 from orchestrator.queries.replays import replay

@@ -12,7 +12,7 @@ import pytest
 from django.conf import settings
 
 from orchestrator.actions.circuits import TenantCircuits
-from orchestrator.core.circuits import Blocked, Ticket
+from orchestrator.core.tools.circuit_breaker import Blocked, Ticket
 from tests.conftest import House
 from tests.proves import proves
 from tests.servers import ROOT, TestServers

@@ -14,7 +14,7 @@ from django.db import OperationalError, connection, connections
 from orchestrator.actions import submit
 from orchestrator.actions.admission import hold_rates
 from orchestrator.actions.submit import Submission, Submitted, Submitter, submit_task
-from orchestrator.core.goal import Goal
+from orchestrator.core.common.goal import Goal
 from orchestrator.models import Run
 from tenancy import idempotency, process_lock
 from tenancy.context import tenant

@@ -16,7 +16,7 @@ from pytest_django import Settings
 from approvals.models import Request
 from budgets.models import Entry
 from orchestrator.actions.signalling import cancel
-from orchestrator.core.state import State
+from orchestrator.core.domain.run_state import State
 from orchestrator.models import Intent
 from orchestrator.queries.runs import state_now
 from orchestrator.runtime.loop import Worker

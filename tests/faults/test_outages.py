@@ -21,7 +21,7 @@ import tests.servers
 from approvals.core.errors import ApprovalError
 from config.databases import database
 from config.embedded import EmbeddedValkey
-from orchestrator.core.terminal import TERMINAL_STATUSES, Status
+from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status
 from orchestrator.gateways import queue
 from orchestrator.gateways.tally import TALLY
 from orchestrator.models import Run, Task

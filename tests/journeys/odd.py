@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from orchestrator.core.errors import OrchestratorError
+from orchestrator.core.common.errors import OrchestratorError
 from orchestrator.queries.runs import state_now
 from tenancy.context import tenant
 from tests.doubles.openai_server import OpenAIServer, said

@@ -9,8 +9,15 @@ import pytest
 from pytest_django import Settings
 
 from orchestrator.actions.servers import look_at_server, note_drift, note_listing
-from orchestrator.core.errors import ServerUnreachable
-from orchestrator.core.tool_definition import MOST_KNOWN, MOST_PAGES, MOST_TOOLS, Drift, Listing, listed
+from orchestrator.core.common.errors import ServerUnreachable
+from orchestrator.core.tools.remote_definition import (
+    MOST_KNOWN,
+    MOST_PAGES,
+    MOST_TOOLS,
+    Drift,
+    Listing,
+    listed,
+)
 from orchestrator.models import Run, ServerTool, ToolDefinition, ToolProposal, ToolVersion
 from orchestrator.queries.servers import server_of
 from orchestrator.queries.tools import tool_now

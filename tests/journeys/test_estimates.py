@@ -12,7 +12,7 @@ from budgets.core.forecast import KEPT, LEAST
 from budgets.models import Line
 from orchestrator.actions import pinning
 from orchestrator.actions.learning import expected_for, learn_from, subject_of_run
-from orchestrator.core.profile import ModelProfile
+from orchestrator.core.common.model_profile import ModelProfile
 from orchestrator.gateways.llm.profiles import profiles_for
 from orchestrator.models import Expectation, ManifestRow, Run
 from tenancy.context import tenant

@@ -8,7 +8,7 @@ from pytest_django import Settings
 
 from budgets.models import Entry
 from orchestrator.actions.circuits import TenantCircuits
-from orchestrator.core.goal import Mode
+from orchestrator.core.common.goal import Mode
 from orchestrator.gateways.llm import profiles
 from orchestrator.gateways.llm.gateway import subject_of
 from orchestrator.models import ManifestRow, ModelTurn, Run

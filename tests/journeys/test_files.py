@@ -9,8 +9,8 @@ from pytest_django import Settings
 from orchestrator import library
 from orchestrator.actions.publish import publish_boundary, publish_workflow
 from orchestrator.actions.workspace import hand_in
-from orchestrator.core.boundary import ToolGrant
-from orchestrator.core.tool import Risk
+from orchestrator.core.domain.boundary import ToolGrant
+from orchestrator.core.domain.tool_spec import Risk
 from orchestrator.queries.workspace import newest, revisions
 from tenancy.context import tenant
 from tests.conftest import House

@@ -16,7 +16,7 @@ from approvals.models import Request
 from orchestrator import library
 from orchestrator.actions.expiring import expire_gates_of
 from orchestrator.actions.publish import publish_boundary
-from orchestrator.core.eligibility import Chain
+from orchestrator.core.calls.authorization import Chain
 from tenancy.context import tenant
 from tests.conftest import House
 from tests.doubles.company import Company

@@ -10,7 +10,13 @@ import pytest
 
 from approvals.core.errors import NotYours
 from orchestrator.actions.reconciling import ask_look_up, reconcile
-from orchestrator.core.errors import EffectInDoubt, EffectNotInDoubt, NoLookUp, RunUnderWay, StillRecording
+from orchestrator.core.common.errors import (
+    EffectInDoubt,
+    EffectNotInDoubt,
+    NoLookUp,
+    RunUnderWay,
+    StillRecording,
+)
 from orchestrator.gateways.permits import DatabasePermit
 from orchestrator.models import EmergencyStop, Run, RunSignal
 from orchestrator.queries.crossing import due_runs

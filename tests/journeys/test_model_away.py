@@ -11,9 +11,9 @@ from pytest_django import Settings
 
 from orchestrator.actions import stopping
 from orchestrator.actions.signalling import cancel, pause
-from orchestrator.core.graph import MODEL_PATIENCE_SECONDS
-from orchestrator.core.state import Away
-from orchestrator.core.terminal import TERMINAL_STATUSES, Status
+from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status
+from orchestrator.core.domain.graph import MODEL_PATIENCE_SECONDS
+from orchestrator.core.domain.run_state import Away
 from orchestrator.gateways.llm import profiles
 from orchestrator.models import ModelTurn, Run
 from orchestrator.queries.crossing import called_up_runs, due_runs

@@ -10,8 +10,8 @@ import orjson
 import pytest
 
 from orchestrator.actions.http_tools import declare_http_tool
-from orchestrator.core.errors import OrchestratorError
-from orchestrator.core.tool_admission import asked_declaration
+from orchestrator.core.common.errors import OrchestratorError
+from orchestrator.core.tools.registration import asked_declaration
 from tests.doubles.crm import Crm
 from tests.doubles.openai_server import OpenAIServer, calls
 from tests.factories.denied import DOWN

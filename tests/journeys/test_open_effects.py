@@ -12,9 +12,9 @@ from pytest_django import Settings
 
 from orchestrator.actions.http_tools import declare_http_tool
 from orchestrator.actions.places import set_places
-from orchestrator.core.drift import CUT
-from orchestrator.core.errors import EffectInDoubt
-from orchestrator.core.tool_admission import asked_declaration
+from orchestrator.core.common.errors import EffectInDoubt
+from orchestrator.core.tools.registration import asked_declaration
+from orchestrator.core.tools.schema_drift import CUT
 from orchestrator.queries.intents import was_sent_in_line
 from orchestrator.queries.runs import state_now
 from tenancy.context import tenant

@@ -12,7 +12,7 @@ from orchestrator.actions.corpora import NewDocument, put_document
 from orchestrator.actions.outside import set_mail, set_web
 from orchestrator.actions.places import set_places
 from orchestrator.actions.tools import change_tool
-from orchestrator.core.tool_change import asked_change
+from orchestrator.core.tools.tool_update import asked_change
 from tenancy.actions import add_member, remove_member
 from tenancy.context import tenant
 from tenancy.core.roles import Role

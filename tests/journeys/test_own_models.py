@@ -13,7 +13,7 @@ from budgets.models import Price
 from budgets.queries import usage
 from orchestrator.actions.own_models import set_models
 from orchestrator.actions.places import set_places
-from orchestrator.core.goal import Mode
+from orchestrator.core.common.goal import Mode
 from orchestrator.models import ManifestRow, PinSet
 from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput

@@ -6,7 +6,7 @@ import pytest
 from pytest_django import Settings
 
 from orchestrator.actions.policies import Who, change_policy
-from orchestrator.core.policy import SHIPPED, Policy, Rule
+from orchestrator.core.policy.rules import SHIPPED, Policy, Rule
 from orchestrator.queries.policies import scope_held
 from tenancy.context import tenant
 from tenancy.ids import fresh_id

@@ -16,7 +16,7 @@ from budgets.queries import usage
 from orchestrator.actions.expiring import expire_gates_of
 from orchestrator.actions.signalling import cancel, pause, resume
 from orchestrator.actions.stopping import Scope, lift, stop_everything
-from orchestrator.core.errors import Stopped
+from orchestrator.core.common.errors import Stopped
 from orchestrator.models import Run
 from orchestrator.queries.runs import sentence_of
 from tenancy.context import tenant

@@ -6,7 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import psycopg
 import pytest
 
-from orchestrator.core.errors import LearntLate, StillRecording
+from orchestrator.core.common.errors import LearntLate, StillRecording
 from tenancy.context import tenant
 from tenancy.core.news import RETRY_OUTDATED
 from tenancy.models import Notice

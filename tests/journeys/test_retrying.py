@@ -9,7 +9,13 @@ import pytest
 from budgets.core.dimension import Dimension
 from budgets.queries import usage
 from orchestrator.actions.signalling import cancel
-from orchestrator.core.errors import ChangedSince, NoCheckpoint, RetriedAlready, RunNotOver, RunSucceeded
+from orchestrator.core.common.errors import (
+    ChangedSince,
+    NoCheckpoint,
+    RetriedAlready,
+    RunNotOver,
+    RunSucceeded,
+)
 from orchestrator.queries.runs import state_now
 from orchestrator.runtime.proving import prove_ledger
 from tenancy.context import tenant

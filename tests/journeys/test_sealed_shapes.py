@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from pytest_django import Settings
 
-from orchestrator.core.context import SEALED
+from orchestrator.core.llm.prompt_builder import SEALED
 from tests.doubles.crm import Crm
 from tests.doubles.openai_server import calls, said
 from tests.factories.foreign import called, foreign, onwards

@@ -6,9 +6,9 @@ import orjson
 import pytest
 from pytest_django import Settings
 
-from orchestrator.core.machine import CORE_VERSION
-from orchestrator.core.state import State
-from orchestrator.core.terminal import Status
+from orchestrator.core.common.run_status import Status
+from orchestrator.core.domain.run_state import State
+from orchestrator.core.engine.machine import CORE_VERSION
 from orchestrator.gateways.effects_loop import EffectLoop
 from orchestrator.models import Intent, ManifestRow, RunSignal
 from orchestrator.queries.replays import replay

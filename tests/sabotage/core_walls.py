@@ -8,12 +8,15 @@ from typing import Any
 from unittest import mock
 
 from orchestrator.actions import policies, tools
-from orchestrator.core import egress, reaching, ruling, screening, tracing, unwinding
-from orchestrator.core.policy import Policy
-from orchestrator.core.sources import Source
-from orchestrator.core.state import State
-from orchestrator.core.terminal import TerminalClass
-from orchestrator.core.tracing import Tracer
+from orchestrator.core.calls import effective_risk
+from orchestrator.core.common.run_status import TerminalClass
+from orchestrator.core.compensation import saga
+from orchestrator.core.domain.run_state import State
+from orchestrator.core.guardrails import content_screening, policy_evaluation, taint_tracking
+from orchestrator.core.guardrails.taint_sources import Source
+from orchestrator.core.guardrails.taint_tracking import Tracer
+from orchestrator.core.policy.rules import Policy
+from orchestrator.core.tools import egress_policy
 from orchestrator.gateways.sandbox import command
 from tenancy import second_person
 
@@ -32,22 +35,22 @@ def no_rules() -> AbstractContextManager[Any]:
 
 def no_additions() -> AbstractContextManager[Any]:
     """What is asked for after something untrusted was read is no addition."""
-    return mock.patch.object(ruling, "_added", return_value=None)
+    return mock.patch.object(policy_evaluation, "_added", return_value=None)
 
 
 def no_load() -> AbstractContextManager[Any]:
     """No address carries anything."""
-    return mock.patch.object(tracing, "address_carries", return_value=False)
+    return mock.patch.object(taint_tracking, "address_carries", return_value=False)
 
 
 def no_text() -> AbstractContextManager[Any]:
     """No text takes anything to a server."""
-    return mock.patch.object(tracing, "text_carries", return_value=False)
+    return mock.patch.object(taint_tracking, "text_carries", return_value=False)
 
 
 def no_list() -> AbstractContextManager[Any]:
     """Every address is on the list."""
-    return mock.patch.object(reaching, "admits", return_value=True)
+    return mock.patch.object(effective_risk, "admits", return_value=True)
 
 
 def no_kept_sources() -> AbstractContextManager[Any]:
@@ -57,12 +60,12 @@ def no_kept_sources() -> AbstractContextManager[Any]:
 
 def no_detectors() -> AbstractContextManager[Any]:
     """Nobody looks at what a tool answered."""
-    return mock.patch.object(screening, "detectors", return_value={})
+    return mock.patch.object(content_screening, "detectors", return_value={})
 
 
 def no_reach() -> AbstractContextManager[Any]:
     """Every address counts as public."""
-    return mock.patch.object(egress, "reach_of", return_value="public")
+    return mock.patch.object(egress_policy, "reach_of", return_value="public")
 
 
 def no_order() -> AbstractContextManager[Any]:
@@ -71,12 +74,12 @@ def no_order() -> AbstractContextManager[Any]:
     def oldest_first(state: State) -> list[Any]:
         return sorted(state.deeds.items())
 
-    return mock.patch.object(unwinding, "newest_first", oldest_first)
+    return mock.patch.object(saga, "newest_first", oldest_first)
 
 
 def no_undo() -> AbstractContextManager[Any]:
     """A run that fails ends at once."""
-    return mock.patch.object(unwinding, "ENDINGS", _AllWell())
+    return mock.patch.object(saga, "ENDINGS", _AllWell())
 
 
 class _AllWell(dict[Any, Any]):

@@ -19,8 +19,8 @@ from orchestrator.actions.circuits import TenantCircuits
 from orchestrator.actions.commit import commit
 from orchestrator.actions.opening import LeaseLost
 from orchestrator.actions.stopping import lift, stop_everything
-from orchestrator.core.circuits import Setting, Ticket
-from orchestrator.core.events import TimerFired
+from orchestrator.core.domain.run_events import TimerFired
+from orchestrator.core.tools.circuit_breaker import Setting, Ticket
 from orchestrator.models import Run
 from orchestrator.runtime.leases import claim, release
 from orchestrator.runtime.recall import take_in_hand

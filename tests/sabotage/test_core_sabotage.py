@@ -15,11 +15,11 @@ import pytest
 
 from orchestrator.actions.policies import Who, change_policy
 from orchestrator.actions.tools import change_tool
-from orchestrator.core.egress import Leave, target_of
-from orchestrator.core.errors import EgressRefused
-from orchestrator.core.events import GateDecided
-from orchestrator.core.policy import SHIPPED
-from orchestrator.core.tool_change import asked_change
+from orchestrator.core.common.errors import EgressRefused
+from orchestrator.core.domain.run_events import GateDecided
+from orchestrator.core.policy.rules import SHIPPED
+from orchestrator.core.tools.egress_policy import Leave, target_of
+from orchestrator.core.tools.tool_update import asked_change
 from orchestrator.gateways.sandbox import bubblewrap
 from orchestrator.gateways.sandbox.limits import Job, Limits
 from orchestrator.queries.policies import policy_now

@@ -16,8 +16,8 @@ from approvals import actions as approving
 from approvals.core.errors import NotYours
 from approvals.models import Request
 from approvals.queries.people import asked_of
-from orchestrator.core.errors import ChangedSince, LearntLate
-from orchestrator.core.manifest import Manifest
+from orchestrator.core.common.errors import ChangedSince, LearntLate
+from orchestrator.core.domain.manifest import Manifest
 from orchestrator.queries import checkpoints as looking
 from orchestrator.queries import doubts
 from orchestrator.queries.checkpoints import Past

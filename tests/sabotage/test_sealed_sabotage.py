@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from pytest_django import Settings
 
-from orchestrator.core import eligibility
+from orchestrator.core.calls import authorization
 from orchestrator.gateways.llm import reply
 from orchestrator.gateways.tools import dispatcher
 from orchestrator.gateways.tools.arguments import Opened
@@ -37,7 +37,7 @@ def no_opening() -> Sabotage:
 
 def no_sealing() -> Sabotage:
     """A reply is kept as before there were sealed values: with marks, which nothing holds back."""
-    kept = mock.patch.object(eligibility, "unsendable", return_value=None)
+    kept = mock.patch.object(authorization, "unsendable", return_value=None)
     sends = mock.patch.object(dispatcher, "check_sendable", return_value=None)
     plain = mock.patch.object(reply, "_sealed", lambda bounded, vault, keeper: bounded)
     return Together(kept, sends, plain)
@@ -45,7 +45,7 @@ def no_sealing() -> Sabotage:
 
 def no_place() -> Sabotage:
     """A reference opens wherever the model writes it."""
-    return mock.patch.object(eligibility, "misplaced", return_value=None)
+    return mock.patch.object(authorization, "misplaced", return_value=None)
 
 
 class Together(AbstractContextManager[None]):

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from config.templatetags.ui import hostile
-from orchestrator.core.tool import Risk
+from orchestrator.core.domain.tool_spec import Risk
 from tests.core.budgets import test_pricing as pricing
 from tests.core.orchestrator import test_categories as categories
 from tests.core.orchestrator import test_definitions as definitions

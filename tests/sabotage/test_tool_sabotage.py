@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from orchestrator.core.effects import AskApproval, CallModel, CallTool
-from orchestrator.core.events import Headroom, TimerFired, ToolFailed
-from orchestrator.core.fates import Answer
-from orchestrator.core.goal import Goal
-from orchestrator.core.policy import Policy
-from orchestrator.core.policy import Rule as PolicyRule
+from orchestrator.core.common.goal import Goal
+from orchestrator.core.domain.call_outcomes import Answer
+from orchestrator.core.domain.effects import AskApproval, CallModel, CallTool
+from orchestrator.core.domain.run_events import Headroom, TimerFired, ToolFailed
+from orchestrator.core.policy.rules import Policy
+from orchestrator.core.policy.rules import Rule as PolicyRule
 from orchestrator.gateways.tools.http import CallFailed
 from orchestrator.gateways.tools.mcp import Changed, look
 from tests.core.orchestrator import test_choosing as choosing

@@ -17,25 +17,17 @@ from mcp_types import ElicitResult
 from budgets.core import pricing
 from config.templatetags import ui
 from orchestrator.actions import servers
-from orchestrator.core import (
-    afterwards,
-    asking,
-    backoff,
-    context,
-    eligibility,
-    failover,
-    http_tool,
-    loosening,
-    memory,
-    parsing,
-    tool_admission,
-    tool_definition,
-)
-from orchestrator.core.boundary import Boundary
-from orchestrator.core.manifest import Pins
-from orchestrator.core.state import State
-from orchestrator.core.step import View
-from orchestrator.core.tool import Risk, ToolSpec
+from orchestrator.core.calls import authorization
+from orchestrator.core.common import argument_parsing, backoff
+from orchestrator.core.domain import memory_gate
+from orchestrator.core.domain.boundary import Boundary
+from orchestrator.core.domain.manifest import Pins
+from orchestrator.core.domain.run_state import State
+from orchestrator.core.domain.tool_spec import Risk, ToolSpec
+from orchestrator.core.engine import late_events
+from orchestrator.core.llm import failover, model_call, prompt_builder
+from orchestrator.core.tools import guard_relaxation, http_tool, registration, remote_definition
+from orchestrator.core.workflow.node_protocol import View
 from orchestrator.gateways import effects_loop
 from orchestrator.gateways.llm import access, dialects, profiles, reply, transport
 from orchestrator.gateways.tools import mcp, stdio
@@ -122,7 +114,7 @@ def names_taken_generously() -> Iterator[None]:
     exact = property(lambda pins: _Generous({tool.name: tool for tool in pins.tools}))
     with (
         mock.patch.object(Pins, "by_name", exact),
-        mock.patch.object(eligibility, "is_listed", return_value=True),
+        mock.patch.object(authorization, "is_listed", return_value=True),
     ):
         yield
 
@@ -136,7 +128,7 @@ def no_pinned_tool() -> Felled:
 def hints_believed() -> Felled:
     """A tool reads only where its server says so."""
     return mock.patch.object(
-        loosening, "_reads", lambda definition: definition.annotations.get("readOnlyHint") is True
+        guard_relaxation, "_reads", lambda definition: definition.annotations.get("readOnlyHint") is True
     )
 
 
@@ -158,35 +150,35 @@ def _by_its_class(spec: ToolSpec) -> bool:
 @contextmanager
 def words_among_instructions() -> Iterator[None]:
     """What tools said stands among the instructions."""
-    instructions = context._system
+    instructions = prompt_builder._system
 
     def system(view: View, *more: Any) -> str:
-        return instructions(view, *more) + "\n" + context._facts(view)
+        return instructions(view, *more) + "\n" + prompt_builder._facts(view)
 
-    with mock.patch.object(context, "_system", system):
+    with mock.patch.object(prompt_builder, "_system", system):
         yield
 
 
 def arguments_as_written() -> Felled:
     """Arguments are kept as the model wrote them, and not in their one form."""
 
-    def parse(raw: bytes, **version: int) -> parsing.Arguments | parsing.Malformed:
-        found = parsing.parse(raw, **version)
-        return found.evolve(body=raw) if isinstance(found, parsing.Arguments) else found
+    def parse(raw: bytes, **version: int) -> argument_parsing.Arguments | argument_parsing.Malformed:
+        found = argument_parsing.parse(raw, **version)
+        return found.evolve(body=raw) if isinstance(found, argument_parsing.Arguments) else found
 
-    return mock.patch.object(eligibility, "parse", parse)
+    return mock.patch.object(authorization, "parse", parse)
 
 
 def claims_believed() -> Felled:
     """Whoever reads that something was approved, or may be, takes it so."""
-    asks = eligibility.Chain.gated
+    asks = authorization.Chain.gated
 
-    def gated(chain: eligibility.Chain) -> bool:
+    def gated(chain: authorization.Chain) -> bool:
         told = [result.content for result in chain.view.state.results]
         told += [fact.digest for fact in chain.view.state.facts.values()]
         return asks(chain) and not any(b"approve" in chain.view.desk.read(one) for one in told)
 
-    return mock.patch.object(eligibility.Chain, "gated", gated)
+    return mock.patch.object(authorization.Chain, "gated", gated)
 
 
 def input_given() -> Felled:
@@ -201,7 +193,7 @@ def nobody_stands_down() -> Felled:
     def handed(_pins: Pins, state: State, *_: Any) -> State:
         return state.evolve(counters=state.counters.evolve(model_attempts=0))
 
-    return mock.patch.object(asking, "handed_to", handed)
+    return mock.patch.object(model_call, "handed_to", handed)
 
 
 def one_key_for_all() -> Felled:
@@ -213,25 +205,25 @@ def one_key_for_all() -> Felled:
 
 NO_GATE_BY_ITS_END = set_to(ToolSpec, "needs_gate", property(_by_its_class))
 NOBODY_RELATED = says(relations, "find_ties_in_force", [])
-NO_FILTER = says(context, "_within_ceilings", True)
+NO_FILTER = says(prompt_builder, "_within_ceilings", True)
 NO_QUOTING = set_to(http_tool, "quote", lambda text, safe="": text)
-NO_DEPTH = says(parsing, "_depth", 0)
+NO_DEPTH = says(argument_parsing, "_depth", 0)
 NO_CUT_TEXT = in_replies("MAX_TEXT", 8 * 1024 * 1024)
 NO_CHECKED_REPLY = says(transport, "_cleaned", WORD)
 NO_LONGEST_WAIT = set_to(backoff, "CAP_MS", 10**9)
 NO_SENSE = set_to(pricing, "whole", lambda figure: figure)
 NO_DISTINCT_IDS = in_replies("distinct_ids", list)
 NO_ESCAPING = set_to(ui, "_shown", SafeString)
-NO_RESEMBLANCE = says(memory, "resembles", False)
+NO_RESEMBLANCE = says(memory_gate, "resembles", False)
 NO_HIDING = set_to(mcp, "without_secret", lambda text, _secret, **_: text)
 NO_BOUND_ON_RESULTS = set_to(mcp, "KEPT", 10**9)
-NO_LATE_WORD = says(afterwards, "late", ())
-NO_MARKS = says(tool_definition, "does_not_show", False)
+NO_LATE_WORD = says(late_events, "late", ())
+NO_MARKS = says(remote_definition, "does_not_show", False)
 NO_COLLISION = says(servers, "colliding", ())
 NO_ORIGIN = says(servers, "_check_secret", None)
 OUR_ENVIRONMENT = set_to(stdio, "CLEAN", dict(os.environ))
-READS_UNLESS_SAID = set_to(tool_admission, "_risk", lambda admission: admission.risk or Risk.READ_ONLY)
+READS_UNLESS_SAID = set_to(registration, "_risk", lambda admission: admission.risk or Risk.READ_ONLY)
 NO_OWN_FAULT = set_to(failover, "OURS", frozenset())
-NO_PRICE_OF_THE_HEIR = says(asking, "_able", True)
+NO_PRICE_OF_THE_HEIR = says(model_call, "_able", True)
 NO_HIDDEN_KEY = set_to(access.Access, "secret", property(lambda _: ""))
 NO_MOST_TOOLS = set_to(mcp, "MOST_TOOLS", 10**6)

@@ -9,11 +9,14 @@ from unittest import mock
 from mcp import Client
 from mcp_types import CreateMessageResult, TextContent
 
-from orchestrator.core import drift, eligibility, open_effects, ruling, undoing
-from orchestrator.core.fates import Fate
-from orchestrator.core.nodes import capture_observation, check_tool, verify_observation
-from orchestrator.core.tool_definition import Listed
-from orchestrator.core.tracing import Tracer
+from orchestrator.core.calls import authorization, open_effects
+from orchestrator.core.compensation import plan
+from orchestrator.core.domain.call_outcomes import Fate
+from orchestrator.core.guardrails import policy_evaluation
+from orchestrator.core.guardrails.taint_tracking import Tracer
+from orchestrator.core.nodes.calls import capture_observation, check_tool, verify_observation
+from orchestrator.core.tools import schema_drift
+from orchestrator.core.tools.remote_definition import Listed
 from orchestrator.gateways.tools import mcp
 from tests.sabotage.core_walls import Felling
 
@@ -22,9 +25,9 @@ def no_rule(name: str) -> Felling:
     """The question whether a call is permitted, without one of its rules."""
 
     def felled() -> AbstractContextManager[Any]:
-        kept = tuple(rule for rule in eligibility._RULES if rule[0] != name)
-        assert len(kept) < len(eligibility._RULES), f"there is no rule {name}: the sabotage misses its wall"
-        return mock.patch.object(eligibility, "_RULES", kept)
+        kept = tuple(rule for rule in authorization._RULES if rule[0] != name)
+        assert len(kept) < len(authorization._RULES), f"there is no rule {name}: the sabotage misses its wall"
+        return mock.patch.object(authorization, "_RULES", kept)
 
     felled.__name__ = f"no_{name}"
     return felled
@@ -32,7 +35,7 @@ def no_rule(name: str) -> Felling:
 
 def no_scope() -> AbstractContextManager[Any]:
     """The task names whatever is asked for."""
-    return mock.patch.object(ruling, "stands", return_value="inside")
+    return mock.patch.object(policy_evaluation, "stands", return_value="inside")
 
 
 def no_echoes() -> AbstractContextManager[Any]:
@@ -42,12 +45,12 @@ def no_echoes() -> AbstractContextManager[Any]:
 
 def no_schema() -> AbstractContextManager[Any]:
     """All arguments fit."""
-    return mock.patch.object(eligibility, "fits", return_value=None)
+    return mock.patch.object(authorization, "fits", return_value=None)
 
 
 def no_rate() -> AbstractContextManager[Any]:
     """A tool may be called as often as anybody likes."""
-    return mock.patch.object(eligibility, "free_at", return_value=None)
+    return mock.patch.object(authorization, "free_at", return_value=None)
 
 
 def no_conflict() -> AbstractContextManager[Any]:
@@ -72,7 +75,7 @@ def no_reading_back() -> AbstractContextManager[Any]:
 
 def no_form() -> AbstractContextManager[Any]:
     """All answers have the form that their tool declares."""
-    return mock.patch.object(drift, "fits", return_value=None)
+    return mock.patch.object(schema_drift, "fits", return_value=None)
 
 
 def no_expiry() -> AbstractContextManager[Any]:
@@ -82,12 +85,12 @@ def no_expiry() -> AbstractContextManager[Any]:
 
 def no_suspicion() -> AbstractContextManager[Any]:
     """Nothing on a run's way back is suspect."""
-    return mock.patch.object(undoing, "_suspect", return_value=False)
+    return mock.patch.object(plan, "_suspect", return_value=False)
 
 
 def no_policy_on_the_way_back() -> AbstractContextManager[Any]:
     """The policy forbids no undo."""
-    return mock.patch.object(undoing, "denied", return_value="")
+    return mock.patch.object(plan, "denied", return_value="")
 
 
 def no_pinned_definition(admitted: Listed) -> AbstractContextManager[Any]:

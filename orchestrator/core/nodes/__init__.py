@@ -1,18 +1,19 @@
-"""The node kinds. Each lives in a file of its own that defines `KIND`; a new file is found by itself."""
+"""The node kinds, one a file that defines `KIND`; a new file in a folder here is registered by itself."""
 
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 
-from orchestrator.core.step import NodeKind
+from orchestrator.core.workflow.node_protocol import NodeKind
 
 
 @cache
 def kinds() -> Mapping[str, NodeKind]:
-    """Every node kind by its name."""
-    modules = (import_module(f"{__name__}.{found.name}") for found in iter_modules(__path__))
-    return {module.KIND.kind: module.KIND for module in modules if hasattr(module, "KIND")}
+    """Return every node kind by its name, in the order of the names."""
+    modules = [import_module(found.name) for found in walk_packages(__path__, f"{__name__}.")]
+    found = {module.KIND.kind: module.KIND for module in modules if hasattr(module, "KIND")}
+    return dict(sorted(found.items()))
 
 
 def kind_of(name: str) -> NodeKind:

@@ -9,9 +9,9 @@ from uuid import UUID
 
 from django.db import connection
 
-from orchestrator.core.egress import Leave, target_of
-from orchestrator.core.own_models import AT
-from orchestrator.core.profile import ModelProfile
+from orchestrator.core.common.model_profile import ModelProfile
+from orchestrator.core.llm.tenant_models import AT
+from orchestrator.core.tools.egress_policy import Leave, target_of
 from orchestrator.gateways.llm.profiles import NO_KEY, ModelEnvironment, key_for
 from orchestrator.queries.servers import leave_for
 from tenancy.context import tenant

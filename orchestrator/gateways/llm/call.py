@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from orchestrator.core.effects import CallModel
-from orchestrator.core.profile import ModelProfile
+from orchestrator.core.common.model_profile import ModelProfile
+from orchestrator.core.domain.effects import CallModel
 from orchestrator.gateways.llm.utterance import Audience
 from traces.sealing import Vault
 

@@ -16,10 +16,10 @@ from uuid import UUID
 import structlog
 from django.db import Error
 
-from orchestrator.core.awaiting import OUTAGE
-from orchestrator.core.circuits import LONGEST_SUBJECT, Blocked, Ticket, model_silence_tells
-from orchestrator.core.effects import CallModel
-from orchestrator.core.profile import ModelProfile
+from orchestrator.core.common.model_profile import ModelProfile
+from orchestrator.core.domain.effects import CallModel
+from orchestrator.core.llm.model_wait import OUTAGE
+from orchestrator.core.tools.circuit_breaker import LONGEST_SUBJECT, Blocked, Ticket, model_silence_tells
 from orchestrator.gateways.breaker import Admitted, Circuits, LocalCircuits
 from orchestrator.gateways.effects_loop import EffectLoop
 from orchestrator.gateways.llm.access import Access, operators_access, tenants_access

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from orchestrator.core.circuits import Kind
+from orchestrator.core.tools.circuit_breaker import Kind
 
 
 class Lines(Protocol):

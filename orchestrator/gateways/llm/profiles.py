@@ -14,8 +14,8 @@ from django.conf import settings
 from budgets.core.errors import PriceUnknown
 from budgets.core.pricing import ModelPrice
 from budgets.gateways import from_genai_prices
-from orchestrator.core.own_models import AT, OwnModels, usual_bound
-from orchestrator.core.profile import ModelProfile, Role
+from orchestrator.core.common.model_profile import ModelProfile, Role
+from orchestrator.core.llm.tenant_models import AT, OwnModels, usual_bound
 
 log = structlog.get_logger(__name__)
 OPENAI_URL, ANTHROPIC_URL = AT["openai"], AT["anthropic"]

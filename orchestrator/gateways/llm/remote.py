@@ -25,9 +25,9 @@ from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.settings import ModelSettings
 
-from orchestrator.core.egress import target_of
-from orchestrator.core.errors import EgressRefused
-from orchestrator.core.profile import ModelProfile
+from orchestrator.core.common.errors import EgressRefused
+from orchestrator.core.common.model_profile import ModelProfile
+from orchestrator.core.tools.egress_policy import target_of
 from orchestrator.gateways.effects_loop import Close, EffectLoop
 from orchestrator.gateways.llm.access import Access
 from orchestrator.gateways.llm.call import ModelCall

@@ -6,8 +6,8 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from budgets.core.pricing import sane_usage
-from orchestrator.core.effects import CallModel
-from orchestrator.core.events import ModelFailed, ModelReplied, ToolRequest
+from orchestrator.core.domain.effects import CallModel
+from orchestrator.core.domain.run_events import ModelFailed, ModelReplied, ToolRequest
 from orchestrator.gateways.llm.sealing import sealed_arguments
 from orchestrator.gateways.outcome import Keeper, Performed
 from orchestrator.gateways.tools.discretion import without_secret

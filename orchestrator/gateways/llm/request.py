@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from orchestrator.core.value import Value
+from orchestrator.core.common.frozen_model import Value
 
 WIRE_NAME = 64
 UNSAFE = re.compile(r"[^a-zA-Z0-9_-]")

@@ -13,11 +13,11 @@ import orjson
 import yaml
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from orchestrator.core.effects import CallModel
-from orchestrator.core.errors import OrchestratorError
-from orchestrator.core.events import ModelReplied
-from orchestrator.core.profile import ModelProfile
-from orchestrator.core.value import Slug, Value
+from orchestrator.core.common.errors import OrchestratorError
+from orchestrator.core.common.frozen_model import Slug, Value
+from orchestrator.core.common.model_profile import ModelProfile
+from orchestrator.core.domain.effects import CallModel
+from orchestrator.core.domain.run_events import ModelReplied
 from orchestrator.gateways.llm.reply import Reply, WrittenCall, failed, replied
 from orchestrator.gateways.llm.request import AssistantTurn, Conversation, read_conversation
 from orchestrator.gateways.outcome import Performed

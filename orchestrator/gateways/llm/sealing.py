@@ -2,8 +2,8 @@
 
 import orjson
 
-from orchestrator.core.open_effects import opened_key
-from orchestrator.core.parsing import Arguments, parse
+from orchestrator.core.calls.open_effects import opened_key
+from orchestrator.core.common.argument_parsing import Arguments, parse
 from tenancy.core.json_reading import MemberRepeated, read_json
 from traces.core.canonical import canonical_outside, digest
 from traces.core.redaction import may_hold_secret

@@ -10,7 +10,7 @@ from urllib.request import getproxies, proxy_bypass
 import httpx2
 import orjson
 
-from orchestrator.core.egress import Leave
+from orchestrator.core.tools.egress_policy import Leave
 from orchestrator.gateways.llm.dialects import Assembly, BrokenReply, Capture, document_of
 from orchestrator.gateways.tools.discretion import without_secret
 from orchestrator.gateways.tools.egress import GuardedTransport, Resolver, system_resolver

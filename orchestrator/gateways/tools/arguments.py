@@ -6,8 +6,8 @@ from typing import Any, NamedTuple, Protocol
 
 from pydantic import BaseModel, ValidationError
 
-from orchestrator.core.parsing import Arguments, misfitting, parse, unsendable
-from orchestrator.core.tool import ToolSpec
+from orchestrator.core.common.argument_parsing import Arguments, misfitting, parse, unsendable
+from orchestrator.core.domain.tool_spec import ToolSpec
 from orchestrator.gateways.outcome import Keeper
 from orchestrator.gateways.tools.http import CallFailed
 from orchestrator.gateways.tools.registry import Tool

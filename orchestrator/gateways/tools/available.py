@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
-from orchestrator.core.naming import is_listed
-from orchestrator.core.readiness import Lack, Life, credential_lack
-from orchestrator.core.tool import Remote, ToolSpec
+from orchestrator.core.common.name_patterns import is_listed
+from orchestrator.core.domain.tool_spec import Remote, ToolSpec
+from orchestrator.core.tools.readiness import Lack, Life, credential_lack
 from orchestrator.gateways.sandbox import bubblewrap, scripts
 from orchestrator.gateways.tools.dispatcher import from_environment
 from orchestrator.gateways.tools.http import origin_of

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TypeVar
 
-from orchestrator.core.errors import OrchestratorError
+from orchestrator.core.common.errors import OrchestratorError
 from orchestrator.gateways.tools.http import CallFailed
 from tenancy.core.errors import NotFound
 

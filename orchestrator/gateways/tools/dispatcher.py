@@ -11,11 +11,11 @@ import structlog
 from django.conf import settings
 from pydantic import BaseModel
 
-from orchestrator.core.circuits import Blocked, tool_silence_tells
-from orchestrator.core.drift import NO_JSON, fault_of
-from orchestrator.core.effects import CallTool
-from orchestrator.core.events import ToolAnswered, ToolFailed
-from orchestrator.core.tool import ToolSpec
+from orchestrator.core.domain.effects import CallTool
+from orchestrator.core.domain.run_events import ToolAnswered, ToolFailed
+from orchestrator.core.domain.tool_spec import ToolSpec
+from orchestrator.core.tools.circuit_breaker import Blocked, tool_silence_tells
+from orchestrator.core.tools.schema_drift import NO_JSON, fault_of
 from orchestrator.gateways.breaker import Admitted, Circuits, LocalCircuits
 from orchestrator.gateways.clock import steady
 from orchestrator.gateways.effects_loop import EffectLoop

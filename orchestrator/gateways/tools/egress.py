@@ -16,8 +16,8 @@ from typing import Any
 
 import httpx2
 
-from orchestrator.core.egress import Leave, Target, target_of
-from orchestrator.core.errors import EgressRefused
+from orchestrator.core.common.errors import EgressRefused
+from orchestrator.core.tools.egress_policy import Leave, Target, target_of
 from orchestrator.gateways.tools.listeners import is_here
 
 Resolver = Callable[[str, int], Awaitable[Sequence[str]]]

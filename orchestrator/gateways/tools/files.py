@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
 
-from orchestrator.core.errors import WorkspaceMoved
-from orchestrator.core.workspace import Tree, replaced
+from orchestrator.core.common.errors import WorkspaceMoved
+from orchestrator.core.files.workspace import Tree, replaced
 from orchestrator.queries.workspace import Held, newest, revision
 
 

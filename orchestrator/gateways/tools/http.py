@@ -14,10 +14,10 @@ from uuid import UUID
 import httpx2
 import orjson
 
-from orchestrator.core.errors import EgressRefused
-from orchestrator.core.fates import Answer as Reply
-from orchestrator.core.fates import answer_of
-from orchestrator.core.tool import ToolSpec
+from orchestrator.core.common.errors import EgressRefused
+from orchestrator.core.domain.call_outcomes import Answer as Reply
+from orchestrator.core.domain.call_outcomes import answer_of
+from orchestrator.core.domain.tool_spec import ToolSpec
 from orchestrator.gateways.effects_loop import Close, EffectLoop
 from orchestrator.gateways.tools.egress import TooMuch, guarded_client, operators_leave
 from orchestrator.gateways.tools.files import Files

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 
-from orchestrator.core.egress import Listener
-from orchestrator.core.private_bound import plain_address
+from orchestrator.core.policy.private_hosts import plain_address
+from orchestrator.core.tools.egress_policy import Listener
 
 REMEMBERED_SECONDS: Final = 60
 

@@ -32,12 +32,12 @@ from mcp_types import (
 )
 from pydantic import TypeAdapter, ValidationError
 
-from orchestrator.core.egress import Leave
-from orchestrator.core.errors import EgressRefused, ServerUnreachable
-from orchestrator.core.fates import Answer as Reply
-from orchestrator.core.fates import answer_of
-from orchestrator.core.plain_text import shown
-from orchestrator.core.tool_definition import MOST_PAGES, MOST_TOOLS, Drift, Listed, Listing, listed
+from orchestrator.core.common.errors import EgressRefused, ServerUnreachable
+from orchestrator.core.common.visible_text import shown
+from orchestrator.core.domain.call_outcomes import Answer as Reply
+from orchestrator.core.domain.call_outcomes import answer_of
+from orchestrator.core.tools.egress_policy import Leave
+from orchestrator.core.tools.remote_definition import MOST_PAGES, MOST_TOOLS, Drift, Listed, Listing, listed
 from orchestrator.gateways.tools.discretion import without_secret
 from orchestrator.gateways.tools.egress import Resolver, TooMuch, guarded_client, system_resolver
 from orchestrator.gateways.tools.http import CONNECT_SECONDS, KEPT, Answer, CallFailed, Watch, too_much

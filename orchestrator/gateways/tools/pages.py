@@ -14,7 +14,7 @@ from urllib.parse import urljoin, urlsplit
 from pydantic import BaseModel, ConfigDict
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from orchestrator.core.plain_text import shown
+from orchestrator.core.common.visible_text import shown
 from orchestrator.gateways.tools.hiding import take_hidden
 
 MOST_TEXT = 600_000

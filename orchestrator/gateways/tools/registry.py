@@ -33,7 +33,15 @@ from typing import (
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, create_model
 
-from orchestrator.core.tool import Compensation, Egress, QuorumStep, Reversibility, Risk, ToolSpec, Verifier
+from orchestrator.core.domain.tool_spec import (
+    Compensation,
+    Egress,
+    QuorumStep,
+    Reversibility,
+    Risk,
+    ToolSpec,
+    Verifier,
+)
 from orchestrator.gateways.tools import builtin
 from orchestrator.gateways.tools.http import Answer, ToolContext
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 from uuid import UUID
 
-from orchestrator.core.memory import Kind
+from orchestrator.core.domain.memory_gate import Kind
 from orchestrator.models import MemoryProposal
 
 _KEEPERS: "dict[str, Propose]" = {}

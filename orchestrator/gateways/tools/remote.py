@@ -14,12 +14,12 @@ import httpx2
 import orjson
 from pydantic import BaseModel, ConfigDict
 
-from orchestrator.core.egress import Leave
-from orchestrator.core.errors import DefinitionRefused
-from orchestrator.core.http_tool import Prepared, prepare
-from orchestrator.core.inputs import MISSING, pointed
-from orchestrator.core.tool import HttpRequest, RemoteLookup, ToolSpec
-from orchestrator.core.tool_definition import Drift
+from orchestrator.core.common.errors import DefinitionRefused
+from orchestrator.core.domain.tool_spec import HttpRequest, RemoteLookup, ToolSpec
+from orchestrator.core.tools.egress_policy import Leave
+from orchestrator.core.tools.http_tool import Prepared, prepare
+from orchestrator.core.tools.remote_definition import Drift
+from orchestrator.core.workflow.goal_inputs import MISSING, pointed
 from orchestrator.gateways.tools import mcp
 from orchestrator.gateways.tools.discretion import without_secret
 from orchestrator.gateways.tools.egress import Resolver, guarded_client, system_resolver

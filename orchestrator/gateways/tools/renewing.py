@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import httpx2
 
-from orchestrator.core.egress import Leave
+from orchestrator.core.tools.egress_policy import Leave
 from orchestrator.gateways.tools.egress import Resolver, guarded_client, system_resolver
 from orchestrator.gateways.tools.http import CallFailed, Watch, exchanged
 from tenancy.secrets import Renewal

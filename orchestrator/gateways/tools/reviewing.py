@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 from uuid import UUID
 
-from orchestrator.core.review import Severity
+from orchestrator.core.approval.review_item import Severity
 from orchestrator.models import ReviewItem
 
 _ASKERS: "dict[str, AskReview]" = {}

@@ -19,9 +19,9 @@ from email.utils import format_datetime
 import aiosmtplib
 from django.conf import settings
 
-from orchestrator.core.egress import Leave
-from orchestrator.core.errors import EgressRefused
-from orchestrator.core.outside import MailServer, another_account
+from orchestrator.core.common.errors import EgressRefused
+from orchestrator.core.tools.destinations import MailServer, another_account
+from orchestrator.core.tools.egress_policy import Leave
 from orchestrator.gateways.tools.discretion import without_secret
 from orchestrator.gateways.tools.egress import judged, operators_leave
 from orchestrator.gateways.tools.house import in_house

@@ -17,9 +17,9 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import psycopg
 from django.conf import settings
 
-from orchestrator.core.egress import Leave
-from orchestrator.core.errors import EgressRefused
-from orchestrator.core.outside import Database, another_account
+from orchestrator.core.common.errors import EgressRefused
+from orchestrator.core.tools.destinations import Database, another_account
+from orchestrator.core.tools.egress_policy import Leave
 from orchestrator.gateways.tools.egress import judged, operators_leave
 from orchestrator.gateways.tools.house import in_house
 from orchestrator.gateways.tools.http import CONNECT_SECONDS, CallFailed, ToolContext

@@ -6,8 +6,8 @@ from typing import Any
 import orjson
 from pydantic import BaseModel
 
-from orchestrator.core.isolation import MARK
-from orchestrator.core.state import Unread
+from orchestrator.core.domain.run_state import Unread
+from orchestrator.core.tools.isolation import MARK
 from orchestrator.gateways.outcome import Keeper
 from orchestrator.gateways.tools.http import KEPT, Answer, CallFailed, ToolContext
 

@@ -14,9 +14,9 @@ from urllib.parse import urljoin
 
 import httpx2
 
-from orchestrator.core.egress import Leave, target_of
-from orchestrator.core.errors import EgressRefused
-from orchestrator.core.outside import admits
+from orchestrator.core.common.errors import EgressRefused
+from orchestrator.core.tools.destinations import admits
+from orchestrator.core.tools.egress_policy import Leave, target_of
 from orchestrator.gateways.tools.egress import Resolver, guarded_client, system_resolver
 from orchestrator.gateways.tools.house import in_house
 from orchestrator.gateways.tools.http import (

@@ -13,7 +13,7 @@ from orchestrator.actions.boundaries import (
     read_boundary_text,
     retire_boundary,
 )
-from orchestrator.core.boundary_change import read_boundary
+from orchestrator.core.compiler.boundary_change import read_boundary
 from orchestrator.queries.boundaries import (
     boundaries_now,
     boundaries_retired,

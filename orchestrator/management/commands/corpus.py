@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from orchestrator.actions.corpora import NewDocument, put_document, remove_document
-from orchestrator.core.passages import LANGUAGES
+from orchestrator.core.files.chunking import LANGUAGES
 from orchestrator.gateways.tools.pages import read_page
 from orchestrator.queries.corpora import documents_of
 from tenancy.context import tenant

@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from orchestrator.actions.workflows import compile_source, publish_source, retire_workflow
-from orchestrator.core.errors import CompileFailed
+from orchestrator.core.common.errors import CompileFailed
 from orchestrator.models import WorkflowVersion
 from orchestrator.queries.workflows import document_of, in_force, versions_of, workflows
 from orchestrator.sources import written

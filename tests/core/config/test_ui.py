@@ -16,8 +16,8 @@ from config.ui.hostile import HIDDEN, pieces
 from config.ui.numbers import duration, money, quantity, share, used_of
 from config.ui.states import CLASSES, STATES, Tone, class_look, state_look
 from config.ui.tree import MOST, tree
-from orchestrator.core.terminal import ENDINGS, Status
-from orchestrator.core.tool import Risk
+from orchestrator.core.common.run_status import ENDINGS, Status
+from orchestrator.core.domain.tool_spec import Risk
 from tests.proves import proves
 from tests.servers import ROOT
 

@@ -4,13 +4,13 @@ from typing import Any
 
 import orjson
 
-from orchestrator.core.boundary import Boundary, ToolGrant
-from orchestrator.core.effects import CallTool
-from orchestrator.core.events import (
+from orchestrator.core.domain.boundary import Boundary, ToolGrant
+from orchestrator.core.domain.effects import CallTool
+from orchestrator.core.domain.run_events import (
     GateDecided,
     Headroom,
 )
-from orchestrator.core.tool import Compensation, Reversibility, Risk, ToolSpec
+from orchestrator.core.domain.tool_spec import Compensation, Reversibility, Risk, ToolSpec
 from tests.core.orchestrator.loops import TOOLS, loop
 from tests.core.orchestrator.simulation import NIL, Simulation
 

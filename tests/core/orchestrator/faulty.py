@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core.boundary import Boundary
-from orchestrator.core.checks.fault import RULES
-from orchestrator.core.compiler import compile_graph
-from orchestrator.core.errors import CompileFailed
-from orchestrator.core.tool import ToolSpec
+from orchestrator.core.common.errors import CompileFailed
+from orchestrator.core.compiler.checks.diagnostics import RULES
+from orchestrator.core.compiler.compiler import compile_graph
+from orchestrator.core.domain.boundary import Boundary
+from orchestrator.core.domain.tool_spec import ToolSpec
 from tests.factories.graphs import Document
 from tests.factories.tools import BOUNDARY, PROMPT, TOOLS
 

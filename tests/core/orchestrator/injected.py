@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from orchestrator import library
-from orchestrator.core.boundary import Boundary, ToolGrant
-from orchestrator.core.compiler import compile_graph
-from orchestrator.core.events import Headroom
-from orchestrator.core.goal import Goal
-from orchestrator.core.policy import SHIPPED, Policy
-from orchestrator.core.task_scope import ScopeGrant
-from orchestrator.core.tool import Egress, Remote, Reversibility, Risk, ToolSpec, Verifier
+from orchestrator.core.common.goal import Goal
+from orchestrator.core.compiler.compiler import compile_graph
+from orchestrator.core.domain.boundary import Boundary, ToolGrant
+from orchestrator.core.domain.run_events import Headroom
+from orchestrator.core.domain.tool_spec import Egress, Remote, Reversibility, Risk, ToolSpec, Verifier
+from orchestrator.core.policy.rules import SHIPPED, Policy
+from orchestrator.core.policy.task_scope import ScopeGrant
 from tests.core.orchestrator.loops import LIMITS, OBJECT
 from tests.core.orchestrator.simulation import Simulation, manifest, pins
 

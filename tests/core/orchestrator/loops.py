@@ -6,12 +6,12 @@ from functools import cache
 from typing import Any
 
 from orchestrator import library
-from orchestrator.core.boundary import Boundary, ToolGrant
-from orchestrator.core.compiler import compile_graph
-from orchestrator.core.goal import Goal
-from orchestrator.core.graph import CompiledGraph
-from orchestrator.core.policy import Policy
-from orchestrator.core.tool import QuorumStep, ReadBack, Reversibility, Risk, ToolSpec, Verifier
+from orchestrator.core.common.goal import Goal
+from orchestrator.core.compiler.compiler import compile_graph
+from orchestrator.core.domain.boundary import Boundary, ToolGrant
+from orchestrator.core.domain.graph import CompiledGraph
+from orchestrator.core.domain.tool_spec import QuorumStep, ReadBack, Reversibility, Risk, ToolSpec, Verifier
+from orchestrator.core.policy.rules import Policy
 from tests.core.orchestrator.simulation import Simulation, manifest, pins
 
 OBJECT = {"type": "object"}

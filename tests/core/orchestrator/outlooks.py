@@ -1,6 +1,6 @@
 """The plan of a simulated run, from what its transitions and events say."""
 
-from orchestrator.core.outlook import Asked, Move, Outlook, PlanStep, Said, carried_calls, outlook
+from orchestrator.core.readmodel.run_plan import Asked, Move, Outlook, PlanStep, Said, carried_calls, outlook
 from tests.core.orchestrator.simulation import Simulation
 from traces.core.events import (
     Body,

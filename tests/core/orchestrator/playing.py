@@ -8,9 +8,12 @@ from typing import Any
 
 from hypothesis import HealthCheck
 
-from orchestrator.core.compiler import transition_bound
-from orchestrator.core.effects import AskPerson, CallModel, CallTool, Effect
-from orchestrator.core.events import (
+from orchestrator.core.approval.budget_extension import dimension_of
+from orchestrator.core.common.goal import Goal
+from orchestrator.core.compiler.compiler import transition_bound
+from orchestrator.core.domain.effects import AskPerson, CallModel, CallTool, Effect
+from orchestrator.core.domain.graph import CompiledGraph
+from orchestrator.core.domain.run_events import (
     AnyEvent,
     BudgetExtended,
     CancelAsked,
@@ -28,11 +31,8 @@ from orchestrator.core.events import (
     ToolAnswered,
     ToolFailed,
 )
-from orchestrator.core.freezing import dimension_of
-from orchestrator.core.goal import Goal
-from orchestrator.core.graph import CompiledGraph
-from orchestrator.core.state import State
-from orchestrator.core.step import Walk
+from orchestrator.core.domain.run_state import State
+from orchestrator.core.workflow.node_protocol import Walk
 from tests.core.orchestrator.simulation import NIL, START, Simulation, manifest, pins
 from tests.factories.tools import BOUNDARY, PROMPT, TOOLS
 

@@ -2,9 +2,9 @@
 
 from uuid import UUID
 
-from orchestrator.core.manifest import Began
-from orchestrator.core.retrying import begun, checkpoint_of
-from orchestrator.core.state import State
+from orchestrator.core.admission.checkpoint_retry import begun, checkpoint_of
+from orchestrator.core.domain.manifest import Began
+from orchestrator.core.domain.run_state import State
 from tests.core.orchestrator.simulation import NIL, RUN, Simulation
 
 AGAIN = UUID(int=8)

@@ -12,18 +12,25 @@ from uuid import UUID
 import orjson
 
 from budgets.core.pricing import ModelPrice
-from orchestrator.core.boundary import Boundary
-from orchestrator.core.desk import Desk
-from orchestrator.core.effects import AskApproval, AskPerson, CallModel, CallTool, Effect
-from orchestrator.core.events import AnyEvent, Headroom, ModelReplied, Started, ToolAnswered, ToolRequest
-from orchestrator.core.goal import Goal
-from orchestrator.core.graph import CompiledGraph
-from orchestrator.core.machine import CORE_VERSION, advance
-from orchestrator.core.manifest import Manifest, Pins
-from orchestrator.core.profile import ModelProfile
-from orchestrator.core.state import State
-from orchestrator.core.step import Transition, Walk
-from orchestrator.core.tool import ToolSpec
+from orchestrator.core.common.goal import Goal
+from orchestrator.core.common.model_profile import ModelProfile
+from orchestrator.core.domain.boundary import Boundary
+from orchestrator.core.domain.content_store import Desk
+from orchestrator.core.domain.effects import AskApproval, AskPerson, CallModel, CallTool, Effect
+from orchestrator.core.domain.graph import CompiledGraph
+from orchestrator.core.domain.manifest import Manifest, Pins
+from orchestrator.core.domain.run_events import (
+    AnyEvent,
+    Headroom,
+    ModelReplied,
+    Started,
+    ToolAnswered,
+    ToolRequest,
+)
+from orchestrator.core.domain.run_state import State
+from orchestrator.core.domain.tool_spec import ToolSpec
+from orchestrator.core.engine.machine import CORE_VERSION, advance
+from orchestrator.core.workflow.node_protocol import Transition, Walk
 from traces.core.canonical import canonical_outside, payload_digest
 
 SALT = b"s" * 32

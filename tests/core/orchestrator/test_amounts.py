@@ -4,8 +4,8 @@ from decimal import Decimal
 
 import pytest
 
-from orchestrator.core.approvers import amount_of, approvers
-from orchestrator.core.inputs import same
+from orchestrator.core.tools.approval_thresholds import amount_of, approvers
+from orchestrator.core.workflow.goal_inputs import same
 from orchestrator.gateways.tools.builtin.payments import refund
 from tests.proves import proves
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from orchestrator.core.compiler import compile_graph
-from orchestrator.core.goal import Goal
-from orchestrator.core.graph import answer_schema
+from orchestrator.core.common.goal import Goal
+from orchestrator.core.compiler.compiler import compile_graph
+from orchestrator.core.domain.graph import answer_schema
 from tenancy.core.schemas import schema_fault
 from tests.factories.graphs import document
 from tests.factories.tools import BOUNDARY, PROMPT, TOOLS

@@ -6,9 +6,13 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core.compiler import compile_graph
-from orchestrator.core.effects import CallModel
-from orchestrator.core.events import (
+from orchestrator.core.common.goal import Goal, Mode
+from orchestrator.core.common.model_profile import ModelProfile
+from orchestrator.core.common.run_status import Status, TerminalCode
+from orchestrator.core.compiler.compiler import compile_graph
+from orchestrator.core.domain.effects import CallModel
+from orchestrator.core.domain.graph import MODEL_PATIENCE_SECONDS
+from orchestrator.core.domain.run_events import (
     CancelAsked,
     Headroom,
     ModelFailed,
@@ -18,13 +22,9 @@ from orchestrator.core.events import (
     StopAsked,
     TimerFired,
 )
-from orchestrator.core.goal import Goal, Mode
-from orchestrator.core.graph import MODEL_PATIENCE_SECONDS
-from orchestrator.core.machine import CORE_VERSION
-from orchestrator.core.profile import ModelProfile
-from orchestrator.core.state import Away
-from orchestrator.core.terminal import Status, TerminalCode
-from orchestrator.core.turning import wake_at
+from orchestrator.core.domain.run_state import Away
+from orchestrator.core.engine.derived_status import wake_at
+from orchestrator.core.engine.machine import CORE_VERSION
 from tests.core.orchestrator.loops import BOUNDARY, GRAPH, LIMITS, TOOLS
 from tests.core.orchestrator.simulation import START, Simulation, manifest, pins
 from tests.core.orchestrator.test_economy import profile

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core.effects import CallTool
-from orchestrator.core.events import Headroom, Refusal
-from orchestrator.core.machine import CORE_VERSION
-from orchestrator.core.terminal import TerminalCode
+from orchestrator.core.common.run_status import TerminalCode
+from orchestrator.core.domain.effects import CallTool
+from orchestrator.core.domain.run_events import Headroom, Refusal
+from orchestrator.core.engine.machine import CORE_VERSION
 from tests.core.orchestrator.loops import BOUNDARY, TOOLS, loop
 from tests.core.orchestrator.simulation import Simulation
 from tests.proves import proves

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator import library
-from orchestrator.core.boundary import Boundary, ToolGrant
-from orchestrator.core.boundary_change import list_widenings, read_boundary
-from orchestrator.core.tool import Risk
+from orchestrator.core.compiler.boundary_change import list_widenings, read_boundary
+from orchestrator.core.domain.boundary import Boundary, ToolGrant
+from orchestrator.core.domain.tool_spec import Risk
 from tenancy.core.errors import InvalidInput
 from tests.proves import proves
 

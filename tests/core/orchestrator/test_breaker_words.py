@@ -4,8 +4,8 @@ from decimal import Decimal
 
 import pytest
 
-from orchestrator.core.boundary import Boundary
-from orchestrator.core.breakers import WORDS, Setters, Trip, in_one, origins, told_of
+from orchestrator.core.domain.boundary import Boundary
+from orchestrator.core.readmodel.breaker_messages import WORDS, Setters, Trip, in_one, origins, told_of
 from tests.proves import proves
 
 SETTERS = Setters(

@@ -5,12 +5,12 @@ from typing import Any
 import orjson
 import pytest
 
-from orchestrator.core.backoff import BASE_MS, CAP_MS, JITTER_MS, delay_ms
-from orchestrator.core.effects import CallModel, CallTool
-from orchestrator.core.events import BudgetExtended, Headroom, ModelFailed, TimerFired, ToolFailed
-from orchestrator.core.goal import Goal
-from orchestrator.core.machine import CORE_VERSION
-from orchestrator.core.terminal import TerminalCode
+from orchestrator.core.common.backoff import BASE_MS, CAP_MS, JITTER_MS, delay_ms
+from orchestrator.core.common.goal import Goal
+from orchestrator.core.common.run_status import TerminalCode
+from orchestrator.core.domain.effects import CallModel, CallTool
+from orchestrator.core.domain.run_events import BudgetExtended, Headroom, ModelFailed, TimerFired, ToolFailed
+from orchestrator.core.engine.machine import CORE_VERSION
 from tests.core.orchestrator.loops import BOUNDARY, loop
 from tests.core.orchestrator.simulation import Simulation
 from tests.proves import proves

@@ -7,8 +7,8 @@ from typing import Any
 import orjson
 import pytest
 
-from orchestrator.core.effects import AskApproval, CallTool
-from orchestrator.core.terminal import TerminalCode
+from orchestrator.core.common.run_status import TerminalCode
+from orchestrator.core.domain.effects import AskApproval, CallTool
 from tests.core.orchestrator.loops import BOUNDARY, loop
 from tests.core.orchestrator.simulation import Simulation
 from tests.core.orchestrator.test_freezing import ASKING

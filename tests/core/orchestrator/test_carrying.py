@@ -8,10 +8,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from orchestrator.core.carrying import Known, address_carries, addresses_in, sent_by, text_carries
-from orchestrator.core.events import ToolFailed
-from orchestrator.core.machine import CORE_VERSION
-from orchestrator.core.origin.lookup import Text
+from orchestrator.core.domain.run_events import ToolFailed
+from orchestrator.core.engine.machine import CORE_VERSION
+from orchestrator.core.guardrails.exfiltration import (
+    Known,
+    address_carries,
+    addresses_in,
+    sent_by,
+    text_carries,
+)
+from orchestrator.core.policy.provenance.value_matching import Text
 from tests.core.orchestrator.injected import asked, having_read, ruled, working
 from tests.proves import proves
 

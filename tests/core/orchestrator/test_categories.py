@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core.category import CATEGORIES, default_queue, default_risk
-from orchestrator.core.loosening import below
-from orchestrator.core.memory import CATEGORY as MEMORY
-from orchestrator.core.tool import Reversibility, Risk, ToolSpec
-from orchestrator.core.tool_admission import admitted, asked_admission
-from orchestrator.core.tool_definition import Definition
+from orchestrator.core.domain.memory_gate import CATEGORY as MEMORY
+from orchestrator.core.domain.tool_category import CATEGORIES, default_queue, default_risk
+from orchestrator.core.domain.tool_spec import Reversibility, Risk, ToolSpec
+from orchestrator.core.tools.guard_relaxation import below
+from orchestrator.core.tools.registration import admitted, asked_admission
+from orchestrator.core.tools.remote_definition import Definition
 from orchestrator.gateways.tools.registry import shipped_tools
 from tenancy.core.errors import InvalidInput
 from tests.proves import proves

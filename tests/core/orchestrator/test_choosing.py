@@ -6,9 +6,9 @@ from typing import Any
 import orjson
 import pytest
 
-from orchestrator.core.effects import CallModel, CallTool
-from orchestrator.core.events import Headroom, ToolFailed
-from orchestrator.core.tool import Reversibility, Risk, ToolSpec
+from orchestrator.core.domain.effects import CallModel, CallTool
+from orchestrator.core.domain.run_events import Headroom, ToolFailed
+from orchestrator.core.domain.tool_spec import Reversibility, Risk, ToolSpec
 from tests.core.orchestrator.loops import TOOLS, loop
 from tests.core.orchestrator.simulation import Simulation
 from tests.proves import proves

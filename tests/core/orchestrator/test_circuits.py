@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.core.circuits import (
+from orchestrator.core.tools.circuit_breaker import (
     Circuit,
     Setting,
     blocks,

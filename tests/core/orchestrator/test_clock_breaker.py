@@ -1,6 +1,6 @@
 """The wall clock is a breaker like the others: it says when it trips (R-BUDGET-12)."""
 
-from orchestrator.core.terminal import TerminalCode
+from orchestrator.core.common.run_status import TerminalCode
 from tests.core.orchestrator.loops import loop
 from tests.proves import proves
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.core.checks import autonomy
-from orchestrator.core.checks.drawing import draw
-from orchestrator.core.compiler import canonical_form, compile_graph, tier_of, transition_bound
-from orchestrator.core.graph import GraphSpec
+from orchestrator.core.compiler.checks import autonomy
+from orchestrator.core.compiler.checks.graph_view import draw
+from orchestrator.core.compiler.compiler import canonical_form, compile_graph, tier_of, transition_bound
+from orchestrator.core.domain.graph import GraphSpec
 from orchestrator.core.nodes import kinds
 from tests.core.orchestrator.faulty import before, numbers
 from tests.factories.graphs import Document, compiled, document, documents, edge, end
@@ -21,7 +21,7 @@ from tests.proves import proves
 
 IN_ANOTHER_PROCESS = """
 import json, sys
-from orchestrator.core.compiler import compile_graph
+from orchestrator.core.compiler.compiler import compile_graph
 print(compile_graph(json.load(sys.stdin)).digest)
 """
 

@@ -4,9 +4,9 @@ from decimal import Decimal
 
 import pytest
 
-from orchestrator.core.boundary import ToolGrant
-from orchestrator.core.compiler import compile_graph
-from orchestrator.core.tool import ReadBack, Risk, Verifier
+from orchestrator.core.compiler.compiler import compile_graph
+from orchestrator.core.domain.boundary import ToolGrant
+from orchestrator.core.domain.tool_spec import ReadBack, Risk, Verifier
 from tests.core.orchestrator.faulty import before, faults, node, numbers, retarget
 from tests.factories.graphs import Document, document, edge, end
 from tests.factories.tools import BOUNDARY, PROMPT, TOOLS

@@ -1,9 +1,9 @@
 """Calls that write the same thing, by the keys that their tools declare (G10)."""
 
-from orchestrator.core.effects import CallModel, CallTool
-from orchestrator.core.events import Headroom, TimerFired
-from orchestrator.core.terminal import TerminalCode
-from orchestrator.core.tool import Reversibility, Risk
+from orchestrator.core.common.run_status import TerminalCode
+from orchestrator.core.domain.effects import CallModel, CallTool
+from orchestrator.core.domain.run_events import Headroom, TimerFired
+from orchestrator.core.domain.tool_spec import Reversibility, Risk
 from tests.core.orchestrator.loops import BOUNDARY, TOOLS, loop
 from tests.core.orchestrator.simulation import Simulation
 from tests.proves import proves

@@ -1,7 +1,7 @@
 """A criterion about the answer is asked of the draft, wherever it is asked (R-GRAPH-13)."""
 
-from orchestrator.core.goal import Criterion
-from orchestrator.core.terminal import TerminalCode
+from orchestrator.core.common.goal import Criterion
+from orchestrator.core.common.run_status import TerminalCode
 from tests.core.orchestrator.test_refund_walk import Walking
 from tests.proves import proves
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.core.errors import DefinitionRefused
-from orchestrator.core.parsing import fits
-from orchestrator.core.tool_definition import (
+from orchestrator.core.common.argument_parsing import fits
+from orchestrator.core.common.errors import DefinitionRefused
+from orchestrator.core.tools.remote_definition import (
     LONGEST_NAME,
     Definition,
     checked_schema,

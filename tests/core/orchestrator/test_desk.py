@@ -2,8 +2,8 @@
 
 import pytest
 
-from orchestrator.core.desk import Desk
-from orchestrator.core.errors import ContentMissing
+from orchestrator.core.common.errors import ContentMissing
+from orchestrator.core.domain.content_store import Desk
 from tests.proves import proves
 
 

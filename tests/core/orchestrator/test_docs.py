@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-from orchestrator.core.checks.fault import RULES
-from orchestrator.core.guards import GUARDS
+from orchestrator.core.compiler.checks.diagnostics import RULES
+from orchestrator.core.workflow.edge_guards import GUARDS
 
 PAGE = (Path(__file__).parents[3] / "docs" / "graph-checks.md").read_text(encoding="utf-8")
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from orchestrator import library
-from orchestrator.core.drawing import Box, Drawing, Line, draw, picture
-from orchestrator.core.graph import CompiledGraph, GraphSpec
+from orchestrator.core.domain.graph import CompiledGraph, GraphSpec
+from orchestrator.core.readmodel.graph_layout import Box, Drawing, Line, draw, picture
 from tests.factories.graphs import graphs
 from tests.proves import proves
 

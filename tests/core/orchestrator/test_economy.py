@@ -7,12 +7,12 @@ import orjson
 import pytest
 
 from budgets.core.pricing import ModelPrice
-from orchestrator.core.asking import LEAST_OUTPUT
-from orchestrator.core.effects import CallModel
-from orchestrator.core.events import BudgetExtended, CostCorrected, ModelFailed, TimerFired
-from orchestrator.core.machine import CORE_VERSION
-from orchestrator.core.profile import ModelProfile
-from orchestrator.core.terminal import TerminalCode
+from orchestrator.core.common.model_profile import ModelProfile
+from orchestrator.core.common.run_status import TerminalCode
+from orchestrator.core.domain.effects import CallModel
+from orchestrator.core.domain.run_events import BudgetExtended, CostCorrected, ModelFailed, TimerFired
+from orchestrator.core.engine.machine import CORE_VERSION
+from orchestrator.core.llm.model_call import LEAST_OUTPUT
 from tests.core.orchestrator.loops import BOUNDARY, GRAPH, LIMITS, TOOLS
 from tests.core.orchestrator.simulation import Simulation, manifest, pins
 from tests.proves import proves

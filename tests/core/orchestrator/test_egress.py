@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.core.egress import Leave, Listener, Target, place_of, reach_of, target_of
-from orchestrator.core.errors import EgressRefused
-from orchestrator.core.private_bound import read_bound
+from orchestrator.core.common.errors import EgressRefused
+from orchestrator.core.policy.private_hosts import read_bound
+from orchestrator.core.tools.egress_policy import Leave, Listener, Target, place_of, reach_of, target_of
 from tests.proves import proves
 
 NEVER = [

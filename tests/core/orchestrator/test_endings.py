@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchestrator.core.terminal import (
+from orchestrator.core.common.run_status import (
     ENDINGS,
     TERMINAL_STATUSES,
     Status,

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from budgets.core.dimension import Dimension
 from budgets.core.forecast import KEPT, LEAST, UNKNOWN, Interval, observed
 from orchestrator import library
-from orchestrator.core import least
-from orchestrator.core.compiler import frozen
-from orchestrator.core.expecting import bounds, key_of, too_little
-from orchestrator.core.learning import Lived, Passed, expected_of, subject_of, with_run
-from orchestrator.core.least import least_rest
-from orchestrator.core.manifest import Expected
-from orchestrator.core.terminal import TerminalCode
+from orchestrator.core.accounting import minimum_remaining as least
+from orchestrator.core.accounting.minimum_remaining import least_rest
+from orchestrator.core.accounting.remaining_estimate import bounds, key_of, too_little
+from orchestrator.core.admission.usage_statistics import Lived, Passed, expected_of, subject_of, with_run
+from orchestrator.core.common.run_status import TerminalCode
+from orchestrator.core.compiler.compiler import frozen
+from orchestrator.core.domain.manifest import Expected
 from orchestrator.gateways.tools.registry import shipped_tools
 from tests.core.orchestrator.loops import BOUNDARY, GRAPH, LIMITS, TOOLS, loop
 from tests.core.orchestrator.simulation import Simulation, manifest, pins

@@ -2,8 +2,8 @@
 
 import pytest
 
-from orchestrator.core.effects import CallTool
-from orchestrator.core.events import Resumed, ToolFailed
+from orchestrator.core.domain.effects import CallTool
+from orchestrator.core.domain.run_events import Resumed, ToolFailed
 from tests.core.orchestrator.loops import loop
 from tests.core.orchestrator.simulation import Simulation
 from tests.proves import proves

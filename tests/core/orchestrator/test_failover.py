@@ -6,12 +6,19 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core.asking import ANEW_SINCE, FAILING_SINCE
-from orchestrator.core.effects import CallModel
-from orchestrator.core.events import AnyEvent, BudgetExtended, Headroom, ModelFailed, Recovered, TimerFired
-from orchestrator.core.machine import CORE_VERSION
-from orchestrator.core.profile import ModelProfile
-from orchestrator.core.terminal import TerminalCode
+from orchestrator.core.common.model_profile import ModelProfile
+from orchestrator.core.common.run_status import TerminalCode
+from orchestrator.core.domain.effects import CallModel
+from orchestrator.core.domain.run_events import (
+    AnyEvent,
+    BudgetExtended,
+    Headroom,
+    ModelFailed,
+    Recovered,
+    TimerFired,
+)
+from orchestrator.core.engine.machine import CORE_VERSION
+from orchestrator.core.llm.model_call import ANEW_SINCE, FAILING_SINCE
 from tests.core.orchestrator.loops import BOUNDARY, GRAPH, LIMITS, TOOLS
 from tests.core.orchestrator.simulation import Simulation, manifest, pins
 from tests.core.orchestrator.test_economy import LOOKUP, asked, profile, prompt, turn

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.core.fates import REFUSALS, Answer, Came, Fate, Look, answer_of, fate_of
+from orchestrator.core.domain.call_outcomes import REFUSALS, Answer, Came, Fate, Look, answer_of, fate_of
 from tests.proves import proves
 
 BOTH = (False, True)

@@ -6,8 +6,10 @@ from typing import Any
 import orjson
 import pytest
 
-from orchestrator.core.effects import AskApproval, CallModel
-from orchestrator.core.events import (
+from orchestrator.core.common.goal import Goal
+from orchestrator.core.common.run_status import TerminalCode
+from orchestrator.core.domain.effects import AskApproval, CallModel
+from orchestrator.core.domain.run_events import (
     CancelAsked,
     GateDecided,
     GateExpired,
@@ -17,8 +19,6 @@ from orchestrator.core.events import (
     TimerFired,
     ToolAnswered,
 )
-from orchestrator.core.goal import Goal
-from orchestrator.core.terminal import TerminalCode
 from tests.core.orchestrator.loops import BOUNDARY, loop
 from tests.core.orchestrator.simulation import NIL, Simulation
 from tests.proves import proves

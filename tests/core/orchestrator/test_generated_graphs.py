@@ -9,10 +9,10 @@ from typing import Any
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from orchestrator.core.checks.drawing import draw, knots, reached
-from orchestrator.core.compiler import canonical_form, compile_graph
-from orchestrator.core.errors import CompileFailed
-from orchestrator.core.graph import CompiledGraph, Interrupt
+from orchestrator.core.common.errors import CompileFailed
+from orchestrator.core.compiler.checks.graph_view import draw, knots, reached
+from orchestrator.core.compiler.compiler import canonical_form, compile_graph
+from orchestrator.core.domain.graph import CompiledGraph, Interrupt
 from orchestrator.core.nodes import kinds
 from tests.factories.graphs import Document, covered, document, documents, graphs
 from tests.proves import proves

@@ -7,12 +7,12 @@ from typing import Any
 import orjson
 import pytest
 
-from orchestrator.core.admission import limits_for
-from orchestrator.core.effects import CallModel, CallTool
-from orchestrator.core.errors import GoalInvalid
-from orchestrator.core.events import TimerFired
-from orchestrator.core.goal import Criterion, Goal, Mode
-from orchestrator.core.terminal import TerminalCode
+from orchestrator.core.admission.run_admission import limits_for
+from orchestrator.core.common.errors import GoalInvalid
+from orchestrator.core.common.goal import Criterion, Goal, Mode
+from orchestrator.core.common.run_status import TerminalCode
+from orchestrator.core.domain.effects import CallModel, CallTool
+from orchestrator.core.domain.run_events import TimerFired
 from tests.core.orchestrator.loops import BOUNDARY, GRAPH, loop
 from tests.core.orchestrator.simulation import START, Simulation
 from tests.proves import proves

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core.graph import GuardSpec
-from orchestrator.core.guards import GUARDS, check, holds
-from orchestrator.core.state import Call, Counters, Fact, Failure, Repairing, State
-from orchestrator.core.value import Small
+from orchestrator.core.common.frozen_model import Small
+from orchestrator.core.domain.graph import GuardSpec
+from orchestrator.core.domain.run_state import Call, Counters, Fact, Failure, Repairing, State
+from orchestrator.core.workflow.edge_guards import GUARDS, check, holds
 from tests.proves import proves
 
 HEX = "a" * 64

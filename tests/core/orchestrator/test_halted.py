@@ -4,9 +4,16 @@ from collections.abc import Callable
 
 import pytest
 
-from orchestrator.core.effects import AskApproval
-from orchestrator.core.events import AnyEvent, CancelAsked, GateExpired, ModelFailed, Recovered, StopAsked
-from orchestrator.core.terminal import TerminalCode
+from orchestrator.core.common.run_status import TerminalCode
+from orchestrator.core.domain.effects import AskApproval
+from orchestrator.core.domain.run_events import (
+    AnyEvent,
+    CancelAsked,
+    GateExpired,
+    ModelFailed,
+    Recovered,
+    StopAsked,
+)
 from tests.core.orchestrator import deeds
 from tests.core.orchestrator.loops import loop
 from tests.core.orchestrator.simulation import Simulation

@@ -5,11 +5,11 @@ from typing import Any
 import orjson
 import pytest
 
-from orchestrator.core.backoff import CAP_MS, JITTER_MS, delay_ms
-from orchestrator.core.effects import AskApproval, CallModel, CallTool
-from orchestrator.core.events import ModelFailed, TimerFired
-from orchestrator.core.parsing import MAX_BYTES, MAX_DEPTH, Malformed, parse
-from orchestrator.core.terminal import TerminalCode
+from orchestrator.core.common.argument_parsing import MAX_BYTES, MAX_DEPTH, Malformed, parse
+from orchestrator.core.common.backoff import CAP_MS, JITTER_MS, delay_ms
+from orchestrator.core.common.run_status import TerminalCode
+from orchestrator.core.domain.effects import AskApproval, CallModel, CallTool
+from orchestrator.core.domain.run_events import ModelFailed, TimerFired
 from tests.core.orchestrator.loops import TOOLS, loop
 from tests.core.orchestrator.simulation import Simulation
 from tests.core.orchestrator.test_ruling import approve, packet

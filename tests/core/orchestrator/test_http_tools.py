@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.core.errors import DefinitionRefused, EgressRefused
-from orchestrator.core.http_tool import checked_request, operation_of, prepare
-from orchestrator.core.tool import HttpRequest
-from orchestrator.core.tool_admission import asked_declaration, declared
+from orchestrator.core.common.errors import DefinitionRefused, EgressRefused
+from orchestrator.core.domain.tool_spec import HttpRequest
+from orchestrator.core.tools.http_tool import checked_request, operation_of, prepare
+from orchestrator.core.tools.registration import asked_declaration, declared
 from tenancy.core.errors import InvalidInput
 from tests.proves import proves
 

@@ -11,13 +11,13 @@ import orjson
 import pytest
 
 from orchestrator import library
-from orchestrator.core.boundary import Boundary, ToolGrant
-from orchestrator.core.compiler import compile_graph
-from orchestrator.core.effects import AskApproval, CallModel, CallTool
-from orchestrator.core.events import GateDecided
-from orchestrator.core.goal import Goal
-from orchestrator.core.policy import SHIPPED
-from orchestrator.core.tool import Reversibility, Risk, ToolSpec, Verifier
+from orchestrator.core.common.goal import Goal
+from orchestrator.core.compiler.compiler import compile_graph
+from orchestrator.core.domain.boundary import Boundary, ToolGrant
+from orchestrator.core.domain.effects import AskApproval, CallModel, CallTool
+from orchestrator.core.domain.run_events import GateDecided
+from orchestrator.core.domain.tool_spec import Reversibility, Risk, ToolSpec, Verifier
+from orchestrator.core.policy.rules import SHIPPED
 from tests.core.orchestrator.loops import LIMITS, OBJECT
 from tests.core.orchestrator.simulation import NIL, Simulation, manifest, pins
 from tests.factories.injections import Task, injected, tasks

@@ -1,11 +1,11 @@
 """The decision `sandbox`: a call that may be made in isolation alone is made so, or not at all."""
 
-from orchestrator.core.boundary import ToolGrant
-from orchestrator.core.effects import CallModel
-from orchestrator.core.events import Headroom
-from orchestrator.core.isolation import apart, as_granted
-from orchestrator.core.parsing import fits
-from orchestrator.core.tool import Risk, ToolSpec
+from orchestrator.core.common.argument_parsing import fits
+from orchestrator.core.domain.boundary import ToolGrant
+from orchestrator.core.domain.effects import CallModel
+from orchestrator.core.domain.run_events import Headroom
+from orchestrator.core.domain.tool_spec import Risk, ToolSpec
+from orchestrator.core.tools.isolation import apart, as_granted
 from tests.core.orchestrator.loops import BOUNDARY, TOOLS, loop
 from tests.core.orchestrator.simulation import Simulation
 from tests.proves import proves

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core.effects import SentChange
-from orchestrator.core.events import LateAnswer
-from orchestrator.core.late_reconciliation import Why, heard, list_doubts, settled_calls, with_learnt
-from orchestrator.core.state import Counters, Deed, OpenEffect, State, Verdict
-from orchestrator.core.terminal import Status, TerminalCode
-from orchestrator.core.undoing import UNANSWERED
+from orchestrator.core.common.run_status import Status, TerminalCode
+from orchestrator.core.compensation.plan import UNANSWERED
+from orchestrator.core.domain.effects import SentChange
+from orchestrator.core.domain.run_events import LateAnswer
+from orchestrator.core.domain.run_state import Counters, Deed, OpenEffect, State, Verdict
+from orchestrator.core.engine.late_reconciliation import Why, heard, list_doubts, settled_calls, with_learnt
 from tests.core.orchestrator.loops import BOUNDARY, GRAPH, TOOLS
 from tests.core.orchestrator.simulation import manifest, pins
 from tests.proves import proves

@@ -3,9 +3,10 @@
 import orjson
 import pytest
 
-from orchestrator.core.desk import Desk
-from orchestrator.core.effects import CallModel, CallTool
-from orchestrator.core.events import (
+from orchestrator.core.common.run_status import TerminalCode
+from orchestrator.core.domain.content_store import Desk
+from orchestrator.core.domain.effects import CallModel, CallTool
+from orchestrator.core.domain.run_events import (
     CancelAsked,
     GateDecided,
     GateExpired,
@@ -15,8 +16,7 @@ from orchestrator.core.events import (
     TimerFired,
     ToolFailed,
 )
-from orchestrator.core.machine import CORE_VERSION, advance
-from orchestrator.core.terminal import TerminalCode
+from orchestrator.core.engine.machine import CORE_VERSION, advance
 from tests.core.orchestrator.loops import BOUNDARY, LIMITS, TOOLS, loop
 from tests.core.orchestrator.simulation import NIL, SALT, Simulation
 from tests.proves import proves

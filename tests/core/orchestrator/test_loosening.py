@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core.loosening import below, below_request, redeclared, suggested_risk, weaker
-from orchestrator.core.tool import (
+from orchestrator.core.domain.tool_spec import (
     Compensation,
     Egress,
     HttpRequest,
@@ -17,8 +16,15 @@ from orchestrator.core.tool import (
     ToolSpec,
     Verifier,
 )
-from orchestrator.core.tool_admission import Admission, admitted, asked_admission, asked_declaration, declared
-from orchestrator.core.tool_definition import Definition
+from orchestrator.core.tools.guard_relaxation import below, below_request, redeclared, suggested_risk, weaker
+from orchestrator.core.tools.registration import (
+    Admission,
+    admitted,
+    asked_admission,
+    asked_declaration,
+    declared,
+)
+from orchestrator.core.tools.remote_definition import Definition
 from tenancy.core.errors import InvalidInput
 from tests.core.orchestrator.injected import TOOLS
 from tests.proves import proves

@@ -5,12 +5,19 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core.boundary import Boundary, ToolGrant
-from orchestrator.core.effects import CallTool
-from orchestrator.core.machine import CORE_VERSION
-from orchestrator.core.memory import Evidence, Proposed, Standing, fault, refused_by_boundary, trust_of
-from orchestrator.core.terminal import Status
-from orchestrator.core.tool import Remote, Reversibility, Risk, ToolSpec
+from orchestrator.core.common.run_status import Status
+from orchestrator.core.domain.boundary import Boundary, ToolGrant
+from orchestrator.core.domain.effects import CallTool
+from orchestrator.core.domain.memory_gate import (
+    Evidence,
+    Proposed,
+    Standing,
+    fault,
+    refused_by_boundary,
+    trust_of,
+)
+from orchestrator.core.domain.tool_spec import Remote, Reversibility, Risk, ToolSpec
+from orchestrator.core.engine.machine import CORE_VERSION
 from orchestrator.gateways.tools.registry import shipped_tools
 from tests.core.orchestrator.loops import BOUNDARY, TOOLS, loop
 from tests.core.orchestrator.simulation import Simulation

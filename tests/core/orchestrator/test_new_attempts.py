@@ -2,9 +2,9 @@
 
 import pytest
 
-from orchestrator.core.effects import CallTool
-from orchestrator.core.events import Headroom, Recovered, Resumed, TimerFired, ToolFailed
-from orchestrator.core.tool import Risk
+from orchestrator.core.domain.effects import CallTool
+from orchestrator.core.domain.run_events import Headroom, Recovered, Resumed, TimerFired, ToolFailed
+from orchestrator.core.domain.tool_spec import Risk
 from tests.core.orchestrator.loops import BOUNDARY, TOOLS, loop
 from tests.core.orchestrator.simulation import Simulation
 from tests.core.orchestrator.test_conflicts import BUSY, POST, sent

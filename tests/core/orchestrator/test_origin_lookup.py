@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.core.origin.lookup import Text, resembles, stated
-from orchestrator.core.origin.things import kind_of, readings, things_in
+from orchestrator.core.policy.provenance.value_kinds import kind_of, readings, things_in
+from orchestrator.core.policy.provenance.value_matching import Text, resembles, stated
 from tests.proves import proves
 
 EVIL = "evil@attacker.example"

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from orchestrator import library
-from orchestrator.core.compiler import compile_graph
-from orchestrator.core.events import (
+from orchestrator.core.common.goal import Criterion, Goal
+from orchestrator.core.compiler.compiler import compile_graph
+from orchestrator.core.domain.run_events import (
     CancelAsked,
     GateDecided,
     GateExpired,
@@ -15,9 +16,8 @@ from orchestrator.core.events import (
     Recovered,
     ToolFailed,
 )
-from orchestrator.core.goal import Criterion, Goal
-from orchestrator.core.outlook import Met, PlanStep, StepStanding, stretch
-from orchestrator.core.tool import Reversibility, Risk, ToolSpec, Verifier
+from orchestrator.core.domain.tool_spec import Reversibility, Risk, ToolSpec, Verifier
+from orchestrator.core.readmodel.run_plan import Met, PlanStep, StepStanding, stretch
 from tests.core.orchestrator.deeds import run_with
 from tests.core.orchestrator.loops import BOUNDARY, LIMITS, TOOLS, loop
 from tests.core.orchestrator.outlooks import plan, shown, step

@@ -7,14 +7,14 @@ from random import Random
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from orchestrator.core.checks.drawing import draw, reached
-from orchestrator.core.compiler import transition_bound
-from orchestrator.core.effects import CallModel, CallTool
-from orchestrator.core.events import Headroom
-from orchestrator.core.goal import Criterion, Goal
-from orchestrator.core.graph import CompiledGraph
+from orchestrator.core.common.goal import Criterion, Goal
+from orchestrator.core.compiler.checks.graph_view import draw, reached
+from orchestrator.core.compiler.compiler import transition_bound
+from orchestrator.core.domain.effects import CallModel, CallTool
+from orchestrator.core.domain.graph import CompiledGraph
+from orchestrator.core.domain.run_events import Headroom
 from orchestrator.core.nodes import kinds
-from orchestrator.core.outlook import Met, Outlook, StepStanding
+from orchestrator.core.readmodel.run_plan import Met, Outlook, StepStanding
 from tests.core.orchestrator.loops import graph_over
 from tests.core.orchestrator.outlooks import plan
 from tests.core.orchestrator.playing import next_event

@@ -1,8 +1,8 @@
 """What a retry has done, does, and has before it: with what the run before it left (R-UI-3, R-SESS-9)."""
 
-from orchestrator.core.events import CancelAsked
-from orchestrator.core.outlook import StepStanding
-from orchestrator.core.state import State
+from orchestrator.core.domain.run_events import CancelAsked
+from orchestrator.core.domain.run_state import State
+from orchestrator.core.readmodel.run_plan import StepStanding
 from tests.core.orchestrator.loops import loop
 from tests.core.orchestrator.outlooks import plan, shown, step
 from tests.core.orchestrator.retries import checkpoints, retried

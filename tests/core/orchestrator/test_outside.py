@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.core.errors import EgressRefused
-from orchestrator.core.outside import (
+from orchestrator.core.common.errors import EgressRefused
+from orchestrator.core.common.visible_text import shown
+from orchestrator.core.domain.tool_spec import Egress, Risk
+from orchestrator.core.tools.destinations import (
     Database,
     Databases,
     MailServer,
@@ -18,8 +20,6 @@ from orchestrator.core.outside import (
     wider_databases,
     wider_mail,
 )
-from orchestrator.core.plain_text import shown
-from orchestrator.core.tool import Egress, Risk
 from tests.core.orchestrator.loops import BOUNDARY, TOOLS, _tool, loop
 from tests.core.orchestrator.simulation import Simulation
 from tests.proves import proves

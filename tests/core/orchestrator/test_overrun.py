@@ -2,8 +2,8 @@
 
 from decimal import Decimal
 
-from orchestrator.core.effects import CallModel
-from orchestrator.core.terminal import TerminalCode
+from orchestrator.core.common.run_status import TerminalCode
+from orchestrator.core.domain.effects import CallModel
 from tests.core.orchestrator.loops import loop
 from tests.core.orchestrator.simulation import Simulation
 from tests.proves import proves

@@ -5,9 +5,9 @@ from typing import Any, get_args
 import pytest
 from pydantic import ValidationError
 
-from orchestrator.core.errors import EgressRefused
-from orchestrator.core.own_models import MOST_MODELS, OwnModel, OwnModels, faults_of, wider_models
-from orchestrator.core.profile import ModelProfile, Role
+from orchestrator.core.common.errors import EgressRefused
+from orchestrator.core.common.model_profile import ModelProfile, Role
+from orchestrator.core.llm.tenant_models import MOST_MODELS, OwnModel, OwnModels, faults_of, wider_models
 from tests.proves import proves
 
 MAIN: dict[str, Any] = {"name": "main", "provider": "openai", "model": "large", "roles": ("executor",)}

@@ -4,10 +4,10 @@ from typing import Any
 
 import orjson
 
-from orchestrator.core.effects import CallModel
-from orchestrator.core.events import CancelAsked
-from orchestrator.core.goal import Criterion, Goal
-from orchestrator.core.terminal import TerminalCode
+from orchestrator.core.common.goal import Criterion, Goal
+from orchestrator.core.common.run_status import TerminalCode
+from orchestrator.core.domain.effects import CallModel
+from orchestrator.core.domain.run_events import CancelAsked
 from tests.core.orchestrator.loops import loop
 from tests.core.orchestrator.simulation import Simulation
 from tests.proves import proves

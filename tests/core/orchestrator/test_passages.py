@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.core.passages import LONGEST, passages_of, plain_document
+from orchestrator.core.files.chunking import LONGEST, passages_of, plain_document
 from tests.proves import proves
 
 PIECES = st.lists(

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from orchestrator.core.effects import CallModel
-from orchestrator.core.events import ModelFailed, Paused, Resumed, TimerFired
-from orchestrator.core.turning import wake_at
+from orchestrator.core.domain.effects import CallModel
+from orchestrator.core.domain.run_events import ModelFailed, Paused, Resumed, TimerFired
+from orchestrator.core.engine.derived_status import wake_at
 from tests.core.orchestrator.loops import loop
 from tests.core.orchestrator.simulation import Simulation
 from tests.core.orchestrator.test_conflicts import BUSY, asked, sent

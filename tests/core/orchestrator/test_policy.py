@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from orchestrator.core.origin.things import KINDS
-from orchestrator.core.policy import (
+from orchestrator.core.policy.provenance.value_kinds import KINDS
+from orchestrator.core.policy.rules import (
     ORIGINS,
     RANK,
     SHIPPED,

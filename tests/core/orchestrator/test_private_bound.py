@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchestrator.core.private_bound import bound_covers, read_bound
+from orchestrator.core.policy.private_hosts import bound_covers, read_bound
 from tests.proves import proves
 
 

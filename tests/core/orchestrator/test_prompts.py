@@ -4,12 +4,12 @@ from typing import Any
 
 import orjson
 
-from orchestrator.core.boundary import ToolGrant
-from orchestrator.core.desk import Desk
-from orchestrator.core.effects import CallModel
-from orchestrator.core.events import Headroom
-from orchestrator.core.machine import advance
-from orchestrator.core.tool import Risk
+from orchestrator.core.domain.boundary import ToolGrant
+from orchestrator.core.domain.content_store import Desk
+from orchestrator.core.domain.effects import CallModel
+from orchestrator.core.domain.run_events import Headroom
+from orchestrator.core.domain.tool_spec import Risk
+from orchestrator.core.engine.machine import advance
 from tests.core.orchestrator.loops import BOUNDARY, TOOLS, loop
 from tests.core.orchestrator.simulation import SALT, Simulation
 from tests.proves import proves

@@ -5,8 +5,8 @@ from typing import Any
 import orjson
 import pytest
 
-from orchestrator.core.effects import AskApproval, Effect
-from orchestrator.core.goal import Goal
+from orchestrator.core.common.goal import Goal
+from orchestrator.core.domain.effects import AskApproval, Effect
 from tests.core.orchestrator.loops import loop
 from tests.core.orchestrator.simulation import Simulation
 from tests.core.orchestrator.test_refund_walk import Walking

@@ -6,8 +6,8 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.core.effects import CallTool
-from orchestrator.core.rates import EMPTY, GRAIN, SPAN, Window, noted, wait_for
+from orchestrator.core.common.sliding_window import EMPTY, GRAIN, SPAN, Window, noted, wait_for
+from orchestrator.core.domain.effects import CallTool
 from tests.core.orchestrator.loops import TOOLS, loop
 from tests.core.orchestrator.simulation import START, Simulation
 from tests.core.orchestrator.test_loop import decide

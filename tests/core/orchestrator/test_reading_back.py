@@ -6,8 +6,9 @@ from typing import Any
 import orjson
 import pytest
 
-from orchestrator.core.effects import CallTool
-from orchestrator.core.events import (
+from orchestrator.core.common.run_status import TerminalCode
+from orchestrator.core.domain.effects import CallTool
+from orchestrator.core.domain.run_events import (
     CancelAsked,
     GateDecided,
     Headroom,
@@ -18,8 +19,7 @@ from orchestrator.core.events import (
     ToolAnswered,
     ToolFailed,
 )
-from orchestrator.core.terminal import TerminalCode
-from orchestrator.core.tool import ReadBack, Verifier
+from orchestrator.core.domain.tool_spec import ReadBack, Verifier
 from tests.core.orchestrator.deeds import decide
 from tests.core.orchestrator.loops import BOUNDARY, TOOLS, loop
 from tests.core.orchestrator.simulation import NIL, Simulation

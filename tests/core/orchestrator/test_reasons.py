@@ -3,7 +3,7 @@
 import pytest
 
 from budgets.core.dimension import Dimension
-from orchestrator.core.reasons import SENTENCES, in_words
+from orchestrator.core.readmodel.reason_texts import SENTENCES, in_words
 
 
 @pytest.mark.parametrize(

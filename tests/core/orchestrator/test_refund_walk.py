@@ -10,10 +10,14 @@ import pytest
 
 from budgets.core.pricing import ModelPrice
 from orchestrator import library
-from orchestrator.core.compiler import compile_graph
-from orchestrator.core.desk import Desk
-from orchestrator.core.effects import AskApproval, AskPerson, CallModel, CallTool, Effect
-from orchestrator.core.events import (
+from orchestrator.core.common.goal import Criterion, Goal
+from orchestrator.core.common.model_profile import ModelProfile
+from orchestrator.core.common.run_status import TerminalCode
+from orchestrator.core.compiler.compiler import compile_graph
+from orchestrator.core.domain.content_store import Desk
+from orchestrator.core.domain.effects import AskApproval, AskPerson, CallModel, CallTool, Effect
+from orchestrator.core.domain.manifest import Manifest, Pins
+from orchestrator.core.domain.run_events import (
     AnyEvent,
     GateDecided,
     Headroom,
@@ -23,13 +27,9 @@ from orchestrator.core.events import (
     ToolAnswered,
     ToolFailed,
 )
-from orchestrator.core.goal import Criterion, Goal
-from orchestrator.core.machine import advance
-from orchestrator.core.manifest import Manifest, Pins
-from orchestrator.core.profile import ModelProfile
-from orchestrator.core.state import State
-from orchestrator.core.terminal import TerminalCode
-from orchestrator.core.tool import Reversibility, Risk, ToolSpec, Verifier
+from orchestrator.core.domain.run_state import State
+from orchestrator.core.domain.tool_spec import Reversibility, Risk, ToolSpec, Verifier
+from orchestrator.core.engine.machine import advance
 from tests.proves import proves
 
 HEX = "b" * 64

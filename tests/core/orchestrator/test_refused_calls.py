@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchestrator.core.terminal import TerminalCode
+from orchestrator.core.common.run_status import TerminalCode
 from tests.core.orchestrator.loops import BOUNDARY, loop
 from tests.core.orchestrator.simulation import Simulation
 from tests.proves import proves

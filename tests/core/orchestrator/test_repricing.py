@@ -6,10 +6,10 @@ from decimal import Decimal
 import pytest
 
 from budgets.core.pricing import ModelPrice
-from orchestrator.core.events import CostCorrected, ModelFailed, PriceCorrected
-from orchestrator.core.pricing import price_of_effect
-from orchestrator.core.repricing import in_force
-from orchestrator.core.tool_price import ToolPrice
+from orchestrator.core.accounting.effect_pricing import price_of_effect
+from orchestrator.core.accounting.price_correction import in_force
+from orchestrator.core.common.tool_price import ToolPrice
+from orchestrator.core.domain.run_events import CostCorrected, ModelFailed, PriceCorrected
 from tests.core.orchestrator.loops import BOUNDARY, GRAPH, LIMITS, TOOLS
 from tests.core.orchestrator.simulation import Simulation, manifest, pins
 from tests.core.orchestrator.test_economy import LOOKUP, asked, priced, profile

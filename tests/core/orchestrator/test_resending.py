@@ -4,9 +4,9 @@ from decimal import Decimal
 
 import pytest
 
-from orchestrator.core.effects import CallTool
-from orchestrator.core.events import LOOKED, Recovered, TimerFired
-from orchestrator.core.machine import CORE_VERSION
+from orchestrator.core.domain.effects import CallTool
+from orchestrator.core.domain.run_events import LOOKED, Recovered, TimerFired
+from orchestrator.core.engine.machine import CORE_VERSION
 from tests.core.orchestrator.loops import BOUNDARY, TOOLS, loop
 from tests.core.orchestrator.simulation import Simulation
 from tests.core.orchestrator.test_conflicts import POST

@@ -9,16 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.core.admission import asked_before, limits_again, limits_for
-from orchestrator.core.boundary import Boundary
-from orchestrator.core.desk import Desk
-from orchestrator.core.effects import CallModel, CallTool
-from orchestrator.core.events import GateDecided, Headroom, ModelFailed, Recovered
-from orchestrator.core.goal import Goal
-from orchestrator.core.graph import CompiledGraph
-from orchestrator.core.nodes import kinds
-from orchestrator.core.rejudging import Judged, judged_again
-from orchestrator.core.retrying import (
+from orchestrator.core.admission.checkpoint_retry import (
     ANEW,
     ENTERED,
     KEPT,
@@ -32,8 +23,17 @@ from orchestrator.core.retrying import (
     lacking,
     otherwise_since,
 )
-from orchestrator.core.state import Deed, Pending, State
-from orchestrator.core.terminal import TerminalCode
+from orchestrator.core.admission.retry_recheck import Judged, judged_again
+from orchestrator.core.admission.run_admission import asked_before, limits_again, limits_for
+from orchestrator.core.common.goal import Goal
+from orchestrator.core.common.run_status import TerminalCode
+from orchestrator.core.domain.boundary import Boundary
+from orchestrator.core.domain.content_store import Desk
+from orchestrator.core.domain.effects import CallModel, CallTool
+from orchestrator.core.domain.graph import CompiledGraph
+from orchestrator.core.domain.run_events import GateDecided, Headroom, ModelFailed, Recovered
+from orchestrator.core.domain.run_state import Deed, Pending, State
+from orchestrator.core.nodes import kinds
 from tests.core.orchestrator.loops import BOUNDARY, GRAPH, TOOLS, loop
 from tests.core.orchestrator.playing import SLOW, ended, hold, next_event
 from tests.core.orchestrator.retries import checkpoints, retried

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from approvals.core.offering import offered
 from approvals.core.packet import Packet, read_packet
-from orchestrator.core.desk import Desk
-from orchestrator.core.effects import CallModel, CallTool
-from orchestrator.core.events import Headroom
-from orchestrator.core.machine import CORE_VERSION, advance
-from orchestrator.core.revising import SINCE, asked_anew, told_the_writer
-from orchestrator.core.state import Review
-from orchestrator.core.step import View
-from orchestrator.core.terminal import TerminalCode
+from orchestrator.core.approval.change_requests import SINCE, asked_anew, told_the_writer
+from orchestrator.core.common.run_status import TerminalCode
+from orchestrator.core.domain.content_store import Desk
+from orchestrator.core.domain.effects import CallModel, CallTool
+from orchestrator.core.domain.run_events import Headroom
+from orchestrator.core.domain.run_state import Review
+from orchestrator.core.engine.machine import CORE_VERSION, advance
+from orchestrator.core.workflow.node_protocol import View
 from tests.core.orchestrator.loops import loop
 from tests.core.orchestrator.simulation import SALT, Simulation
 from tests.core.orchestrator.test_loop import decide, open_tools, prompt

@@ -7,10 +7,10 @@ from typing import Any
 import orjson
 import pytest
 
-from orchestrator.core.effects import AskApproval
-from orchestrator.core.events import GateDecided, Headroom
-from orchestrator.core.policy import SHIPPED, Rule
-from orchestrator.core.task_scope import ScopeGrant
+from orchestrator.core.domain.effects import AskApproval
+from orchestrator.core.domain.run_events import GateDecided, Headroom
+from orchestrator.core.policy.rules import SHIPPED, Rule
+from orchestrator.core.policy.task_scope import ScopeGrant
 from tests.core.orchestrator.injected import asked, having_read, ruled, working
 from tests.core.orchestrator.simulation import NIL, Simulation
 from tests.proves import proves

@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchestrator.core.compiler import compile_graph
+from orchestrator.core.compiler.compiler import compile_graph
 from tests.core.orchestrator.faulty import numbers
 from tests.factories.graphs import document
 from tests.factories.tools import BOUNDARY, PROMPT, TOOLS

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.core import detectors
-from orchestrator.core.detectors import Seen
-from orchestrator.core.effects import CallTool
-from orchestrator.core.goal import Goal
-from orchestrator.core.policy import SHIPPED, Policy, loosens
-from orchestrator.core.screening import findings, plain, words_of
-from orchestrator.core.terminal import TerminalCode
-from orchestrator.core.tool import Reversibility, Risk
+from orchestrator.core.common.goal import Goal
+from orchestrator.core.common.run_status import TerminalCode
+from orchestrator.core.domain.effects import CallTool
+from orchestrator.core.domain.tool_spec import Reversibility, Risk
+from orchestrator.core.guardrails.content_screening import findings, plain, words_of
+from orchestrator.core.policy import detectors
+from orchestrator.core.policy.detectors import Seen
+from orchestrator.core.policy.rules import SHIPPED, Policy, loosens
 from tests.core.orchestrator.loops import BOUNDARY, TOOLS, loop
 from tests.core.orchestrator.simulation import Simulation
 from tests.proves import proves
@@ -120,7 +120,9 @@ class Broken:
 @proves("R-TOOL-24", part="fail closed when a detector breaks")
 def test_a_detector_that_breaks_closes_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     run = started()
-    monkeypatch.setattr("orchestrator.core.screening.detectors", lambda: {"broken": Broken()})
+    monkeypatch.setattr(
+        "orchestrator.core.guardrails.content_screening.detectors", lambda: {"broken": Broken()}
+    )
     read(run, "All is well.")
     assert run.state.outcome is TerminalCode.UNSAFE_DETECTION
 

@@ -3,8 +3,8 @@
 from decimal import Decimal
 from typing import get_args
 
-from orchestrator.core.effects import CallModel, CallTool, Effect
-from orchestrator.core.terminal import TerminalCode
+from orchestrator.core.common.run_status import TerminalCode
+from orchestrator.core.domain.effects import CallModel, CallTool, Effect
 from tests.core.orchestrator.loops import loop
 from tests.proves import proves
 

@@ -1,6 +1,6 @@
 """What compilation asks of an edge for calls that people send back (check 28)."""
 
-from orchestrator.core.compiler import compile_graph
+from orchestrator.core.compiler.compiler import compile_graph
 from tests.core.orchestrator.faulty import before, faults, node, numbers, retarget
 from tests.factories.graphs import Document, document, edge, end
 from tests.proves import proves

@@ -7,11 +7,11 @@ import yaml
 
 from budgets.core.profiles import PROFILES
 from orchestrator import library
-from orchestrator.core.compiler import compile_graph, tier_of
-from orchestrator.core.errors import CompileFailed
-from orchestrator.core.graph import CompiledGraph, Interrupt
-from orchestrator.core.parsing import fits
-from orchestrator.core.terminal import TerminalCode
+from orchestrator.core.common.argument_parsing import fits
+from orchestrator.core.common.errors import CompileFailed
+from orchestrator.core.common.run_status import TerminalCode
+from orchestrator.core.compiler.compiler import compile_graph, tier_of
+from orchestrator.core.domain.graph import CompiledGraph, Interrupt
 from tests.proves import proves
 
 TIERS = {

@@ -4,13 +4,13 @@ from typing import Any, Literal
 
 import pytest
 
-from orchestrator.core.effects import AskApproval
-from orchestrator.core.events import (
+from orchestrator.core.common.goal import Goal
+from orchestrator.core.common.run_status import TerminalCode
+from orchestrator.core.domain.effects import AskApproval
+from orchestrator.core.domain.run_events import (
     Headroom,
 )
-from orchestrator.core.goal import Goal
-from orchestrator.core.policy import Policy, Rule
-from orchestrator.core.terminal import TerminalCode
+from orchestrator.core.policy.rules import Policy, Rule
 from tests.core.orchestrator.deeds import ALL, BOUNDARY, PLACE, decide, fail, left, run_with, undos
 from tests.proves import proves
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.core.graph import CompiledGraph
+from orchestrator.core.domain.graph import CompiledGraph
 from tests.core.orchestrator.playing import COVERED, SLOW, ended
 from tests.core.orchestrator.simulation import Simulation
 from tests.factories.graphs import graphs

@@ -6,12 +6,12 @@ from typing import Any, cast
 
 import pytest
 
-from orchestrator.core.checks.words import _misasked
-from orchestrator.core.goal import Criterion
-from orchestrator.core.machine import CORE_VERSION
-from orchestrator.core.state import Deed, Fact, State
-from orchestrator.core.step import View
-from orchestrator.core.validators import unmet
+from orchestrator.core.common.goal import Criterion
+from orchestrator.core.compiler.checks.references import _misasked
+from orchestrator.core.domain.run_state import Deed, Fact, State
+from orchestrator.core.engine.machine import CORE_VERSION
+from orchestrator.core.results.validators import unmet
+from orchestrator.core.workflow.node_protocol import View
 from tests.proves import proves
 
 GOOD = {"whole": True, "failed": 0, "errors": 0, "folder": ""}

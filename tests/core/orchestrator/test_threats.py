@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core.effects import AskApproval, CallModel, CallTool
-from orchestrator.core.events import CancelAsked, LateAnswer, Recovered, ToolAnswered, ToolFailed
-from orchestrator.core.terminal import TerminalCode
-from orchestrator.core.tool import HttpRequest, Remote
+from orchestrator.core.common.run_status import TerminalCode
+from orchestrator.core.domain.effects import AskApproval, CallModel, CallTool
+from orchestrator.core.domain.run_events import CancelAsked, LateAnswer, Recovered, ToolAnswered, ToolFailed
+from orchestrator.core.domain.tool_spec import HttpRequest, Remote
 from tests.core.orchestrator.loops import TOOLS, loop
 from tests.core.orchestrator.simulation import Simulation
 from tests.proves import proves

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.core.timeline import KINDS, Mood, Told, bar_of, fold
+from orchestrator.core.readmodel.timeline import KINDS, Mood, Told, bar_of, fold
 from tests.proves import proves
 from traces.core.events import AnyBody
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.core.context import LINES_SINCE
-from orchestrator.core.inputs import SMALL_TEXT
+from orchestrator.core.llm.prompt_builder import LINES_SINCE
+from orchestrator.core.workflow.goal_inputs import SMALL_TEXT
 from tests.core.orchestrator.injected import having_read, working
 from tests.core.orchestrator.simulation import Simulation
 from tests.core.orchestrator.test_economy import prompt

@@ -6,11 +6,11 @@ import orjson
 import pytest
 
 from orchestrator import library
-from orchestrator.core.compiler import compile_graph
-from orchestrator.core.effects import AskApproval, CallModel
-from orchestrator.core.events import GateDecided
-from orchestrator.core.goal import Goal
-from orchestrator.core.terminal import TerminalCode
+from orchestrator.core.common.goal import Goal
+from orchestrator.core.common.run_status import TerminalCode
+from orchestrator.core.compiler.compiler import compile_graph
+from orchestrator.core.domain.effects import AskApproval, CallModel
+from orchestrator.core.domain.run_events import GateDecided
 from orchestrator.gateways.tools.registry import shipped_tools
 from tests.core.orchestrator.simulation import NIL, Simulation, manifest, pins
 from tests.proves import proves

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from orchestrator import library
-from orchestrator.core.compiler import compile_graph
-from orchestrator.core.errors import CompileFailed
-from orchestrator.core.goal import Goal
-from orchestrator.core.graph import GraphSpec
-from orchestrator.core.policy import SHIPPED
-from orchestrator.core.task_scope import scope_of
-from orchestrator.core.untrusted_inputs import untrusted_names
+from orchestrator.core.common.errors import CompileFailed
+from orchestrator.core.common.goal import Goal
+from orchestrator.core.compiler.compiler import compile_graph
+from orchestrator.core.domain.graph import GraphSpec
+from orchestrator.core.policy.rules import SHIPPED
+from orchestrator.core.policy.task_scope import scope_of
+from orchestrator.core.workflow.untrusted_inputs import untrusted_names
 from tests.core.orchestrator.injected import BOUNDARY, GRAPH, ROOM, TOOLS, asked, ruled
 from tests.core.orchestrator.loops import LIMITS
 from tests.core.orchestrator.simulation import Simulation, manifest, pins

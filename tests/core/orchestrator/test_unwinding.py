@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.core.compiler import compile_graph
-from orchestrator.core.effects import AskApproval, CallTool
-from orchestrator.core.events import (
+from orchestrator.core.common.run_status import TerminalCode
+from orchestrator.core.compiler.compiler import compile_graph
+from orchestrator.core.domain.call_outcomes import Answer
+from orchestrator.core.domain.effects import AskApproval, CallTool
+from orchestrator.core.domain.run_events import (
     CancelAsked,
     GateExpired,
     Headroom,
@@ -22,9 +24,7 @@ from orchestrator.core.events import (
     TimerFired,
     ToolFailed,
 )
-from orchestrator.core.fates import Answer
-from orchestrator.core.terminal import TerminalCode
-from orchestrator.core.tool import Risk
+from orchestrator.core.domain.tool_spec import Risk
 from tests.core.orchestrator.deeds import (
     ALL,
     BOUNDARY,

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.core.egress import Leave, target_of
-from orchestrator.core.errors import EgressRefused
-from orchestrator.core.webhooks import (
+from orchestrator.core.common.errors import EgressRefused
+from orchestrator.core.notifications.delivery_policy import (
     LONGEST_WISH,
     PATIENCE,
     TRIES,
@@ -18,6 +17,7 @@ from orchestrator.core.webhooks import (
     verdict_of,
     wait_after,
 )
+from orchestrator.core.tools.egress_policy import Leave, target_of
 from tests.proves import proves
 
 HOUR = timedelta(hours=1)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from orchestrator.core.checks.ends import BY_OUTCOME
-from orchestrator.core.checks.wiring import EXCEPTIONS, TABLE, targets_of
-from orchestrator.core.compiler import compile_graph
+from orchestrator.core.compiler.checks.termination import BY_OUTCOME
+from orchestrator.core.compiler.checks.wiring import EXCEPTIONS, TABLE, targets_of
+from orchestrator.core.compiler.compiler import compile_graph
 from orchestrator.core.nodes import kinds
 from tests.core.orchestrator.faulty import before, numbers
 from tests.factories.graphs import document, edge

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from orchestrator.core.diffs import apply, read_diff, unified
-from orchestrator.core.errors import DiffRefused, PathRefused, WorkspaceRefused
-from orchestrator.core.paths import safe_path, within
-from orchestrator.core.workspace import LARGEST_FILE, MOST_FILES, Tree, differing, replaced, tree_of
+from orchestrator.core.common.errors import DiffRefused, PathRefused, WorkspaceRefused
+from orchestrator.core.files.unified_diff import apply, read_diff, unified
+from orchestrator.core.files.workspace import LARGEST_FILE, MOST_FILES, Tree, differing, replaced, tree_of
+from orchestrator.core.files.workspace_paths import safe_path, within
 from tests.proves import proves
 
 TEXT = some.text(alphabet="ab\n\r+- @\\é", max_size=60)

@@ -7,9 +7,9 @@ import pytest
 import yaml
 
 from config.feeds import RUNS
-from orchestrator.core.drift import DRIFT, fault_of
-from orchestrator.core.errors import CompileFailed
-from orchestrator.core.parsing import Arguments, Malformed, parse
+from orchestrator.core.common.argument_parsing import Arguments, Malformed, parse
+from orchestrator.core.common.errors import CompileFailed
+from orchestrator.core.tools.schema_drift import DRIFT, fault_of
 from orchestrator.gateways.llm.dialects import BrokenReply, document_of
 from orchestrator.gateways.tools.http import Answer
 from orchestrator.library import read_document

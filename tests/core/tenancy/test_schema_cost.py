@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core.errors import DefinitionRefused
-from orchestrator.core.tool_definition import checked_schema
+from orchestrator.core.common.errors import DefinitionRefused
+from orchestrator.core.tools.remote_definition import checked_schema
 from tenancy.core.schema_cost import cost_fault
 from tenancy.core.schemas import schema_fault, validator_of
 from tests.proves import proves

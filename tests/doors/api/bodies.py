@@ -3,8 +3,8 @@
 from typing import Any
 
 from orchestrator import library
-from orchestrator.core.policy import SHIPPED
-from orchestrator.core.tool_definition import read_definition
+from orchestrator.core.policy.rules import SHIPPED
+from orchestrator.core.tools.remote_definition import read_definition
 
 OFFERED = {"name": "find", "description": "Finds it.", "inputSchema": {"type": "object"}}
 BODIES: dict[str, Any] = {

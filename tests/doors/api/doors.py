@@ -15,8 +15,8 @@ from orchestrator.actions.publish import publish_boundary, publish_tools, publis
 from orchestrator.actions.servers import note_listing
 from orchestrator.actions.webhooks import try_webhook
 from orchestrator.actions.workspace import hand_in
-from orchestrator.core.policy import Policy
-from orchestrator.core.tool_definition import Listing, listed
+from orchestrator.core.policy.rules import Policy
+from orchestrator.core.tools.remote_definition import Listing, listed
 from orchestrator.gateways.tools.registry import shipped_tools
 from orchestrator.gateways.webhooks import secret_of
 from orchestrator.models import MemoryProposal, ReviewItem, ToolProposal, ToolServer

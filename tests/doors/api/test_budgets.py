@@ -9,7 +9,7 @@ from budgets.core.ceilings import Ceilings
 from budgets.core.rates import Rates
 from budgets.queries import usage
 from orchestrator.actions.tools import change_tool
-from orchestrator.core.tool_change import asked_change
+from orchestrator.core.tools.tool_update import asked_change
 from tenancy.context import tenant
 from tenancy.core.roles import Role
 from tests.conftest import House

@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchestrator.core.policy import SHIPPED
+from orchestrator.core.policy.rules import SHIPPED
 from tenancy.core.roles import Role
 from tests.doors.api.program import Program, pointers, program, refusal
 from tests.doors.pages.people import refund

@@ -11,7 +11,7 @@ from django.core.management import CommandError, call_command
 from budgets.models import Price
 from budgets.queries import usage
 from orchestrator.actions.tools import change_tool
-from orchestrator.core.tool_change import asked_change
+from orchestrator.core.tools.tool_update import asked_change
 from tenancy.context import tenant
 from tenancy.core.roles import Role
 from tenancy.models import AuditEntry

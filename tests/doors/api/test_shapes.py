@@ -7,8 +7,8 @@ import pytest
 from django.urls import get_resolver
 from rest_framework import serializers
 
-from orchestrator.core.policy import Rule
-from orchestrator.core.tool_admission import HttpDeclaration
+from orchestrator.core.policy.rules import Rule
+from orchestrator.core.tools.registration import HttpDeclaration
 from tenancy.core.amounts import amount_pattern
 from tenancy.core.roles import Role
 from tenancy.model_schema import faults_in

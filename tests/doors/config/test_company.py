@@ -8,7 +8,7 @@ import pytest
 from pytest_django import Settings
 
 from config import company
-from orchestrator.core.events import ToolAnswered
+from orchestrator.core.domain.run_events import ToolAnswered
 from orchestrator.gateways.effects_loop import EffectLoop
 from tests.conftest import House
 from tests.doors.gateways.conftest import loop as loop

@@ -15,7 +15,7 @@ from django.conf import settings
 from config.body_room import KIB, MIB
 from config.request_limits import BODY_LIMITS, LimitBodies, body_limit
 from config.web_protocol import ConnectionBounds
-from orchestrator.core.workspace import LARGEST_TREE
+from orchestrator.core.files.workspace import LARGEST_TREE
 from orchestrator.views.corpora import LARGEST_FILE
 from tenancy.connection_slots import slot_of
 from tests.doors.config.raw_client import RawClient, close_all, head

@@ -12,9 +12,9 @@ from uuid import UUID
 
 import orjson
 
-from orchestrator.core.effects import CallModel, CallTool
-from orchestrator.core.events import ModelFailed, ModelReplied, ToolAnswered, ToolFailed
-from orchestrator.core.profile import ModelProfile
+from orchestrator.core.common.model_profile import ModelProfile
+from orchestrator.core.domain.effects import CallModel, CallTool
+from orchestrator.core.domain.run_events import ModelFailed, ModelReplied, ToolAnswered, ToolFailed
 from orchestrator.gateways.effects_loop import EffectLoop
 from orchestrator.gateways.llm.gateway import ModelGateway
 from orchestrator.gateways.llm.profiles import ModelEnvironment

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from orchestrator.core.tool import ToolSpec
+from orchestrator.core.domain.tool_spec import ToolSpec
 from orchestrator.gateways.effects_loop import EffectLoop
 from orchestrator.gateways.tools.dispatcher import ToolGateway
 from orchestrator.gateways.tools.registry import shipped_tools

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core.events import ModelReplied
-from orchestrator.core.profile import ModelProfile
+from orchestrator.core.common.model_profile import ModelProfile
+from orchestrator.core.domain.run_events import ModelReplied
 from orchestrator.gateways.effects_loop import EffectLoop
 from orchestrator.gateways.llm.profiles import ModelEnvironment
 from tests.doors.gateways.effects import Told, ask_model, offered, prompt

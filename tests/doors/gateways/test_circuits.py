@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from orchestrator.core import circuits as rules
-from orchestrator.core.circuits import Setting
+from orchestrator.core.tools import circuit_breaker as rules
+from orchestrator.core.tools.circuit_breaker import Setting
 from orchestrator.gateways.breaker import LocalCircuits
 from orchestrator.gateways.effects_loop import EffectLoop
 from orchestrator.gateways.llm.gateway import ModelGateway, subject_of

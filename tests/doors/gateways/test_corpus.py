@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from orchestrator.actions.corpora import NewDocument, put_document, remove_document
-from orchestrator.core.events import ToolAnswered
-from orchestrator.core.parsing import fits
+from orchestrator.core.common.argument_parsing import fits
+from orchestrator.core.domain.run_events import ToolAnswered
 from orchestrator.gateways.effects_loop import EffectLoop
 from orchestrator.gateways.tools.registry import shipped_tools
 from orchestrator.models import CorpusDocument

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from orchestrator.core.egress import Leave
+from orchestrator.core.tools.egress_policy import Leave
 from orchestrator.gateways.tools.discretion import without_secret
 from orchestrator.gateways.tools.http import KEPT
 from orchestrator.gateways.tools.mcp import Place

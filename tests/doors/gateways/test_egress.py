@@ -11,8 +11,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from orchestrator.core.egress import Leave, target_of
-from orchestrator.core.errors import EgressRefused
+from orchestrator.core.common.errors import EgressRefused
+from orchestrator.core.tools.egress_policy import Leave, target_of
 from orchestrator.gateways.tools.egress import Resolver, TooMuch, guarded_client, look_before_saving
 from tests.proves import proves
 

@@ -12,9 +12,9 @@ from pytest_django import Settings
 
 from orchestrator.actions.outside import set_mail
 from orchestrator.actions.places import set_places
-from orchestrator.core.events import ToolAnswered
-from orchestrator.core.outside import MailServer
-from orchestrator.core.parsing import fits
+from orchestrator.core.common.argument_parsing import fits
+from orchestrator.core.domain.run_events import ToolAnswered
+from orchestrator.core.tools.destinations import MailServer
 from orchestrator.gateways.clock import wall_now
 from orchestrator.gateways.effects_loop import EffectLoop
 from orchestrator.gateways.tools.http import CallFailed

@@ -12,10 +12,10 @@ from typing import Any
 import orjson
 import pytest
 
-from orchestrator.core.egress import Leave
-from orchestrator.core.errors import EgressRefused, ServerUnreachable
-from orchestrator.core.fates import Answer as Reply
-from orchestrator.core.tool_definition import Listing
+from orchestrator.core.common.errors import EgressRefused, ServerUnreachable
+from orchestrator.core.domain.call_outcomes import Answer as Reply
+from orchestrator.core.tools.egress_policy import Leave
+from orchestrator.core.tools.remote_definition import Listing
 from orchestrator.gateways.tools.http import KEPT, Answer, CallFailed, Watch
 from orchestrator.gateways.tools.mcp import Changed, Place, call, look
 from tests.doubles.mcp_server import ToolServer

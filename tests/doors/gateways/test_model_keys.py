@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core.egress import Leave
-from orchestrator.core.errors import EgressRefused
-from orchestrator.core.events import ModelFailed, ModelReplied
-from orchestrator.core.profile import ModelProfile
+from orchestrator.core.common.errors import EgressRefused
+from orchestrator.core.common.model_profile import ModelProfile
+from orchestrator.core.domain.run_events import ModelFailed, ModelReplied
+from orchestrator.core.tools.egress_policy import Leave
 from orchestrator.gateways.effects_loop import MOST_CLIENTS, EffectLoop
 from orchestrator.gateways.llm.access import Access
 from orchestrator.gateways.llm.call import ModelCall

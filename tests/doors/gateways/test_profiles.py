@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from budgets.core.pricing import ModelPrice
 from config import env
 from config.env import Environment
-from orchestrator.core.profile import ModelProfile
+from orchestrator.core.common.model_profile import ModelProfile
 from orchestrator.gateways.llm import profiles
 from orchestrator.gateways.llm.access import operators_access
 from orchestrator.gateways.llm.profiles import (

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import Field, ValidationError
 
-from orchestrator.core.parsing import fits
-from orchestrator.core.tool import Reversibility, Risk
+from orchestrator.core.common.argument_parsing import fits
+from orchestrator.core.domain.tool_spec import Reversibility, Risk
 from orchestrator.gateways.effects_loop import EffectLoop
 from orchestrator.gateways.tools.dispatcher import ToolGateway
 from orchestrator.gateways.tools.http import Answer, ToolContext

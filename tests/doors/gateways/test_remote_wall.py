@@ -9,10 +9,10 @@ from uuid import UUID
 
 import pytest
 
-from orchestrator.core.effects import CallTool
-from orchestrator.core.egress import Leave
-from orchestrator.core.tool import ToolSpec
-from orchestrator.core.tool_admission import admitted, asked_admission, asked_declaration, declared
+from orchestrator.core.domain.effects import CallTool
+from orchestrator.core.domain.tool_spec import ToolSpec
+from orchestrator.core.tools.egress_policy import Leave
+from orchestrator.core.tools.registration import admitted, asked_admission, asked_declaration, declared
 from orchestrator.gateways.breaker import LocalCircuits
 from orchestrator.gateways.effects_loop import EffectLoop
 from orchestrator.gateways.outcome import Found

@@ -9,11 +9,11 @@ from typing import Any, cast
 
 import pytest
 
-from orchestrator.core.context import _situation
-from orchestrator.core.desk import Desk
-from orchestrator.core.goal import Goal
-from orchestrator.core.machine import CORE_VERSION
-from orchestrator.core.state import Fact, State
+from orchestrator.core.common.goal import Goal
+from orchestrator.core.domain.content_store import Desk
+from orchestrator.core.domain.run_state import Fact, State
+from orchestrator.core.engine.machine import CORE_VERSION
+from orchestrator.core.llm.prompt_builder import _situation
 from orchestrator.gateways.effects_loop import EffectLoop
 from orchestrator.gateways.llm.gateway import ModelGateway
 from orchestrator.gateways.llm.profiles import scripted_profile
@@ -170,7 +170,7 @@ def _fact(tool: str, trust: str = "trusted", **values: Any) -> Fact:
 
 
 def _compiled(objective: str, facts: dict[str, Fact]) -> str:
-    """The situation as core/context.py writes it for a state with these facts."""
+    """The situation as core/llm/prompt_builder.py writes it for a state with these facts."""
     state = State(position="act", limits={"model_turns": Decimal(10)}, facts=facts)
     manifest = SimpleNamespace(goal=Goal(objective=objective), core_version=CORE_VERSION)
     graph = SimpleNamespace(spec=SimpleNamespace(input_schema={}))

@@ -12,8 +12,8 @@ from pytest_django import Settings
 
 from orchestrator.actions.outside import set_databases
 from orchestrator.actions.places import set_places
-from orchestrator.core.events import ToolAnswered, ToolFailed
-from orchestrator.core.parsing import fits
+from orchestrator.core.common.argument_parsing import fits
+from orchestrator.core.domain.run_events import ToolAnswered, ToolFailed
 from orchestrator.gateways.effects_loop import EffectLoop
 from orchestrator.gateways.tools.registry import shipped_tools
 from tenancy.core.errors import InvalidInput

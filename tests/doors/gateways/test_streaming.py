@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core.events import ModelFailed, ModelReplied
-from orchestrator.core.profile import ModelProfile
+from orchestrator.core.common.model_profile import ModelProfile
+from orchestrator.core.domain.run_events import ModelFailed, ModelReplied
 from orchestrator.gateways.effects_loop import EffectLoop
 from orchestrator.gateways.llm import transport
 from orchestrator.gateways.llm.gateway import ModelGateway

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core.events import ToolAnswered, ToolFailed
-from orchestrator.core.parsing import fits
+from orchestrator.core.common.argument_parsing import fits
+from orchestrator.core.domain.run_events import ToolAnswered, ToolFailed
 from orchestrator.gateways.effects_loop import EffectLoop
 from orchestrator.gateways.tools.dispatcher import ToolGateway
 from orchestrator.gateways.tools.registry import shipped_tools

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from budgets.core.pricing import ModelPrice
-from orchestrator.core.profile import ModelProfile
-from orchestrator.core.spending import model_actual
+from orchestrator.core.accounting.effect_cost import model_actual
+from orchestrator.core.common.model_profile import ModelProfile
 from orchestrator.gateways.effects_loop import EffectLoop
 from orchestrator.gateways.llm.profiles import ModelEnvironment
 from tests.doors.gateways.effects import Told, ask_model, prompt

@@ -10,11 +10,11 @@ import pytest
 from orchestrator.actions.outside import set_web
 from orchestrator.actions.places import set_places
 from orchestrator.actions.seed import furnish
-from orchestrator.core.egress import Leave, target_of
-from orchestrator.core.errors import EgressRefused
-from orchestrator.core.events import ToolAnswered, ToolFailed
-from orchestrator.core.parsing import fits
-from orchestrator.core.tool import Egress
+from orchestrator.core.common.argument_parsing import fits
+from orchestrator.core.common.errors import EgressRefused
+from orchestrator.core.domain.run_events import ToolAnswered, ToolFailed
+from orchestrator.core.domain.tool_spec import Egress
+from orchestrator.core.tools.egress_policy import Leave, target_of
 from orchestrator.gateways.effects_loop import EffectLoop
 from orchestrator.gateways.tools.pages import read_page
 from orchestrator.gateways.tools.registry import shipped_tools

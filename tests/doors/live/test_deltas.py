@@ -13,7 +13,7 @@ from django.test import Client
 from pytest_django import Settings
 from websockets.asyncio.client import ClientConnection
 
-from orchestrator.core.terminal import Status
+from orchestrator.core.common.run_status import Status
 from tenancy.core.roles import Role, Scope
 from tests.conftest import House
 from tests.doors.api.program import Program, narrow_program, program

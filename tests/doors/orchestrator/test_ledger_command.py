@@ -10,7 +10,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from orchestrator.actions.tools import change_tool
-from orchestrator.core.tool_change import asked_change
+from orchestrator.core.tools.tool_update import asked_change
 from tests.factories.dying import Killed, dies_at
 from tests.factories.world import World
 from tests.proves import proves

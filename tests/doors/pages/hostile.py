@@ -29,7 +29,7 @@ from orchestrator.actions.policies import Who, change_policy
 from orchestrator.actions.reviews import answer_review
 from orchestrator.actions.stopping import stop_everything
 from orchestrator.actions.webhook_log import keep_log
-from orchestrator.core.policy import Policy
+from orchestrator.core.policy.rules import Policy
 from orchestrator.queries.policies import policy_now
 from tenancy.actions import add_member
 from tenancy.actions.sign_in import begin_attempt, remember_device

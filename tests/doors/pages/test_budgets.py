@@ -19,7 +19,7 @@ from budgets.queries import usage
 from budgets.queries.entries import Sought, entries, rows
 from budgets.queries.tenant import windows_now
 from orchestrator.actions.tools import change_tool
-from orchestrator.core.tool_change import asked_change
+from orchestrator.core.tools.tool_update import asked_change
 from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.roles import Role

@@ -7,8 +7,8 @@ import pytest
 from pytest_django import Settings
 
 from orchestrator.actions import signalling
-from orchestrator.core.goal import Criterion
-from orchestrator.core.outlook import Outlook, PlanStep, StepStanding
+from orchestrator.core.common.goal import Criterion
+from orchestrator.core.readmodel.run_plan import Outlook, PlanStep, StepStanding
 from orchestrator.queries.plans import Plan
 from orchestrator.views.fragments import run_fragments
 from orchestrator.views.planned import BEFORE, MOST, planned

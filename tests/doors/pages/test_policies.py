@@ -5,7 +5,7 @@ from typing import Any
 from django.test import Client
 
 from orchestrator.actions.policies import Who, change_policy
-from orchestrator.core.policy import SHIPPED
+from orchestrator.core.policy.rules import SHIPPED
 from orchestrator.queries.policies import policy_now, proposed
 from tenancy.context import tenant
 from tenancy.core.roles import Role

@@ -7,7 +7,7 @@ from django.test import Client
 from budgets.models import Price
 from budgets.queries import usage
 from orchestrator.actions.tools import change_tool
-from orchestrator.core.tool_change import asked_change
+from orchestrator.core.tools.tool_update import asked_change
 from tenancy.context import tenant
 from tests.doors.pages.browsers import words
 from tests.doors.pages.forms import Form, forms_of

@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 
 from budgets.core.dimension import Dimension
 from budgets.queries import usage
-from orchestrator.core.timeline import Told, bar_of, fold
+from orchestrator.core.readmodel.timeline import Told, bar_of, fold
 from orchestrator.models import Run
 from orchestrator.queries.timeline import timeline, with_names
 from orchestrator.views.fragments import run_fragments

@@ -10,7 +10,7 @@ from orchestrator.actions.asking_tools import ask_to_change
 from orchestrator.actions.places import set_places
 from orchestrator.actions.policies import Who
 from orchestrator.actions.publish import active_tools
-from orchestrator.core.tool_change import asked_change
+from orchestrator.core.tools.tool_update import asked_change
 from orchestrator.models import ToolProposal
 from orchestrator.queries.loosening import tool_proposals
 from orchestrator.queries.servers import places_now, servers_now

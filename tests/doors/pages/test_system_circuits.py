@@ -9,9 +9,9 @@ import pytest
 from config.ui.states import class_look
 from orchestrator.actions.circuits import TenantCircuits, circuit_id
 from orchestrator.actions.tools import change_tool
-from orchestrator.core.circuits import Ticket
-from orchestrator.core.tool import Risk
-from orchestrator.core.tool_change import ToolChange
+from orchestrator.core.domain.tool_spec import Risk
+from orchestrator.core.tools.circuit_breaker import Ticket
+from orchestrator.core.tools.tool_update import ToolChange
 from tenancy.context import tenant
 from tenancy.core.roles import Role
 from tenancy.ids import fresh_id

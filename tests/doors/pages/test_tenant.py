@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 
 from orchestrator.actions.tools import change_tool
-from orchestrator.core.tool_change import asked_change
+from orchestrator.core.tools.tool_update import asked_change
 from orchestrator.models import EmergencyStop
 from tenancy.actions import add_person, audit, create_key
 from tenancy.actions.people import LastAdmin, remove_role

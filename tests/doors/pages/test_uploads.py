@@ -9,8 +9,8 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 
 from orchestrator import library
 from orchestrator.actions.publish import publish_workflow
-from orchestrator.core.errors import PathRefused, WorkspaceRefused
-from orchestrator.core.workspace import LARGEST_FILE, MOST_FILES
+from orchestrator.core.common.errors import PathRefused, WorkspaceRefused
+from orchestrator.core.files.workspace import LARGEST_FILE, MOST_FILES
 from orchestrator.models import Run
 from orchestrator.queries.workspace import content, newest
 from orchestrator.views.uploads import files_in

@@ -5,7 +5,7 @@ from typing import Any
 
 from budgets.models import Line
 from budgets.verify import verify_ledger
-from orchestrator.core.terminal import TERMINAL_STATUSES, Status, TerminalCode
+from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status, TerminalCode
 from orchestrator.models import Run
 from orchestrator.models.run import LIVE
 from orchestrator.queries.mailbox import has_untaken

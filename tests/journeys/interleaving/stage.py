@@ -12,8 +12,8 @@ from approvals.core.errors import ApprovalError
 from approvals.models import Request
 from orchestrator.actions import signalling
 from orchestrator.actions.expiring import expire_gates_of
-from orchestrator.core.errors import RunOver
-from orchestrator.core.terminal import TERMINAL_STATUSES, Status
+from orchestrator.core.common.errors import RunOver
+from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status
 from orchestrator.models import Run
 from orchestrator.queries.crossing import due_runs
 from orchestrator.runtime.loop import POISONED

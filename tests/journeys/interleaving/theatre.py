@@ -10,7 +10,7 @@ from unittest import mock
 import psycopg
 from django.test import override_settings
 
-from orchestrator.core import backoff
+from orchestrator.core.common import backoff
 from orchestrator.gateways.effects_loop import EffectLoop
 from orchestrator.gateways.llm.gateway import ModelGateway
 from orchestrator.gateways.tools.dispatcher import ToolGateway

@@ -10,7 +10,7 @@ from budgets.models import DaySpend, RunFigures
 from budgets.queries.spending import daily_by_model, of_month, spending, spreads, workflows_run
 from budgets.queries.tenant import largest_runs, windows_now
 from orchestrator.actions.tools import change_tool
-from orchestrator.core.tool_change import asked_change
+from orchestrator.core.tools.tool_update import asked_change
 from tenancy.clock import database_now
 from tenancy.context import tenant
 from tests.conftest import House

@@ -18,8 +18,8 @@ from orchestrator.actions.boundaries import (
 from orchestrator.actions.loosening import drop_tool_proposal
 from orchestrator.actions.second_person import Who
 from orchestrator.actions.seed import furnish
-from orchestrator.core.errors import OwnProposal, ProposalOpen, ProposalSettled
-from orchestrator.core.tool import Risk
+from orchestrator.core.common.errors import OwnProposal, ProposalOpen, ProposalSettled
+from orchestrator.core.domain.tool_spec import Risk
 from orchestrator.models import BoundaryVersion, ToolProposal
 from orchestrator.queries.boundaries import boundary_document, boundary_in, newest_boundary
 from tenancy.context import tenant

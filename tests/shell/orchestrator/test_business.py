@@ -8,7 +8,7 @@ from pytest_django import Settings
 from budgets.core.business import Rates
 from budgets.queries import usage
 from config.env import Environment
-from orchestrator.core.terminal import TerminalCode
+from orchestrator.core.common.run_status import TerminalCode
 from orchestrator.queries.business import business_of
 from tenancy.context import tenant
 from tenancy.core.roles import Role

@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from orchestrator.actions.circuits import TenantCircuits, circuit_id, reset_circuit
-from orchestrator.core import circuits as rules
-from orchestrator.core.circuits import Blocked, Circuit, Kind, Setting, Ticket
+from orchestrator.core.tools import circuit_breaker as rules
+from orchestrator.core.tools.circuit_breaker import Blocked, Circuit, Kind, Setting, Ticket
 from orchestrator.models import CircuitRow
 from tenancy.clock import database_now
 from tenancy.context import tenant

@@ -17,7 +17,7 @@ from orchestrator.actions.credentials import keep_credential
 from orchestrator.actions.http_tools import declare_http_tool
 from orchestrator.actions.places import set_places
 from orchestrator.actions.signalling import resume
-from orchestrator.core.tool_admission import asked_declaration
+from orchestrator.core.tools.registration import asked_declaration
 from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput

@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from orchestrator.actions.workspace import RunFiles, hand_in
-from orchestrator.core.isolation import apart
+from orchestrator.core.tools.isolation import apart
 from orchestrator.gateways.tools.dispatcher import ToolGateway
 from orchestrator.gateways.tools.registry import shipped_tools
 from orchestrator.queries.workspace import content, newest, revisions

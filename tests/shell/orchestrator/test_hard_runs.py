@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from orchestrator.actions.hand import Hand
-from orchestrator.core.errors import GoalInvalid
+from orchestrator.core.common.errors import GoalInvalid
 from orchestrator.gateways.permits import FRESH_SECONDS, DatabasePermit, Known
 from orchestrator.models import Run
 from orchestrator.queries.replays import replay

@@ -11,10 +11,10 @@ from orchestrator.actions.asking_tools import agree_to_tool, ask_to_declare
 from orchestrator.actions.http_tools import declare_http_tool
 from orchestrator.actions.places import set_places
 from orchestrator.actions.policies import Who
-from orchestrator.core.egress import Leave
-from orchestrator.core.errors import EgressRefused, NameTaken
-from orchestrator.core.fates import REFUSALS
-from orchestrator.core.tool_admission import asked_declaration
+from orchestrator.core.common.errors import EgressRefused, NameTaken
+from orchestrator.core.domain.call_outcomes import REFUSALS
+from orchestrator.core.tools.egress_policy import Leave
+from orchestrator.core.tools.registration import asked_declaration
 from orchestrator.models import ToolProposal
 from orchestrator.queries.tools import ToolNow
 from tenancy.core.errors import InvalidInput, SecretUnusable

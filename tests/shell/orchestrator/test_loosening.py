@@ -17,13 +17,13 @@ from orchestrator.actions.loosening import Asked, drop_tool_proposal
 from orchestrator.actions.outside import set_databases, set_mail
 from orchestrator.actions.second_person import Who
 from orchestrator.actions.tools import change_tool
-from orchestrator.core.errors import (
+from orchestrator.core.common.errors import (
     BroughtAlong,
     OwnProposal,
     ProposalOpen,
     ProposalSettled,
 )
-from orchestrator.core.tool_change import asked_change
+from orchestrator.core.tools.tool_update import asked_change
 from orchestrator.models import ToolProposal
 from orchestrator.queries.loosening import tool_proposals
 from orchestrator.queries.outside import databases, mail_server

@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from orchestrator.actions.memory import judge_memory, propose_memory
-from orchestrator.core.errors import MemoryRefused
+from orchestrator.core.common.errors import MemoryRefused
 from orchestrator.queries.memory import facts_of_run, proposal_of, proposals
 from tenancy.context import tenant
 from tenancy.core.errors import NotFound

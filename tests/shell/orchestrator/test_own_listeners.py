@@ -19,10 +19,10 @@ from orchestrator.actions.own_models import set_models
 from orchestrator.actions.places import set_places
 from orchestrator.actions.servers import NewServer, add_server
 from orchestrator.actions.webhooks import add_webhook
-from orchestrator.core.egress import target_of
-from orchestrator.core.errors import EgressRefused
-from orchestrator.core.private_bound import read_bound
-from orchestrator.core.tool_admission import asked_declaration
+from orchestrator.core.common.errors import EgressRefused
+from orchestrator.core.policy.private_hosts import read_bound
+from orchestrator.core.tools.egress_policy import target_of
+from orchestrator.core.tools.registration import asked_declaration
 from orchestrator.gateways.tools import listeners
 from orchestrator.gateways.tools.egress import judged, operators_leave
 from orchestrator.gateways.tools.listeners import is_here, own_listeners
@@ -255,6 +255,6 @@ def test_leave_is_made_in_two_places_only() -> None:
     found = {path: count for path, count in made.items() if count}
     # The tenant's, the operator's, the class, and leave for nothing where a tool server is a command.
     assert found == {
-        "core/egress.py": 1, "gateways/tools/egress.py": 1, "gateways/tools/mcp.py": 1,
+        "core/tools/egress_policy.py": 1, "gateways/tools/egress.py": 1, "gateways/tools/mcp.py": 1,
         "queries/servers.py": 1,
     }  # fmt: skip

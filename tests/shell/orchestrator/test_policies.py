@@ -11,8 +11,8 @@ from orchestrator.actions.policies import (
     change_policy,
     drop_proposal,
 )
-from orchestrator.core.errors import OwnProposal, ProposalOpen
-from orchestrator.core.policy import SHIPPED, Policy, Rule
+from orchestrator.core.common.errors import OwnProposal, ProposalOpen
+from orchestrator.core.policy.rules import SHIPPED, Policy, Rule
 from orchestrator.models import EmergencyStop, PolicyProposal, PolicyVersion
 from orchestrator.queries.policies import policy_now, proposed
 from orchestrator.queries.system import stops_of

@@ -14,8 +14,8 @@ from orchestrator.actions.publish import publish_boundary, publish_tools, publis
 from orchestrator.actions.queues import close_queue, reopen_queue
 from orchestrator.actions.reviews import request_review
 from orchestrator.actions.seed import furnish
-from orchestrator.core.errors import CompileFailed, QueueInUse, ReviewRefused
-from orchestrator.core.graph import GraphSpec
+from orchestrator.core.common.errors import CompileFailed, QueueInUse, ReviewRefused
+from orchestrator.core.domain.graph import GraphSpec
 from orchestrator.gateways.tools.registry import shipped_tools
 from orchestrator.queries.queues import queue_now, queues_now
 from tenancy.actions import add_member

@@ -10,7 +10,7 @@ from orchestrator.actions.asking_limits import ask_for_ceilings
 from orchestrator.actions.asking_tools import agree_to_tool
 from orchestrator.actions.loosening import drop_tool_proposal
 from orchestrator.actions.second_person import Who
-from orchestrator.core.errors import BroughtAlong, OwnProposal, ProposalSettled
+from orchestrator.core.common.errors import BroughtAlong, OwnProposal, ProposalSettled
 from orchestrator.models import ToolProposal
 from tenancy.actions import add_member, create_key, remove_member
 from tenancy.context import raw_cursor, tenant

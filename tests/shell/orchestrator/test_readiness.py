@@ -7,9 +7,9 @@ import pytest
 
 from orchestrator.actions.outside import set_mail
 from orchestrator.actions.publish import active_tools
-from orchestrator.core.manifest import Pins
-from orchestrator.core.readiness import Lack, Life, credential_lack
-from orchestrator.core.tool import HttpRequest, Remote
+from orchestrator.core.domain.manifest import Pins
+from orchestrator.core.domain.tool_spec import HttpRequest, Remote
+from orchestrator.core.tools.readiness import Lack, Life, credential_lack
 from orchestrator.gateways.tools.available import readiness
 from orchestrator.models import ManifestRow, PinSet, ToolServer
 from tenancy.clock import database_now

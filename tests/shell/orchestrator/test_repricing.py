@@ -18,7 +18,7 @@ from orchestrator.actions.publish import publish_boundary
 from orchestrator.actions.repricing import Correction, preview, reprice
 from orchestrator.actions.signalling import pause, resume
 from orchestrator.actions.tools import change_tool
-from orchestrator.core.tool_change import asked_change
+from orchestrator.core.tools.tool_update import asked_change
 from orchestrator.queries.charged import Charged, Right, Wrong, charged
 from orchestrator.queries.runs import state_now
 from orchestrator.runtime.loop import FaultPoint

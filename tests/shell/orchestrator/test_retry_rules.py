@@ -9,9 +9,9 @@ import psycopg
 import pytest
 
 from orchestrator.actions.signalling import cancel
-from orchestrator.core.errors import RetryRefused
-from orchestrator.core.machine import CORE_VERSION
-from orchestrator.core.retrying import GUARDED_SINCE
+from orchestrator.core.admission.checkpoint_retry import GUARDED_SINCE
+from orchestrator.core.common.errors import RetryRefused
+from orchestrator.core.engine.machine import CORE_VERSION
 from orchestrator.models import ManifestRow, Run
 from tenancy.context import tenant
 from tests.factories.retrying import retried, rewrite

@@ -22,7 +22,7 @@ from orchestrator.actions.signalling import cancel
 from orchestrator.actions.stopping import stop_everything
 from orchestrator.actions.workflows import retire_workflow
 from orchestrator.actions.workspace import hand_in
-from orchestrator.core.errors import RetriedAlready, RetryRefused, RunNotFound, Stopped, TierTooHigh
+from orchestrator.core.common.errors import RetriedAlready, RetryRefused, RunNotFound, Stopped, TierTooHigh
 from orchestrator.models import ManifestRow, Run, WorkflowVersion
 from orchestrator.queries.lines import line_of
 from orchestrator.queries.memory import facts_of_run

@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from approvals.core.errors import NotYours
 from approvals.models import Request
 from orchestrator.actions.reviews import answer_review, release_review, take_review
-from orchestrator.core.errors import ReviewRefused
+from orchestrator.core.common.errors import ReviewRefused
 from orchestrator.models import ReviewItem, ReviewWord
 from orchestrator.queries.memory import facts_of_run
 from orchestrator.queries.reviews import answered_items, item_of, items, open_items

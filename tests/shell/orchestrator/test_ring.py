@@ -9,10 +9,10 @@ from django.db import OperationalError, transaction
 from orchestrator.actions.commit import commit
 from orchestrator.actions.opening import LeaseLost
 from orchestrator.actions.signalling import cancel, pause, resume
-from orchestrator.core.errors import GoalInvalid, IllegalMove, RunOver
-from orchestrator.core.events import TimerFired
-from orchestrator.core.lifecycle import path
-from orchestrator.core.terminal import Status
+from orchestrator.core.common.errors import GoalInvalid, IllegalMove, RunOver
+from orchestrator.core.common.run_status import Status
+from orchestrator.core.domain.run_events import TimerFired
+from orchestrator.core.domain.status_transitions import path
 from orchestrator.models import Dispatch, Intent, ManifestRow, Run, RunSignal, SignalReceipt, WorkflowVersion
 from orchestrator.queries.progress import progress_of
 from orchestrator.queries.replays import replay

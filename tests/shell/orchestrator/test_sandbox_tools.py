@@ -5,7 +5,7 @@ import os
 import pytest
 
 from orchestrator.actions.workspace import change_files
-from orchestrator.core.isolation import apart
+from orchestrator.core.tools.isolation import apart
 from orchestrator.gateways.sandbox import bubblewrap
 from orchestrator.gateways.tools.available import lacking, unavailable
 from orchestrator.gateways.tools.registry import shipped_tools

@@ -10,8 +10,8 @@ from budgets.actions import change_rates
 from budgets.core.errors import RateReached
 from budgets.core.rates import Rates
 from orchestrator.actions.http_tools import declare_http_tool
-from orchestrator.core.errors import EgressRefused
-from orchestrator.core.tool_admission import asked_declaration
+from orchestrator.core.common.errors import EgressRefused
+from orchestrator.core.tools.registration import asked_declaration
 from orchestrator.gateways.tools.dispatcher import ToolGateway
 from orchestrator.gateways.tools.registry import shipped_tools
 from orchestrator.models import Run

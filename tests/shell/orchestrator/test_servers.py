@@ -18,10 +18,16 @@ from orchestrator.actions.servers import (
     remove_server,
 )
 from orchestrator.actions.tools import change_tool
-from orchestrator.core.errors import CompileFailed, EgressRefused, NameTaken, Quarantined, ServerUnreachable
-from orchestrator.core.tool_admission import asked_admission
-from orchestrator.core.tool_change import asked_change
-from orchestrator.core.tool_definition import Listing, listed
+from orchestrator.core.common.errors import (
+    CompileFailed,
+    EgressRefused,
+    NameTaken,
+    Quarantined,
+    ServerUnreachable,
+)
+from orchestrator.core.tools.registration import asked_admission
+from orchestrator.core.tools.remote_definition import Listing, listed
+from orchestrator.core.tools.tool_update import asked_change
 from orchestrator.models import EmergencyStop, ServerTool, ToolProposal
 from orchestrator.queries.loosening import outdated
 from orchestrator.queries.servers import offered_by, places_now, server_of, servers_now

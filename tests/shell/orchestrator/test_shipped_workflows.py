@@ -3,7 +3,7 @@
 import pytest
 
 from orchestrator import library
-from orchestrator.core.compiler import compile_graph
+from orchestrator.core.compiler.compiler import compile_graph
 from orchestrator.gateways.tools.registry import shipped_tools
 from tests.proves import proves
 

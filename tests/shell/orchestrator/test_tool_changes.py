@@ -13,8 +13,8 @@ from orchestrator.actions.publish import active_tools, publish_boundary
 from orchestrator.actions.seed import furnish
 from orchestrator.actions.stopping import stop_everything
 from orchestrator.actions.tools import change_tool
-from orchestrator.core.tool import Risk
-from orchestrator.core.tool_change import ToolChange, asked_change
+from orchestrator.core.domain.tool_spec import Risk
+from orchestrator.core.tools.tool_update import ToolChange, asked_change
 from orchestrator.models import EmergencyStop, RegistryVersion, ToolVersion
 from orchestrator.queries.tools import ToolNow, tool_now, tools_now, use, used_by, versions_of
 from tenancy.clock import database_now

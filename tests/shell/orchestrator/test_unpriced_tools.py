@@ -11,8 +11,8 @@ from budgets.queries import ledger
 from orchestrator.actions.publish import active_tools, publish_tools
 from orchestrator.actions.repricing import reprice
 from orchestrator.actions.tools import change_tool
-from orchestrator.core.tool_admission import asked_admission
-from orchestrator.core.tool_change import asked_change
+from orchestrator.core.tools.registration import asked_admission
+from orchestrator.core.tools.tool_update import asked_change
 from orchestrator.queries.charged import Wrong
 from tenancy.context import tenant
 from tests.conftest import House

@@ -10,7 +10,7 @@ from django.db import OperationalError, transaction
 from orchestrator.actions.delivering import deliver_now
 from orchestrator.actions.webhook_log import forget_log, forget_logs, keep_log
 from orchestrator.actions.webhooks import NewSecret, add_webhook
-from orchestrator.core.webhooks import KEPT_DAYS
+from orchestrator.core.notifications.delivery_policy import KEPT_DAYS
 from orchestrator.queries.webhooks import keeping_now
 from tenancy.context import raw_cursor, tenant
 from tenancy.core.errors import InvalidInput, Stale

@@ -26,9 +26,9 @@ from orchestrator.actions.webhooks import (
     try_webhook,
     turn_on,
 )
-from orchestrator.core.egress import Leave
-from orchestrator.core.errors import EgressRefused, NameTaken, WebhookOff
-from orchestrator.core.webhooks import OVERLAP, TRIES
+from orchestrator.core.common.errors import EgressRefused, NameTaken, WebhookOff
+from orchestrator.core.notifications.delivery_policy import OVERLAP, TRIES
+from orchestrator.core.tools.egress_policy import Leave
 from orchestrator.gateways.webhooks import Sending, Sent, send
 from tenancy.clock import database_now
 from tenancy.context import raw_cursor, tenant

@@ -7,7 +7,7 @@ import pytest
 
 from orchestrator import library
 from orchestrator.actions.workflows import compile_source, publish_source, retire_workflow
-from orchestrator.core.errors import CompileFailed, WorkflowUnknown
+from orchestrator.core.common.errors import CompileFailed, WorkflowUnknown
 from orchestrator.models import WorkflowVersion
 from orchestrator.queries.workflows import document_of, in_force, spec_of, versions_of, workflows
 from orchestrator.sources import read_source, written

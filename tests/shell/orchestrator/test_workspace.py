@@ -7,7 +7,7 @@ import pytest
 from django.db import IntegrityError, transaction
 
 from orchestrator.actions.workspace import change_files, hand_in, restore_files
-from orchestrator.core.errors import WorkspaceMoved
+from orchestrator.core.common.errors import WorkspaceMoved
 from orchestrator.models import FileContent, WorkspaceRevision
 from orchestrator.queries.workspace import content, contents, newest, revision, revisions
 from tenancy.context import raw_cursor, tenant

@@ -3,7 +3,7 @@
 import pytest
 from django.db import DatabaseError, transaction
 
-from orchestrator.core.parsing import Arguments, Malformed, parse
+from orchestrator.core.common.argument_parsing import Arguments, Malformed, parse
 from orchestrator.gateways.llm.sealing import sealed_arguments
 from tenancy.context import tenant
 from tenancy.ids import fresh_id

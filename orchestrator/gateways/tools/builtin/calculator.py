@@ -17,7 +17,7 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from orchestrator.core.tool import Reversibility, Risk
+from orchestrator.core.domain.tool_spec import Reversibility, Risk
 from orchestrator.gateways.tools.http import CallFailed
 from orchestrator.gateways.tools.registry import Told, tool
 

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from orchestrator.core.plain_text import shown
-from orchestrator.core.tool import Verifier
+from orchestrator.core.common.visible_text import shown
+from orchestrator.core.domain.tool_spec import Verifier
 from orchestrator.gateways.tools.house import in_house
 from orchestrator.gateways.tools.http import CallFailed, ToolContext
 from orchestrator.gateways.tools.registry import Told, reading

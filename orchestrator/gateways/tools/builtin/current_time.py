@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic import Field
 
-from orchestrator.core.tool import Reversibility, Risk
+from orchestrator.core.domain.tool_spec import Reversibility, Risk
 from orchestrator.gateways.clock import wall_now
 from orchestrator.gateways.tools.http import CallFailed
 from orchestrator.gateways.tools.registry import Told, tool

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from orchestrator.core.tool import Verifier
+from orchestrator.core.domain.tool_spec import Verifier
 from orchestrator.gateways.tools.builtin.orders import SERVICE
 from orchestrator.gateways.tools.http import Answer, ToolContext
 from orchestrator.gateways.tools.registry import Told, reading

@@ -7,8 +7,8 @@ from uuid import UUID
 
 from pydantic import Field
 
-from orchestrator.core.outside import ADDRESS
-from orchestrator.core.tool import Reversibility, Risk, Verifier
+from orchestrator.core.domain.tool_spec import Reversibility, Risk, Verifier
+from orchestrator.core.tools.destinations import ADDRESS
 from orchestrator.gateways.clock import wall_now
 from orchestrator.gateways.tools.house import in_house, keep_draft
 from orchestrator.gateways.tools.http import CallFailed, ToolContext

@@ -11,12 +11,12 @@ from uuid import UUID
 
 from pydantic import Field
 
-from orchestrator.core import diffs
-from orchestrator.core.diffs import FileDiff, text_of
-from orchestrator.core.errors import WorkspaceMoved
-from orchestrator.core.paths import safe_path, within
-from orchestrator.core.tool import Compensation, ReadBack, Reversibility, Risk, Verifier
-from orchestrator.core.workspace import Tree, content_digest, replaced
+from orchestrator.core.common.errors import WorkspaceMoved
+from orchestrator.core.domain.tool_spec import Compensation, ReadBack, Reversibility, Risk, Verifier
+from orchestrator.core.files import unified_diff
+from orchestrator.core.files.unified_diff import FileDiff, text_of
+from orchestrator.core.files.workspace import Tree, content_digest, replaced
+from orchestrator.core.files.workspace_paths import safe_path, within
 from orchestrator.gateways.tools.calling import in_words, refused
 from orchestrator.gateways.tools.files import Files
 from orchestrator.gateways.tools.house import in_house
@@ -35,7 +35,7 @@ Folder = Annotated[str, Field(max_length=240, description="only below it; empty 
 Digest = Annotated[
     str, Field(pattern=r"^[0-9a-f]{64}$", description="the digest of the state it was made for")
 ]
-Diff = Annotated[str, Field(min_length=1, max_length=diffs.LARGEST, description="a unified diff")]
+Diff = Annotated[str, Field(min_length=1, max_length=unified_diff.LARGEST, description="a unified diff")]
 
 
 class State(Told):
@@ -327,9 +327,9 @@ def _proposal(
 ) -> tuple[Proposal, Mapping[str, bytes | None], tuple[FileDiff, ...]]:
     if held.digest != base:
         raise WorkspaceMoved(now=held.digest[:12], base=base[:12])
-    parts = diffs.read_diff(diff)
+    parts = unified_diff.read_diff(diff)
     found = contents(held.run, _named(held.tree, parts))
-    changes = diffs.apply(parts, found.get)
+    changes = unified_diff.apply(parts, found.get)
     after = replaced(held.tree, changes)
     told = [Change(path=one.path, kind=one.kind, added=one.added, removed=one.removed) for one in parts]
     return Proposal(base=base, digest=after.digest, files=len(parts), changes=told), changes, parts

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import orjson
 from pydantic import Field
 
-from orchestrator.core.tool import Compensation, ReadBack, Reversibility, Risk, Verifier
+from orchestrator.core.domain.tool_spec import Compensation, ReadBack, Reversibility, Risk, Verifier
 from orchestrator.gateways.tools.builtin.orders import SERVICE, OrderId
 from orchestrator.gateways.tools.builtin.payments import Amount
 from orchestrator.gateways.tools.http import Answer, ToolContext

@@ -10,8 +10,8 @@ from uuid import UUID
 
 from pydantic import Field
 
-from orchestrator.core.memory import Kind
-from orchestrator.core.tool import ReadBack, Reversibility, Risk, Verifier
+from orchestrator.core.domain.memory_gate import Kind
+from orchestrator.core.domain.tool_spec import ReadBack, Reversibility, Risk, Verifier
 from orchestrator.gateways.tools.calling import in_words, refused
 from orchestrator.gateways.tools.house import in_house
 from orchestrator.gateways.tools.http import ToolContext

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from orchestrator.core.tool import QuorumStep, ReadBack, Reversibility, Risk, Verifier
+from orchestrator.core.domain.tool_spec import QuorumStep, ReadBack, Reversibility, Risk, Verifier
 from orchestrator.gateways.tools.builtin.orders import SERVICE, OrderId
 from orchestrator.gateways.tools.http import Answer, ToolContext
 from orchestrator.gateways.tools.registry import Told, reading, tool

@@ -9,8 +9,8 @@ from uuid import UUID
 
 from pydantic import Field
 
-from orchestrator.core.review import CATEGORY, MOST_EVIDENCE, QUEUE, Severity
-from orchestrator.core.tool import ReadBack, Reversibility, Risk, Verifier
+from orchestrator.core.approval.review_item import CATEGORY, MOST_EVIDENCE, QUEUE, Severity
+from orchestrator.core.domain.tool_spec import ReadBack, Reversibility, Risk, Verifier
 from orchestrator.gateways.tools.calling import in_words, refused
 from orchestrator.gateways.tools.house import in_house
 from orchestrator.gateways.tools.http import ToolContext

@@ -11,8 +11,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from orchestrator.core.paths import safe_path, within
-from orchestrator.core.tool import Reversibility, Risk, Verifier
+from orchestrator.core.domain.tool_spec import Reversibility, Risk, Verifier
+from orchestrator.core.files.workspace_paths import safe_path, within
 from orchestrator.gateways.sandbox import bubblewrap, scripts, testing
 from orchestrator.gateways.sandbox.limits import Ended, Job, Limits
 from orchestrator.gateways.sandbox.testing import Failure, Report

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from orchestrator.core.tool import Reversibility, Risk, Verifier
+from orchestrator.core.domain.tool_spec import Reversibility, Risk, Verifier
 from orchestrator.gateways.tools.http import ToolContext
 from orchestrator.gateways.tools.registry import Told, reading, tool
 from orchestrator.gateways.tools.sql import Scalar, ask_database, change_database, no_database

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from orchestrator.core.plain_text import shown
-from orchestrator.core.tool import Egress, Verifier
+from orchestrator.core.common.visible_text import shown
+from orchestrator.core.domain.tool_spec import Egress, Verifier
 from orchestrator.gateways.tools.http import ToolContext
 from orchestrator.gateways.tools.pages import Link, Unsure, read_page
 from orchestrator.gateways.tools.registry import Told, reading

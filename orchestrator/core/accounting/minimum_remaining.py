@@ -1,0 +1,143 @@
+"""What no way from a node to a result can do without: a lower bound from the graph alone (R-BUDGET-4).
+
+The ladder that all calls climb is shared, so a place is a node together with the node that asked for the call
+on it: an edge that is taken only for one asker is followed for that one alone. Each dimension has its own
+cheapest way; what guards decide by the run's facts is left open, so the bound never says too much.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import lru_cache
+
+from orchestrator.core.accounting.effect_cost import ONE, call_reserve
+from orchestrator.core.common.run_status import ENDINGS, TerminalClass
+from orchestrator.core.domain.effects import Amounts
+from orchestrator.core.domain.graph import CompiledGraph
+from orchestrator.core.domain.manifest import Pins
+from orchestrator.core.domain.tool_spec import ToolSpec
+
+Place = tuple[str, str]
+DIMENSIONS = ("steps", "model_turns", "tool_calls", "external_calls", "side_effects", "granted_side_effects")
+MODEL = "model"
+_MOST = 64
+
+
+def least_rest(graph: CompiledGraph, pins: Pins, node: str, asker: str) -> Mapping[str, Decimal]:
+    """The least amounts from `node`, its own work included, to a result. Empty where no result can be
+    reached any more."""
+    return _map(graph, pins).least((node, asker))
+
+
+@dataclass(frozen=True, slots=True)
+class _Of:
+    """What a map is of. Two are the same where graph and tools have the same digests."""
+
+    digests: tuple[str, str]
+    graph: CompiledGraph = field(compare=False, repr=False)
+    pins: Pins = field(compare=False, repr=False)
+
+
+def _map(graph: CompiledGraph, pins: Pins) -> "_Map":
+    """A graph's map under these tools; neither ever changes."""
+    return _drawn(_Of((graph.digest, pins.registry_digest), graph, pins))
+
+
+# Many threads ask at once: the cache of the standard library may be shared by them.
+@lru_cache(maxsize=_MOST)
+def _drawn(of: _Of) -> "_Map":
+    return _Map(of.graph, of.pins)
+
+
+class _Map:
+    """The cheapest ways of one graph under one set of tools."""
+
+    def __init__(self, graph: CompiledGraph, pins: Pins) -> None:
+        self.graph = graph
+        self.tools = {
+            node.id: spec
+            for node in graph.nodes.values()
+            if node.kind == "tool" and (spec := pins.by_name.get(node.config.tool)) is not None
+        }
+        self.by_name = pins.by_name
+        self.ways = self._drawn()
+        self._rests: dict[Place, Mapping[str, Decimal]] = {}
+        self.costs = {dimension: self._costs(dimension) for dimension in DIMENSIONS}
+
+    def least(self, place: Place) -> Mapping[str, Decimal]:
+        """The least rest from a place."""
+        node, asker = place
+        known = (node, asker if asker in self.tools or asker == MODEL else "")
+        if (rest := self._rests.get(known)) is None:
+            found = ((name, costs.get(known)) for name, costs in self.costs.items())
+            rest = self._rests[known] = {name: Decimal(cost) for name, cost in found if cost}
+        return rest
+
+    def _drawn(self) -> dict[Place, tuple[Place, ...]]:
+        askers = ("", MODEL, *self.tools)
+        places = [(node, asker) for node in self.graph.nodes for asker in askers]
+        return {place: tuple(dict.fromkeys(self._onwards(place))) for place in places}
+
+    def _onwards(self, place: Place) -> Iterator[Place]:
+        """Where a place may lead; the asker changes where a call is asked for."""
+        node, asker = place
+        kind = self.graph.nodes[node].kind
+        asks = node if node in self.tools else MODEL if kind == "act" else asker
+        for edges in self.graph.edges.get(node, {}).values():
+            for edge in edges:
+                guard = edge.guard
+                if guard is None or guard.name != "asked_by":
+                    yield edge.target, asks
+                elif guard.parameters.get("node") == asker:
+                    yield edge.target, asks
+                    break
+
+    def _costs(self, dimension: str) -> dict[Place, int]:
+        """The cheapest ways of one dimension, backwards from the results, until none gets cheaper."""
+        into: dict[Place, list[Place]] = {}
+        for place, ways in self.ways.items():
+            for target in ways:
+                into.setdefault(target, []).append(place)
+        best: dict[Place, int] = {}
+        waiting: deque[tuple[int, Place]] = deque((0, place) for place in self.ways if self._result(place[0]))
+        while waiting:
+            cost, place = waiting.popleft()
+            if best.get(place, cost + 1) <= cost:
+                continue
+            best[place] = cost
+            for before in into.get(place, ()):
+                more = cost + int(self._own(before).get(dimension, 0))
+                if more < best.get(before, more + 1):
+                    waiting.append((more, before))
+        return best
+
+    def _result(self, node: str) -> bool:
+        found = self.graph.nodes[node]
+        return found.kind == "terminate" and (
+            ENDINGS[found.config.code].terminal_class is TerminalClass.COMMIT
+        )
+
+    def _own(self, place: Place) -> Amounts:
+        """What the work of one place takes at the least."""
+        node, asker = place
+        kind = self.graph.nodes[node].kind
+        if kind in ("act", "respond"):
+            return {"model_turns": ONE}
+        spec = self.tools.get(asker)
+        if kind == "invoke_tool":
+            return {"tool_calls": ONE, "steps": ONE} if spec is None else _call(spec)
+        if kind == "verify_observation" and spec is not None:
+            return self._read_back(spec)
+        return {}
+
+    def _read_back(self, spec: ToolSpec) -> Amounts:
+        reader = spec.verifier.read_back if spec.verifier is not None else None
+        found = self.by_name.get(reader.tool) if reader is not None else None
+        return {} if found is None else call_reserve(found, granted=False, step=False)
+
+
+def _call(spec: ToolSpec) -> Amounts:
+    """One call of a tool; whether with a grant is not known beforehand, so a change is not counted."""
+    reserve = call_reserve(spec, granted=False, step=True)
+    return {name: amount for name, amount in reserve.items() if name != "side_effects"}

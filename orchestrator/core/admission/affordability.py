@@ -1,0 +1,69 @@
+"""What a run needs of its tenant's window to begin at all: judged before it is admitted (R-BUDGET-10).
+
+The first walk is made as a worker will make it, so what it would reserve is known to the cent. A run whose
+first calls cost nothing is judged by the least that a model call on its way can cost.
+"""
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+
+from budgets.core.pricing import worst_cost
+from orchestrator.core.accounting.effect_cost import ZERO, prompt_tokens
+from orchestrator.core.accounting.minimum_remaining import least_rest
+from orchestrator.core.common.errors import ContentMissing
+from orchestrator.core.domain.content_store import Desk
+from orchestrator.core.domain.graph import CompiledGraph
+from orchestrator.core.domain.manifest import Manifest
+from orchestrator.core.domain.run_events import Headroom, Started
+from orchestrator.core.domain.run_state import State
+from orchestrator.core.engine.machine import advance
+from orchestrator.core.llm.model_call import Asking, least_output, wanted_output
+from orchestrator.core.workflow.node_protocol import Walk
+from traces.core.events import ReservationRefused
+
+SALT = b"first call"
+NOTHING: Mapping[str, bytes] = {}
+
+
+def wanted_of_tenant(
+    graph: CompiledGraph, manifest: Manifest, state: State, room: Headroom
+) -> Decimal | None:
+    """US$ that the run must reserve before it has done anything for money, where that is more than the
+    tenant's ceiling leaves; None where the run can begin."""
+    if room.tenant_cost is None:
+        return None
+    try:
+        started = Started(at=manifest.admitted_at)
+        walk = advance(graph, manifest, state, started, room, Desk(SALT, NOTHING))
+        refused = _refused(walk)
+    except ContentMissing:
+        # It begins by reading what was handed in, which costs nothing.
+        refused = None
+    if refused is not None:
+        return refused
+    least = _least(graph, manifest, state)
+    return least if least > room.tenant_cost else None
+
+
+def _refused(walk: Walk) -> Decimal | None:
+    said = (word.body for move in walk.transitions for word in move.said)
+    bodies = (body for body in said if isinstance(body, ReservationRefused))
+    return next((body.wanted for body in bodies if body.account.startswith("tenant")), None)
+
+
+def _least(graph: CompiledGraph, manifest: Manifest, state: State) -> Decimal:
+    """The least that the run's first model call can cost; nothing where it may come to a result without."""
+    if not least_rest(graph, manifest.pins, state.position, "").get("model_turns"):
+        return ZERO
+    return min(_calls(graph, manifest), default=ZERO)
+
+
+def _calls(graph: CompiledGraph, manifest: Manifest) -> Iterator[Decimal]:
+    """The least cost of each model call that the graph draws: its instructions, and the least answer."""
+    pins = manifest.pins
+    for node in graph.nodes.values():
+        if isinstance(config := node.config, Asking):
+            # The usual model: the cheaper one plays once most of the run's money is spent.
+            profile, prompt = pins.profile_for(config.role), pins.prompts.get(config.prompt, "")
+            tokens_in = prompt_tokens(profile, prompt.strip().encode(), 1, 0)
+            yield worst_cost(profile.price, tokens_in, least_output(wanted_output(profile, config)))

@@ -1,0 +1,269 @@
+"""Retrying: which records of a run another one may begin at, and with what state (R-SESS-9).
+
+A checkpoint is a record whose state can be entered anew: nothing is in flight, nobody is asked anything, no
+call was looked at under rules that may not be in force any more. What was learnt is kept, what was measured
+or was true of that moment begins anew.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final
+
+from orchestrator.core.accounting.side_effects import roomed
+from orchestrator.core.common.frozen_model import Hex
+from orchestrator.core.domain.graph import CompiledGraph
+from orchestrator.core.domain.manifest import Manifest, Pins
+from orchestrator.core.domain.run_state import Call, Deed, Fact, State
+from orchestrator.core.engine.late_reconciliation import with_learnt
+
+# The kinds of nodes that a retry may enter, and what each is about to do. They ask for the same thing however
+# often they are entered.
+ENTERED: Final[Mapping[str, str]] = {
+    "goal_intake": "Looks at the goal",
+    "classify_intent": "Decides what is meant",
+    "resolve_scope": "Checks rights and inputs",
+    "init_state": "Sets up its state",
+    "act": "Asks the model what to do",
+    "respond": "Has the model write a text",
+    "tool": "Asks for a call of {tool}",
+    "check_tool": "Checks the call of {tool}",
+    "branch": "Decides which way to go on",
+    "check_completion": "Looks whether all is done",
+    "verify_output": "Checks the draft",
+}
+# Those that it may not. The ladder of a call is climbed from its check, under what is in force then; whoever
+# is asked something is asked by the node that leads there; the end is none to begin at.
+PASSED_BY: Final = frozenset(
+    {
+        "approval",
+        "ask_user",
+        "invoke_tool",
+        "capture_observation",
+        "verify_observation",
+        "update_state",
+        "finalize",
+        "terminate",
+    }
+)
+# A retry goes by the rules of the core that made its state, so it is refused where those protect less than
+# today's: the newest that guard more are those of a prompt's lines (core/llm/prompt_builder.py). To be raised
+# with every core that guards more.
+GUARDED_SINCE: Final = 9
+# What a retry knows: what was found, said and tried in the run before (`heeded` adds to it). Counts of equal
+# calls stay, so that a retry is no way around them; those of calls and facts, because they name what follows.
+# `foreseen`, `planned`, `alarms`, `guarded`, `echoes` and `sent` say what was read and how far it may be
+# believed, which is as true as it was.
+KEPT: Final = (
+    "position",
+    "intent",
+    "queue",
+    "results",
+    "reply",
+    "exchanges",
+    "failures",
+    "answers",
+    "asked",
+    "repeats",
+    "confirmed",
+    "opened",
+    "refused",
+    "malformed",
+    "draft",
+    "best",
+    "best_score",
+    "feedback",
+    "linked",
+    "alarms",
+    "guarded",
+    "last_askers",
+    "reason",
+    "foreseen",
+    "planned",
+    "sent",
+    "cut",
+    "sent_back",
+    "review",
+)
+# What it works out of the run before and of its own pins.
+WORKED_OUT: Final = ("limits", "facts", "echoes", "deeds", "kept", "counters")
+# What begins as in any run. Spent was spent by the run before. Prices, stops, drifts, doubted profiles and
+# whoever stood in for whom are pinned or asked anew. `visits` bound a way, as the transitions do. Rates count
+# a run's own calls of the last minute. The rest is of an effect in flight, of a wait or of an end, and
+# a checkpoint has none of them.
+ANEW: Final = (
+    "version",
+    "status",
+    "usage",
+    "pending",
+    "batch",
+    "gates",
+    "unwinding",
+    "visits",
+    "rates",
+    "unfinished",
+    "stopped_tools",
+    "drifted",
+    "flagged",
+    "stood_down",
+    "thrifty",
+    "paused",
+    "held",
+    "halting",
+    "frozen",
+    "timer",
+    "clock_since",
+    "clock_ms",
+    "interrupt",
+    "result",
+    "partial",
+    "expired",
+    "outcome",
+    "prices",
+    "tool_prices",
+    "shortened",
+    "away",
+    "reconciled",
+)
+
+
+class Unfit(StrEnum):
+    """Why a record is no checkpoint."""
+
+    ENDED = "ended"
+    ENDING = "ending"
+    PAUSED = "paused"
+    ASKS_PEOPLE = "asks_people"
+    CALL_UNDER_WAY = "call_under_way"
+    PASSED_BY = "passed_by"
+    IN_DOUBT = "in_doubt"
+
+
+SENTENCES: Final[Mapping[Unfit, str]] = {
+    Unfit.ENDED: "the run had ended there",
+    Unfit.ENDING: "the run was on its way to its end there",
+    Unfit.PAUSED: "the run was paused there",
+    Unfit.ASKS_PEOPLE: "people were asked there, or had said something that was not used yet",
+    Unfit.CALL_UNDER_WAY: "a call was under way there",
+    Unfit.PASSED_BY: "the run only passed there, between the steps of a call",
+    Unfit.IN_DOUBT: "nobody knew there whether a change had happened",
+}
+
+
+def checkpoint_of(graph: CompiledGraph, state: State) -> State | Unfit:
+    """What a retry knows that begins after the record `state.version`, or why none can begin there.
+
+    Its limits and its room to undo are still to be worked out (`begun`)."""
+    if (unfit := _unfit(graph, state)) is not None:
+        return unfit
+    kept = {name: getattr(state, name) for name in KEPT}
+    # The attempts of an open model call are its own: it is made anew. Requests for more are as any run's.
+    counters = state.counters.evolve(model_attempts=0, empty=0, budget_requests=0)
+    return State(
+        **kept,
+        limits={},
+        facts={name: _counted_back(fact, state.version) for name, fact in state.facts.items()},
+        echoes=_echoes(state),
+        deeds=state.deeds,
+        counters=counters,
+    )
+
+
+def heeded(checkpoint: State, end: State) -> State:
+    """The state of a checkpoint with what people and rules said no to until the run's end, and what was found
+    suspect: to begin farther back is no way around them. Equal calls count as at the checkpoint, for what
+    such a call brought after it the retry does not know. What was open at the end is open."""
+    counters = checkpoint.counters.evolve(
+        denials=max(checkpoint.counters.denials, end.counters.denials),
+        refusals=max(checkpoint.counters.refusals, end.counters.refusals),
+    )
+    refused = {
+        tool: max(checkpoint.refused.get(tool, 0), end.refused.get(tool, 0))
+        for tool in (*checkpoint.refused, *end.refused)
+    }
+    told = checkpoint.evolve(
+        opened={**checkpoint.opened, **end.opened},
+        counters=counters,
+        refused=refused,
+        alarms=tuple(dict.fromkeys((*checkpoint.alarms, *end.alarms))),
+        guarded=checkpoint.guarded or end.guarded,
+    )
+    return with_learnt(told, end)
+
+
+def begun(manifest: Manifest, checkpoint: State) -> State:
+    """The state of a queued retry: the checkpoint's under the limits of its own, with room to undo what the
+    runs before it did, as today's tools need it."""
+    return roomed(manifest.pins, checkpoint.evolve(limits=dict(manifest.limits)))
+
+
+def coming(graph: CompiledGraph, state: State) -> str:
+    """What a retry from this state does first, in words."""
+    node = graph.nodes[state.position]
+    tool = state.queue[0].tool if state.queue else getattr(node.config, "tool", "")
+    return ENTERED.get(node.kind, "").format(tool=tool[:64])
+
+
+def lacking(graph: CompiledGraph, pins: Pins, state: State) -> str:
+    """What the state or its graph rests on that the pins have not: a tool that would have to take back what
+    was done, or instructions. Empty where nothing is."""
+    asked = [getattr(node.config, "prompt", None) for node in graph.nodes.values()]
+    prompts = sorted({name for name in asked if name is not None and name not in pins.prompts})
+    tools = sorted({deed.tool for deed in state.deeds.values() if deed.tool not in pins.by_name})
+    return next((f"the tool {name}" for name in tools), "") or next((f"the prompt {n}" for n in prompts), "")
+
+
+def otherwise_since(then: Mapping[str, Deed], end: Mapping[str, Deed]) -> tuple[str, ...]:
+    """The tools whose changes do not stand at the run's end as they stood at a record, in order.
+
+    One that was left as it is stands as it did: nobody took it back. A try to undo is a change of its own.
+    """
+    told = {
+        deed.tool
+        for key, deed in {**then, **end}.items()
+        if key not in then or key not in end or end[key].standing not in (then[key].standing, "left")
+    }
+    return tuple(sorted(told))
+
+
+def _unfit(graph: CompiledGraph, state: State) -> Unfit | None:
+    """The first reason that holds, the plainest first."""
+    kind = graph.nodes[state.position].kind
+    on_its_way_out = state.interrupt or state.halting or state.unwinding
+    asks = state.gates or state.frozen or any(_people_spoke(call) for call in state.queue)
+    flies = any(flying.kind != "call_model" for flying in state.pending.values())
+    reasons = (
+        (Unfit.ENDED, state.outcome is not None),
+        (Unfit.ENDING, on_its_way_out),
+        (Unfit.PAUSED, state.paused),
+        (Unfit.ASKS_PEOPLE, asks),
+        (Unfit.CALL_UNDER_WAY, flies or state.batch or any(_looked_at(call) for call in state.queue)),
+        (Unfit.PASSED_BY, kind not in ENTERED or (kind == "check_tool" and not state.queue)),
+        (Unfit.IN_DOUBT, any(deed.standing not in ("done", "open") for deed in state.deeds.values())),
+    )
+    return next((unfit for unfit, holds in reasons if holds), None)
+
+
+def _people_spoke(call: Call) -> bool:
+    return call.grant is not None or call.request is not None or call.edited
+
+
+def _looked_at(call: Call) -> bool:
+    return call.rung != "intended" or call.arguments is not None or call.key is not None
+
+
+def _counted_back(fact: Fact, number: int) -> Fact:
+    """The fact with its record counted back from the one that the retry begins after: 0 or less, so that all
+    that the retry commits itself comes later."""
+    return fact.evolve(record=fact.record - number)
+
+
+def _echoes(state: State) -> dict[str, Hex]:
+    """The echoes with the records of failed calls counted back as those of facts are."""
+    found: dict[str, Hex] = {}
+    for key, given in state.echoes.items():
+        if key in state.facts:
+            found[key] = given
+            continue
+        record, rest = key.split(" ", 1)
+        found[f"{int(record) - state.version} {rest}"] = given
+    return found

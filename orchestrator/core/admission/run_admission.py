@@ -1,0 +1,122 @@
+"""What a run starts with: its budget vector, its first state, the first move of its trace (R-GRAPH-12)."""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Literal, NamedTuple
+
+from budgets.core.dimension import Dimension
+from budgets.core.profiles import limits_for as defaults_for
+from orchestrator.core.common.errors import GoalInvalid
+from orchestrator.core.common.goal import Goal, Mode
+from orchestrator.core.compiler.compiler import transition_bound
+from orchestrator.core.domain.graph import CompiledGraph
+from orchestrator.core.domain.manifest import Manifest, Pins
+from orchestrator.core.domain.run_state import State
+from orchestrator.core.workflow.node_protocol import say
+from traces.core.canonical import canonical_model, payload_digest
+from traces.core.chain import Move, Said
+from traces.core.events import TaskSubmitted
+from traces.core.phases import Phase
+
+DIMENSIONS = tuple(dimension.value for dimension in Dimension)
+
+
+def limits_for(
+    graph: CompiledGraph, pins: Pins, goal: Goal, asked: Mapping[str, Decimal]
+) -> dict[str, Decimal]:
+    """The run's limits: the boundary's, narrowed by the workflow's, and by what the task asks for.
+
+    A task may ask for less, never for more than its boundary gives. Raises GoalInvalid otherwise, and for a
+    long_running task that states no time.
+    """
+    timed = "wall_clock_seconds" in asked or pins.boundary.budget.get("wall_clock_seconds") is not None
+    timed = timed or "wall_clock_seconds" in graph.spec.budget
+    if goal.mode is Mode.LONG_RUNNING and not timed:
+        raise GoalInvalid(detail="a long_running task states its wall_clock_seconds", pointer="/budget")
+    limits = given_by(graph, pins, goal)
+    for name, amount in asked.items():
+        ceiling = limits.get(name)
+        if name not in DIMENSIONS or amount < 0 or (ceiling is not None and amount > ceiling):
+            raise GoalInvalid(detail=f"at most {ceiling} {name} can be asked for", pointer=f"/budget/{name}")
+        limits[name] = amount
+    limits["transitions"] = Decimal(transition_bound(graph, limits))
+    return limits
+
+
+def given_by(graph: CompiledGraph, pins: Pins, goal: Goal) -> dict[str, Decimal]:
+    """What a run under these pins is given where its task asks for nothing, but for its transitions."""
+    stated: dict[str, Decimal | None] = dict(pins.boundary.budget)
+    for name, given in graph.spec.budget.items():
+        held = stated.get(name)
+        stated[name] = Decimal(given) if held is None else min(Decimal(given), held)
+    mode: Literal["interactive", "async"] = "interactive" if goal.mode is Mode.INTERACTIVE else "async"
+    return {str(name): amount for name, amount in defaults_for(mode, stated=stated).items()}
+
+
+def asked_before(graph: CompiledGraph, first: Manifest) -> dict[str, Decimal]:
+    """What the task of a line asked for, by the manifest of its first run. Manifests from before that was
+    kept say only what was given: less than their pins give is taken for a wish, be it the tenant's ceiling
+    of that time, so that no retry is given more than its task asked for."""
+    if first.asked is not None:
+        return first.asked
+    given, long = given_by(graph, first.pins, first.goal), first.goal.mode is Mode.LONG_RUNNING
+    return {
+        name: amount
+        for name, amount in first.limits.items()
+        if name != Dimension.TRANSITIONS.value
+        and (name not in given or amount < given[name] or (long and name == "wall_clock_seconds"))
+    }
+
+
+def limits_again(
+    graph: CompiledGraph, pins: Pins, goal: Goal, asked: Mapping[str, Decimal]
+) -> dict[str, Decimal]:
+    """A retry's limits: what its pins give now, with less where its task asked for less (`asked_before`).
+    Raises GoalInvalid."""
+    given = given_by(graph, pins, goal)
+    return limits_for(
+        graph, pins, goal, {name: min(amount, given.get(name, amount)) for name, amount in asked.items()}
+    )
+
+
+def opening_state(manifest: Manifest, entry: str) -> State:
+    """The state of a queued run."""
+    return State(position=entry, limits=dict(manifest.limits))
+
+
+class Opening(NamedTuple):
+    """The first move and the content it names."""
+
+    move: Move
+    bodies: dict[str, bytes]
+
+
+def opening_move(
+    manifest: Manifest, entry: str, manifest_digest: str, salt: bytes, more: tuple[Said, ...] = ()
+) -> Opening:
+    """Record 0: the task was submitted; `more` is said of a run that begins elsewhere than its graph does."""
+    goal = canonical_model(manifest.goal)
+    stored = payload_digest(salt, goal)
+    body = TaskSubmitted(
+        task=str(manifest.task),
+        workflow=manifest.workflow,
+        workflow_version=manifest.workflow_version,
+        graph=manifest.graph,
+        manifest=manifest_digest,
+        boundary=manifest.pins.boundary_digest,
+        goal=stored,
+        mode=manifest.goal.mode.value,
+        principal=str(manifest.principal),
+        scripted=manifest.scripted,
+    )
+    move = Move(
+        source="",
+        outcome="submitted",
+        guard=None,
+        target=entry,
+        phase=int(Phase.GOAL_INTAKE),
+        patch={},
+        said=(say(Phase.GOAL_INTAKE, body, actor=str(manifest.principal)), *more),
+        effects=(),
+    )
+    return Opening(move, {stored: goal})

@@ -1,0 +1,222 @@
+"""The other way out of an exhausted budget: the run freezes, and people are asked for more (R-BUDGET-6,
+R-BUDGET-7).
+
+A frozen run keeps its place and its state; its clock stands still like that of every run that waits for
+people. More budget sends it back into the node that could not go on; a no, or nobody's word, takes the
+interrupt that was put off.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from decimal import ROUND_CEILING, Decimal
+from uuid import UUID
+
+from approvals.core.packet import BudgetLine
+from budgets.core.dimension import ABOUT, GAUGES, Dimension, Kind
+from budgets.core.forecast import UNKNOWN
+from orchestrator.core.accounting.effect_cost import ZERO, add
+from orchestrator.core.accounting.remaining_estimate import outlook
+from orchestrator.core.approval.packets import budget_packet
+from orchestrator.core.common.frozen_model import with_entry, without
+from orchestrator.core.domain.effects import AskApproval
+from orchestrator.core.domain.graph import Interrupt
+from orchestrator.core.domain.run_events import GateDecided, GateExpired
+from orchestrator.core.domain.run_state import Gate, Halting, State
+from orchestrator.core.workflow.interrupts import WALL_CLOCK
+from orchestrator.core.workflow.node_protocol import Step, View, say
+from traces.core.canonical import digest, plain
+from traces.core.chain import Said
+from traces.core.events import (
+    ApprovalDecided,
+    ApprovalExpired,
+    ApprovalRequested,
+    ApprovalWithdrawn,
+    BudgetExtended,
+    DecisionRefused,
+    ReservationRefused,
+)
+from traces.core.phases import Phase
+
+# No effect of a node has this ordinal: a request for budget is never taken for one of them.
+ORDINAL = 98
+CALL = "budget"
+QUEUE = "budget"
+CLOCK = Dimension.WALL_CLOCK_SECONDS.value
+CENT = Decimal("0.01")
+ENDS = (Interrupt.BUDGET_EXHAUSTED, Interrupt.TIMEOUT)
+
+
+def freezes(view: View, halting: Halting) -> bool:
+    """Whether people are asked instead: where the boundary says so, a bounded number of times, for a limit of
+    the run's own that was reached with nothing in flight. A limit of 0 forbids: nobody could give more of it,
+    so nobody is asked; nor of a gauge, which is compared at use: no amount is used up of it (R-BUDGET-16).
+
+    What stands before a call that was checked already is not frozen: the check would be too old.
+    """
+    state, boundary = view.state, view.pins.boundary
+    if boundary.on_exhaustion != "request" or halting.interrupt not in ENDS:
+        return False
+    if state.frozen is not None or state.interrupt is not None or state.pending or state.halting is not None:
+        return False
+    asked = state.counters.budget_requests < boundary.budget_requests
+    name = dimension_of(halting)
+    given = name not in GAUGES and bool(state.limits.get(name))
+    return asked and given and view.node.kind != "invoke_tool"
+
+
+def dimension_of(halting: Halting) -> str:
+    """The dimension that an exhausted budget names."""
+    return CLOCK if halting.reason == WALL_CLOCK else halting.reason
+
+
+def freeze(view: View, halting: Halting, said: tuple[Said, ...]) -> Step:
+    """Ask for more and wait."""
+    state, boundary = view.state, view.pins.boundary
+    expires = view.at + timedelta(seconds=boundary.gate_ttl_seconds)
+    effect_id = view.effect_id(ORDINAL, state.counters.budget_requests + 1)
+    queue = boundary.escalation_routes.get("budget", QUEUE)
+    refused = dimension_of(halting)
+    lines = budget_lines(view, refused, _wanted(said))
+    packet = budget_packet(
+        view, lines, refused=refused, why=why(lines, refused), request=UUID(effect_id), queue=queue,
+        expires_at=expires,
+    )  # fmt: skip
+    body, packet_digest = view.desk.put(packet), digest("packet", packet)
+    ask = AskApproval(
+        id=effect_id, request=UUID(effect_id), request_kind="budget", call=CALL, packet=body,
+        packet_digest=packet_digest, action_digest="", quorum=1, tool="", queue=queue, amount=None,
+        has_amount=False, risk="read_only", expires_at=expires,
+    )  # fmt: skip
+    gate = Gate(call=CALL, kind="budget", packet_digest=packet_digest, action_digest="", expires_at=expires)
+    requested = ApprovalRequested(
+        request=str(ask.request), request_kind="budget", call=CALL, packet=body,
+        packet_digest=packet_digest, quorum=1, queue=queue, expires_at=expires.isoformat(),
+    )  # fmt: skip
+    counters = state.counters.evolve(budget_requests=state.counters.budget_requests + 1)
+    waiting = state.evolve(
+        gates=with_entry(state.gates, str(ask.request), gate), frozen=halting, timer=None, held=False,
+        counters=counters, away=None,
+    )  # fmt: skip
+    return Step(state=waiting, said=(*said, say(Phase.ESCALATION_CHECK, requested)), effects=(ask,))
+
+
+def budget_lines(view: View, refused: str, wanted: Mapping[str, Decimal]) -> tuple[BudgetLine, ...]:
+    """Each cumulative limit of the run as it stands; what is asked for more of the one that was reached."""
+    lines = []
+    rest = outlook(view.graph, view.manifest, view.state)
+    for name, limit in view.state.limits.items():
+        about = ABOUT[Dimension(name)]
+        if about.kind is Kind.GAUGE or (name == Dimension.TRANSITIONS.value and name != refused):
+            continue
+        left, interval = _left(view, name), rest.get(name, UNKNOWN)
+        needed = max(wanted.get(name, ZERO), least(name)) if name == refused else None
+        lines.append(
+            BudgetLine(
+                dimension=name,
+                unit=about.unit,
+                limit=limit,
+                used=limit - left,
+                left=left,
+                needed=needed,
+                asked=_asked(name, limit, left, needed, interval.upper),
+                lower=interval.lower if interval is not UNKNOWN else None,
+                upper=interval.upper,
+            )
+        )
+    return tuple(lines)
+
+
+def least(name: str) -> Decimal:
+    """The least amount of a dimension that lets anything go on."""
+    return CENT if name == Dimension.COST_USD.value else Decimal(1)
+
+
+def _asked(
+    name: str, limit: Decimal, left: Decimal, needed: Decimal | None, upper: Decimal | None
+) -> Decimal:
+    """What the rest may take beyond what is left, where that is known; else, of the limit that was reached,
+    half as much again as the run was given. At least what the next effect lacks."""
+    step = CENT if name == Dimension.COST_USD.value else Decimal(1)
+    foreseen = ZERO if upper is None else upper - left
+    if needed is None:
+        return max(foreseen, ZERO).quantize(step, rounding=ROUND_CEILING)
+    likely = limit / 2 if upper is None else foreseen
+    return max(needed - left, likely, step).quantize(step, rounding=ROUND_CEILING)
+
+
+def _left(view: View, name: str) -> Decimal:
+    if name == CLOCK:
+        return max(ZERO, Decimal(view.clock_left_ms() or 0) / 1000)
+    if name == Dimension.TRANSITIONS.value:
+        return max(ZERO, view.state.limits[name] - view.number)
+    return max(ZERO, view.state.left(name) or ZERO)
+
+
+def _wanted(said: tuple[Said, ...]) -> dict[str, Decimal]:
+    """What the refused effect wanted, as the refusal said."""
+    bodies = (word.body for word in said)
+    return {body.dimension: body.wanted for body in bodies if isinstance(body, ReservationRefused)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thawed:
+    """A frozen run after people's word. `halting`: the interrupt that was put off, if they gave nothing."""
+
+    state: State
+    said: tuple[Said, ...]
+    halting: Halting | None
+
+
+def thaw(state: State, event: GateDecided | GateExpired, ceiling: Decimal | None = None) -> Thawed | None:
+    """The answer to a request for budget; None for an event about anything else. `ceiling`: what the tenant
+    lets one run have, where an extension was found to pass it: it gives nothing, and the run asks anew."""
+    gate = state.gates.get(event.request)
+    if gate is None or gate.kind != "budget":
+        return None
+    open_again = state.evolve(gates=without(state.gates, event.request), frozen=None)
+    if isinstance(event, GateExpired):
+        said = say(Phase.ESCALATION_CHECK, ApprovalExpired(request=event.request))
+        return Thawed(state=open_again.evolve(expired=True), said=(said,), halting=state.frozen)
+    decided = ApprovalDecided(
+        request=event.request, decision=event.decision, decision_digest=event.decision_digest, by=event.by,
+        role=event.role, packet_digest=event.packet_digest, arguments=event.arguments,
+    )  # fmt: skip
+    told = (say(Phase.ESCALATION_CHECK, decided, actor="person"),)
+    granted = {name: amount for name, amount in event.amounts.items() if name in state.limits}
+    if event.decision != "extend" or not granted:
+        return Thawed(state=open_again, said=told, halting=state.frozen)
+    cost = Dimension.COST_USD.value
+    if ceiling is not None and cost in granted and state.limits[cost] + granted[cost] > ceiling:
+        void = DecisionRefused(request=event.request, by=event.by, reason="over_ceiling")
+        fewer = state.counters.evolve(budget_requests=state.counters.budget_requests - 1)
+        again = open_again.evolve(counters=fewer)
+        return Thawed(state=again, said=(*told, say(Phase.ESCALATION_CHECK, void)), halting=None)
+    more = say(Phase.BUDGET_ASSIGNMENT, BudgetExtended(amounts=granted, by=event.by))
+    raised = open_again.evolve(limits=add(state.limits, granted))
+    return Thawed(state=raised, said=(*told, more), halting=None)
+
+
+def looked_again(state: State, reason: str) -> tuple[State, tuple[Said, ...]] | None:
+    """A run that money froze, about to enter its node once more: what it has left is not what it was. Where
+    that does not do it asks again, with the figures of the moment; it is the same request, so it counts once.
+    None for a run that nothing froze, or anything else than money."""
+    if state.frozen is None or dimension_of(state.frozen) != Dimension.COST_USD.value:
+        return None
+    open_now = [request for request, gate in sorted(state.gates.items()) if gate.kind == "budget"]
+    counters = state.counters.evolve(budget_requests=state.counters.budget_requests - 1)
+    again = state.evolve(gates=without(state.gates, *open_now), frozen=None, held=True, counters=counters)
+    said = tuple(
+        say(Phase.ESCALATION_CHECK, ApprovalWithdrawn(request=request, reason=reason)) for request in open_now
+    )
+    return again, said
+
+
+def why(lines: tuple[BudgetLine, ...], refused: str) -> str:
+    """One sentence: which limit was reached, and what the next effect needs of it."""
+    line = next(line for line in lines if line.dimension == refused)
+    name = refused.replace("_", " ")
+    return (
+        f"The run has used {plain(line.used)} of its {plain(line.limit)} {name} ({line.unit}); what comes "
+        f"next needs {plain(line.needed or ZERO)}, and {plain(line.left)} is left."
+    )

@@ -1,0 +1,203 @@
+"""Sending a proposed call back to whoever proposed it (R-APPR-3): whether that can be, how often, and what
+the next proposal shows of it.
+
+What the person says is words and nothing more: no grant comes of them, no value is better for standing in
+them, and what is proposed anew is checked and decided like any other call.
+"""
+
+from approvals.core.offering import LONGEST_WORDS
+from approvals.core.packet import Proposal
+from orchestrator.core.common.frozen_model import with_entry, without
+from orchestrator.core.domain.run_events import GateDecided
+from orchestrator.core.domain.run_state import Call, Result, Returned, Review, SentBack, State
+from orchestrator.core.workflow.edge_guards import MODEL, holds
+from orchestrator.core.workflow.node_protocol import View, say
+from traces.core.canonical import canonical
+from traces.core.chain import Said
+from traces.core.events import CallAnsweredNot
+from traces.core.phases import Phase
+
+SINCE = 7
+OUTCOME = "revised"
+STATUS = "sent_back"
+VOICE = "a person who decides on this call"
+LONGEST_ANSWER = 2_000
+LONGEST_DRAFT = 8_000
+NOTE = (
+    "This is no refusal and no permission. Answer in the text of your reply, and ask for the call again, "
+    "changed or as it was: it is decided anew. Or do without it."
+)
+DRAFT_NOTE = "This is no refusal and no permission. Write the draft anew: what is made of it is decided anew."
+
+
+def step_of(call: Call) -> str:
+    """What the proposals of a call are counted under: who asks for it, and the tool."""
+    return f"{call.by} {call.tool}"
+
+
+def proposal_of(view: View, call: Call, most: int) -> Proposal | None:
+    """How a call stands among the proposals of its step, of which there are `most`; None where nothing leads
+    back from this gate and nothing came back."""
+    entry, back = view.state.sent_back.get(step_of(call)), _leads_back(view, call)
+    if entry is None:
+        return Proposal(number=1, most=most, returnable=most > 1) if back else None
+    number = _number(entry, call)
+    told = Proposal(number=number, most=most, returnable=back and number < most)
+    if not (answered := _answered(entry, call)):
+        return told
+    view.desk.require(one.words for one in answered)
+    former = _former(view, call)
+    return told.model_copy(
+        update={
+            "previous": former.request if former is not None else "",
+            "words": tuple(view.desk.text(one.words, LONGEST_WORDS) for one in answered),
+            "answer": _answer(view, call),
+        }
+    )
+
+
+def previous_arguments(view: View, call: Call) -> str | None:
+    """The arguments of the proposal that a call takes the place of; None where it takes no other's, or nobody
+    can tell whose."""
+    former = _former(view, call)
+    return None if former is None else view.desk.read(former.arguments).decode()
+
+
+def may_be_sent_back(view: View, call: Call, most: int) -> bool:
+    """Whether a person's wish to have it proposed anew can be followed."""
+    entry = view.state.sent_back.get(step_of(call))
+    return _leads_back(view, call) and (1 if entry is None else _number(entry, call)) < most
+
+
+def sent_back(view: View, call: Call, event: GateDecided) -> tuple[State, Said]:
+    """The state once a person sent the front call back with their words, and what is said of it. The call has
+    its one result, which is no refusal."""
+    assert call.arguments is not None
+    assert event.reason is not None
+    state, step = view.state, step_of(call)
+    one = Returned(request=event.request, arguments=call.arguments, words=event.reason)
+    entry = _with(state.sent_back.get(step), call, one, state.counters.calls)
+    words = view.desk.text(event.reason, LONGEST_WORDS)
+    content = view.desk.put(canonical({"status": STATUS, "from": VOICE, "words": words, "note": NOTE}))
+    result = Result(
+        call=call.id, provider_id=call.provider_id, tool=call.tool, status=STATUS, content=content
+    )
+    body = CallAnsweredNot(call=call.id, status=STATUS, detail=words[:300], result=content)
+    review = Review(words=event.reason, draft=state.draft, by=call.by)
+    after = _taken_off(state, call).evolve(
+        gates=without(state.gates, event.request),
+        results=(*state.results, result),
+        sent_back=with_entry(state.sent_back, step, entry),
+        review=state.review if call.by == MODEL else review,
+    )
+    return after, say(Phase.TOOL_ELIGIBILITY, body)
+
+
+def settled(state: State, call: Call) -> State:
+    """The state once a call was allowed or refused: where it answers what was sent back of its step, that is
+    over as soon as its reply is. Other calls of the reply are counted on until then."""
+    step = step_of(call)
+    entry = state.sent_back.get(step)
+    if entry is None or entry.settled or not _answers(entry, call):
+        return state
+    return state.evolve(sent_back=with_entry(state.sent_back, step, entry.evolve(settled=True)))
+
+
+def asked_anew(view: View, state: State, by: str, tools: tuple[str, ...]) -> State:
+    """The state once `by` asks for calls of these tools (none: it does without): what was settled is
+    forgotten; what people said is shown beside the calls of one reply more, look-ups not counted."""
+    own = {step: entry for step, entry in state.sent_back.items() if step.startswith(f"{by} ")}
+    review = None if state.review is not None and state.review.by == by else state.review
+    if not own:
+        return state if review is state.review else state.evolve(review=review)
+    acts = not tools or not all(_looks_up(view, tool) for tool in tools)
+    kept = without(state.sent_back, *own)
+    for step, entry in own.items():
+        if not entry.settled:
+            shown = () if entry.over or not tools else entry.returned
+            over = entry.over or acts or any(step == f"{by} {tool}" for tool in tools)
+            kept = with_entry(kept, step, entry.evolve(returned=shown, over=over))
+    return state.evolve(sent_back=kept, review=review)
+
+
+def told_the_writer(view: View) -> str | None:
+    """What whoever writes is told of a draft that came back, as JSON, so that neither the words nor the draft
+    can pass for the other. None where none did. Other models read it in the result of their call."""
+    review = view.state.review
+    if review is None:
+        return None
+    view.desk.require(digest for digest in (review.words, review.draft) if digest is not None)
+    told = {
+        "status": STATUS,
+        "from": VOICE,
+        "words": view.desk.text(review.words, LONGEST_WORDS),
+        "draft": view.desk.text(review.draft, LONGEST_DRAFT) if review.draft is not None else "",
+        "note": DRAFT_NOTE,
+    }
+    return canonical(told).decode()
+
+
+def _leads_back(view: View, call: Call) -> bool:
+    """Whether the graph has a way for it: an edge whose guard holds once the call is off the queue."""
+    if view.manifest.core_version < SINCE:
+        return False
+    edges = view.graph.edges.get(view.node.id, {}).get(OUTCOME, ())
+    after = _taken_off(view.state, call)
+    return any(edge.guard is None or holds(edge.guard, after) for edge in edges)
+
+
+def _taken_off(state: State, call: Call) -> State:
+    return state.evolve(queue=state.queue[1:], last_askers=(call.by,))
+
+
+def _looks_up(view: View, tool: str) -> bool:
+    spec = view.pins.by_name.get(tool)
+    return spec is not None and not spec.mutating
+
+
+def _with(entry: SentBack | None, call: Call, one: Returned, calls: int) -> SentBack:
+    """The entry with one more that came back: the first of a reply begins a round."""
+    if entry is None:
+        return SentBack(times=1, upto=calls, returned=(one,))
+    if not _answers(entry, call):
+        return entry.evolve(returned=(*entry.returned, one))
+    return SentBack(
+        times=entry.times + 1, upto=calls, returned=(one,), since=entry.upto, before=entry.returned
+    )
+
+
+def _answers(entry: SentBack, call: Call) -> bool:
+    """Whether a call was asked for after the words were said; one of the same reply knew nothing of them."""
+    return int(call.id[1:]) > entry.upto
+
+
+def _number(entry: SentBack, call: Call) -> int:
+    """The calls of one reply are proposals of the same number."""
+    return entry.times + _answers(entry, call)
+
+
+def _answered(entry: SentBack, call: Call) -> tuple[Returned, ...]:
+    """What was said before a call was asked for."""
+    if _answers(entry, call):
+        return entry.returned
+    return entry.before if int(call.id[1:]) > entry.since else ()
+
+
+def _former(view: View, call: Call) -> Returned | None:
+    """The one proposal that a call takes the place of: one came back, and one call of the reply is of its
+    step."""
+    entry = view.state.sent_back.get(step_of(call))
+    answered = _answered(entry, call) if entry is not None else ()
+    state, step = view.state, step_of(call)
+    alone = all(one.id == call.id or step_of(one) != step for one in state.queue) and all(
+        one.call == call.id or one.tool != call.tool for one in state.results
+    )
+    return answered[0] if len(answered) == 1 and alone else None
+
+
+def _answer(view: View, call: Call) -> str:
+    """What the model wrote beside the call: its own claim."""
+    if call.by != MODEL or view.state.reply is None:
+        return ""
+    view.desk.require((view.state.reply,))
+    return str(view.desk.json(view.state.reply).get("text") or "")[:LONGEST_ANSWER]

@@ -1,0 +1,400 @@
+"""May this call be made? Eight questions in a fixed order, each answer recorded (R-TOOL-5).
+
+registered → arguments → permitted → provenance → budget → unsettled → risk → approval. The decision
+names its rule and the boundary version.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal
+
+from orchestrator.core.accounting.effect_cost import counted, remembers, shortfall
+from orchestrator.core.accounting.side_effects import noted, undo_room
+from orchestrator.core.calls.effective_risk import gates_call, leads_away, risk_of_call
+from orchestrator.core.calls.open_effects import action_key, asks_first
+from orchestrator.core.calls.sealed_arguments import is_entrusted, misplaced
+from orchestrator.core.calls.tool_selection import lesser, replacement
+from orchestrator.core.common.argument_parsing import Arguments, Malformed, fits, parse, unsendable
+from orchestrator.core.common.name_patterns import is_listed
+from orchestrator.core.common.sliding_window import free_at
+from orchestrator.core.domain.memory_gate import refused_by_boundary
+from orchestrator.core.domain.run_events import Headroom
+from orchestrator.core.domain.run_state import Call
+from orchestrator.core.domain.tool_spec import Risk, ToolSpec
+from orchestrator.core.guardrails.policy_evaluation import UNASKED, Ruling, ruling
+from orchestrator.core.policy.rules import Decision
+from orchestrator.core.tools.isolation import lacking, refused_apart
+from orchestrator.core.tools.readiness import left_out
+from orchestrator.core.workflow.node_protocol import Refused, View, say
+from traces.core.canonical import digest
+from traces.core.chain import Said
+from traces.core.events import BreakerTripped, CallChecked, PlanRepaired
+from traces.core.phases import Phase
+
+Verdict = Literal[
+    "eligible", "malformed", "missing_info", "unregistered", "needs_approval", "denied", "over_budget"
+]
+# Runs of an earlier core asked people for calls with a mark in place of a value; the gateway sends none.
+MARKS_SINCE = 11
+
+DECIDED: dict[Decision, Literal["allow", "approval_required", "deny"]] = {
+    "allow": "allow", "gate": "approval_required", "deny": "deny",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examined:
+    """What became of one call: `call` carries the normalised arguments from the second question on."""
+
+    call: Call
+    verdict: Verdict
+    detail: str
+    said: tuple[Said, ...]
+    spec: ToolSpec | None = None
+    refused: Refused | None = None
+    missing: tuple[str, ...] = ()
+    unauthorized: bool = False
+
+
+class Chain:
+    """The questions asked of one call, with what was said on the way."""
+
+    def __init__(self, view: View, call: Call, *, first: bool) -> None:
+        self.view = view
+        self.call = call
+        self.first = first
+        self.said: list[Said] = []
+        self.spec: ToolSpec | None = None
+        self.ruling: Ruling = UNASKED
+
+    def ask(self) -> Examined:
+        """Ask until one question is answered with no."""
+        questions = (
+            self.registered, self.arguments, self.permitted, self.provenance, self.budget, self.unsettled,
+            self.risk,
+        )  # fmt: skip
+        for question in questions:
+            answer = question()
+            if answer is not None:
+                return answer
+        return self._end("eligible", "")
+
+    def still(self) -> Examined | None:
+        """What speaks against another attempt of a call that was found eligible before: a stop, a raised
+        class, a scope or a policy that has changed meanwhile. None: nothing."""
+        self.spec = spec = self.view.pins.by_name[self.call.tool]
+        for rule, test in _RULES:
+            detail = test(self) if rule in MAY_CHANGE else None
+            if detail is not None:
+                self._note("permitted", "deny", rule, detail)
+                return self._end("denied", detail)
+        if (denied := self.provenance()) is not None:
+            return denied
+        gated = self.ruling.decision == "gate" or gates_call(self.view, spec, self.call)
+        return self.risk() if gated and self.call.grant is None else None
+
+    # -- the questions
+    # -------------------------------------------------------------------------------------------
+
+    def registered(self) -> Examined | None:
+        """Is it a tool of the pinned registry that this workflow names?"""
+        self._repaired()
+        spec = self.view.pins.by_name.get(self.call.tool)
+        if spec is None or not is_listed(self.view.graph.spec.tools, self.call.tool):
+            if self.call.tool in self.view.pins.unpriced:
+                self._note("registered", "deny", "price_unknown")
+                detail = f"nobody has said what a call of {self.call.tool} costs, and policy refuses that"
+                return self._end("unregistered", detail)
+            self._note("registered", "deny", "not_in_registry")
+            return self._end("unregistered", f"there is no tool called {self.call.tool[:80]!r}")
+        self.spec = spec
+        self._note("registered", "allow", f"registry:{self.view.pins.registry_digest[:12]}")
+        return None
+
+    def _repaired(self) -> None:
+        """Put an equivalent in the place of a tool that cannot be reached, and say so (R-TOOL-1)."""
+        other = replacement(self.view, self.call)
+        if other is None:
+            return
+        body = PlanRepaired(call=self.call.id, tool=self.call.tool, by=other.name, reason="unavailable")
+        self.said.append(say(Phase.TOOL_ELIGIBILITY, body))
+        self.call = self.call.evolve(tool=other.name)
+
+    def arguments(self) -> Examined | None:
+        """Do the arguments parse, validate and normalise?"""
+        assert self.spec is not None
+        parsed = self._parsed()
+        if isinstance(parsed, Arguments):
+            fault = self._unsendable(self.spec, parsed) or fits(self.spec.input_schema, parsed.value)
+            if fault is None:
+                body = self.view.desk.put(parsed.body)
+                self.call = self.call.evolve(arguments=body, argument_digest=digest("arguments", parsed.body))
+                self._note("arguments", "allow", "schema")
+                return None
+            parsed = fault
+        self._note("arguments", "deny", "schema", parsed.detail)
+        verdict: Verdict = "missing_info" if parsed.missing and self.call.by != "model" else "malformed"
+        return self._end(verdict, parsed.detail, missing=parsed.missing)
+
+    def permitted(self) -> Examined | None:
+        """May this principal, tenant and boundary call it, now?"""
+        assert self.spec is not None
+        for rule, test in _RULES:
+            detail = test(self)
+            if detail is not None:
+                self._note("permitted", "deny", rule, detail)
+                return self._end("denied", detail, unauthorized=rule in UNAUTHORIZED)
+        self._note("permitted", "allow", "boundary_allow_list")
+        return None
+
+    def provenance(self) -> Examined | None:
+        """What does the policy say of where its values come from (R-TOOL-17)?"""
+        assert self.spec is not None
+        self.ruling = ruling(self.view, self.call, self.spec)
+        if not self.ruling.asked or not (self.spec.mutating or self.ruling.findings):
+            return None
+        detail = self.ruling.findings[0].sentence if self.ruling.findings else ""
+        decision = DECIDED[self.ruling.decision]
+        self._note("provenance", decision, self.ruling.rule, detail)
+        if decision != "deny":
+            return None
+        return self._end("denied", f"{detail} ({self.ruling.rule})", unauthorized=True)
+
+    def budget(self) -> Examined | None:
+        """Is enough left of every dimension, and may the tool be called again so soon?"""
+        assert self.spec is not None
+        granted = self.call.grant is not None or self.gated()
+        reserve = counted(self.view.manifest, self.spec, granted=granted, step=self.first)
+        # Nothing is begun that the run could not afford to take back (R-TOOL-15).
+        back = undo_room(self.view.pins, self.spec) if noted(self.view.manifest, self.spec) else {}
+        refused = shortfall(self.view.state, (reserve, back), self.view.headroom)
+        if refused is None:
+            return self._rate(self.spec)
+        self._note("budget", "deny", refused.dimension, f"wanted {refused.wanted}, left {refused.left}")
+        return self._end("over_budget", f"the budget for {refused.dimension} is used up", refused=refused)
+
+    def _rate(self, spec: ToolSpec) -> Examined | None:
+        """The other half of `budget`: the tool's calls in the last minute of this run."""
+        again = free_at(self.view.state.rates, spec.name, spec.rate_per_minute, self.view.at)
+        if again is None:
+            self._note("budget", "allow", "vector")
+            return None
+        detail = (
+            f"{spec.name} takes {spec.rate_per_minute} calls a minute; "
+            f"it may be called again at {again.isoformat()}"
+        )
+        self._note("budget", "deny", "rate_limit", detail)
+        return self._end("denied", detail)
+
+    def unsettled(self) -> Examined | None:
+        """Do people have to say first what became of an earlier call of the same? Until then it is not
+        sent, so nobody is asked to allow it."""
+        if not asks_first(self.view, self.call):
+            return None
+        self._note("approval", "approval_required", "open_effect", "an earlier call may have done it")
+        return self._end("eligible", "")
+
+    def risk(self) -> Examined | None:
+        """Does its class ask for a person, and has one said yes to exactly this?"""
+        assert self.spec is not None
+        if not self.gated():
+            if self.spec.isolated:
+                self._note("risk", "sandbox", "boundary_sandbox", "called in isolation alone")
+            else:
+                self._note("risk", "allow", self.spec.risk.value)
+            self._note("approval", "allow", "not_required")
+            return None
+        risk = risk_of_call(self.view, self.spec, self.call)
+        raised = "" if risk is self.spec.risk else f"raised from {self.spec.risk.value} by an admin"
+        if leads_away(self.view, self.spec, self.call):
+            raised = "the address is not on the list"
+        elif self.ruling.decision == "gate" and not self.view.needs_gate(self.spec):
+            raised = f"asked for by {self.ruling.rule}"
+        self._note("risk", "approval_required", risk.value, raised)
+        grant = self.call.grant
+        if grant is not None and grant.argument_digest == self.call.argument_digest:
+            if grant.request not in self.view.headroom.void:
+                self._note("approval", "allow", "grant", grant.request)
+                return None
+            self._note("approval", "approval_required", "grant_void", self.view.headroom.void[grant.request])
+            self.call = self.call.evolve(grant=None)
+        else:
+            self._note("approval", "approval_required", "no_grant")
+        tripped = BreakerTripped(breaker="privileged_action", reason=risk.value, subject=self.call.tool)
+        self.said.append(say(Phase.TOOL_ELIGIBILITY, tripped))
+        return self._end("needs_approval", "a person must approve this call")
+
+    def gated(self) -> bool:
+        """Whether the call needs a grant: by its tool, or because nothing mutating may go without one."""
+        assert self.spec is not None
+        if self.view.state.guarded and self.spec.mutating:
+            return True
+        if self.ruling.decision == "gate" or gates_call(self.view, self.spec, self.call):
+            return True
+        if is_entrusted(self.view, self.call):
+            return True
+        if remembers(self.view.manifest, self.spec):
+            return False
+        free = self.view.state.left("side_effects")
+        return self.spec.mutating and free is not None and free <= 0 and self.spec.risk is not Risk.READ_ONLY
+
+    # -- writing it down
+    # -----------------------------------------------------------------------------------------
+
+    def _parsed(self) -> Arguments | Malformed:
+        if self.call.arguments is not None:
+            return parse(self.view.desk.read(self.call.arguments))
+        return parse(self.view.desk.read(self.call.raw), version=self.view.manifest.core_version)
+
+    def _unsendable(self, spec: ToolSpec, parsed: Arguments) -> Malformed | None:
+        if self.view.manifest.core_version < MARKS_SINCE:
+            return None
+        kept = remembers(self.view.manifest, spec)
+        return unsendable(parsed.value) or misplaced(
+            self.view.desk.find, tool=spec.name, by=self.call.by, value=parsed.value, remembered=kept
+        )
+
+    def _note(
+        self,
+        step: Literal["registered", "arguments", "permitted", "provenance", "budget", "risk", "approval"],
+        decision: Literal["allow", "sandbox", "approval_required", "deny"],
+        rule: str,
+        detail: str = "",
+    ) -> None:
+        body = CallChecked(
+            call=self.call.id,
+            step=step,
+            decision=decision,
+            rule=rule,
+            boundary=self.view.pins.boundary_digest,
+            detail=detail[:300],
+        )
+        self.said.append(say(Phase.TOOL_ELIGIBILITY, body))
+
+    def _end(
+        self,
+        verdict: Verdict,
+        detail: str,
+        *,
+        refused: Refused | None = None,
+        missing: tuple[str, ...] = (),
+        unauthorized: bool = False,
+    ) -> Examined:
+        return Examined(
+            call=self.call,
+            verdict=verdict,
+            detail=detail,
+            said=tuple(self.said),
+            spec=self.spec,
+            refused=refused,
+            missing=missing,
+            unauthorized=unauthorized,
+        )
+
+
+# -- the rules of `permitted`, in order
+# ---------------------------------------------------------------------------
+
+
+def _stopped(chain: Chain) -> str | None:
+    headroom: Headroom = chain.view.headroom
+    if chain.call.tool in headroom.stopped_tools or chain.call.tool in chain.view.state.stopped_tools:
+        return "the tool has been stopped by an admin"
+    return None
+
+
+def _not_drifted(chain: Chain) -> str | None:
+    drifted = chain.call.tool in chain.view.state.drifted
+    return "what it answers does not fit its declared form any more" if drifted else None
+
+
+def _in_boundary(chain: Chain) -> str | None:
+    boundary = chain.view.pins.boundary
+    grant = boundary.grant_for(chain.call.tool)
+    if grant is None:
+        return "the boundary does not allow this tool"
+    assert chain.spec is not None
+    ceiling = min(grant.risk_ceiling.rank, boundary.risk_ceiling.rank)
+    if risk_of_call(chain.view, chain.spec, chain.call).rank > ceiling:
+        return "the tool's risk class is above the boundary's ceiling"
+    return None
+
+
+def _memory(chain: Chain) -> str | None:
+    assert chain.spec is not None
+    return refused_by_boundary(chain.spec, chain.view.pins.boundary)
+
+
+def _apart(chain: Chain) -> str | None:
+    assert chain.spec is not None
+    return refused_apart(chain.spec, chain.view.pins.boundary)
+
+
+def _here(chain: Chain) -> str | None:
+    assert chain.spec is not None
+    why = lacking(chain.spec, chain.view.headroom) or left_out(chain.view, chain.call)
+    return None if why is None else f"it is not available here: {why}"
+
+
+def _least(chain: Chain) -> str | None:
+    assert chain.spec is not None
+    other = lesser(chain.view, chain.call, chain.spec)
+    return None if other is None else f"{other.name} does the same for less; call that instead"
+
+
+def _in_scope(chain: Chain) -> str | None:
+    assert chain.spec is not None
+    held = chain.view.manifest.scopes
+    lost = chain.view.headroom.missing_scopes
+    # Whoever may not submit any more has nothing changed in its name either (Z5).
+    needed = (*chain.spec.scopes, "submit") if chain.spec.mutating else chain.spec.scopes
+    lacking = [scope for scope in needed if scope not in held or scope in lost]
+    return f"the submitting principal lacks {', '.join(lacking)}" if lacking else None
+
+
+def _not_repeated(chain: Chain) -> str | None:
+    limit = chain.view.pins.boundary.identical_calls
+    seen = chain.view.state.repeats.get(action_key(chain.call), 0)
+    if seen < limit or chain.call.grant is not None:
+        return None
+    tripped = BreakerTripped(
+        breaker="repeated_call",
+        reason="identical_call",
+        subject=chain.call.tool,
+        limit=Decimal(limit),
+        actual=Decimal(seen + 1),
+    )
+    chain.said.append(say(Phase.TOOL_ELIGIBILITY, tripped))
+    return f"the same call was already made {seen} times; use its result"
+
+
+def _not_in_doubt(chain: Chain) -> str | None:
+    doubtful = [f for f in chain.view.state.failures if f.tool == chain.call.tool and f.error == "in_doubt"]
+    assert chain.spec is not None
+    return "an earlier identical call may have happened" if doubtful and chain.spec.mutating else None
+
+
+def _not_refused_often(chain: Chain) -> str | None:
+    limit = chain.view.pins.boundary.refusal_limit
+    refused = chain.view.state.refused.get(chain.call.tool, 0)
+    return f"people refused this {refused} times" if refused >= limit else None
+
+
+_RULES: tuple[tuple[str, Callable[[Chain], str | None]], ...] = (
+    ("emergency_stop", _stopped),
+    ("parser_drift", _not_drifted),
+    ("boundary_allow_list", _in_boundary),
+    ("boundary_memory", _memory),
+    ("boundary_sandbox", _apart),
+    ("not_available", _here),
+    ("principal_scopes", _in_scope),
+    ("least_tool", _least),
+    ("repeated_call", _not_repeated),
+    ("unresolved_intent", _not_in_doubt),
+    ("refused_before", _not_refused_often),
+)
+# Asking for what is not this run's to do; the other rules say that an allowed call comes at the wrong moment.
+UNAUTHORIZED = ("boundary_allow_list", "principal_scopes")
+# What may have become of a call between one attempt and the next.
+MAY_CHANGE = ("emergency_stop", "boundary_allow_list", "not_available", "principal_scopes")

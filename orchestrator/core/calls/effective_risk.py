@@ -1,0 +1,77 @@
+"""The risk class of one exact call: a tool below `network` is that, and gated, where its arguments lead
+beyond the list that it is pinned with (R-TOOL-2, G3).
+"""
+
+from typing import Any
+
+from orchestrator.core.domain.run_state import Call
+from orchestrator.core.domain.tool_spec import Egress, Risk, ToolSpec
+from orchestrator.core.guardrails.exfiltration import MOST_ADDRESSES, addresses_in, goes_unasked
+from orchestrator.core.guardrails.taint_sources import leaves
+from orchestrator.core.guardrails.taint_tracking import CLOSELY_SINCE
+from orchestrator.core.policy.provenance.value_kinds import kind_of
+from orchestrator.core.policy.provenance.value_matching import words_of
+from orchestrator.core.policy.rules import argument_of, beneath
+from orchestrator.core.tools.destinations import admits, hosts
+from orchestrator.core.workflow.goal_inputs import pointed
+from orchestrator.core.workflow.node_protocol import View
+
+ANYWHERE = Egress(argument="")
+
+
+def risk_of_call(view: View, spec: ToolSpec, call: Call) -> Risk:
+    """The class in force for this call: the tool's, or `network` for an address that is not on its list."""
+    risk = view.risk_of(spec)
+    return Risk.NETWORK if risk.rank < Risk.NETWORK.rank and leads_away(view, spec, call) else risk
+
+
+def risk_of_edit(spec: ToolSpec, value: Any) -> Risk:
+    """The class that agreeing to these arguments takes: `network` where they lead off the tool's list, as the
+    run itself will find."""
+    unasked = not spec.mutating or not spec.needs_gate
+    away = (spec.remote is None or unasked) and named_beyond(spec, value)
+    return Risk.NETWORK if away and spec.risk.rank < Risk.NETWORK.rank else spec.risk
+
+
+def gates_call(view: View, spec: ToolSpec, call: Call) -> bool:
+    """Whether this call needs a person's approval."""
+    return view.needs_gate(spec) or leads_away(view, spec, call)
+
+
+def leads_away(view: View, spec: ToolSpec, call: Call) -> bool:
+    """Whether the call names an address that is not on the list of its tool's version.
+
+    Of a tool of a server outside that asks nobody every argument may be one: nobody knows what it does with
+    it. Runs from before that was looked at keep to what their tools declare.
+    """
+    if call.arguments is None:
+        return False
+    if spec.remote is not None and (
+        not goes_unasked(view, spec) or view.manifest.core_version < CLOSELY_SINCE
+    ):
+        return False
+    return named_beyond(spec, view.desk.json(call.arguments))
+
+
+def named_beyond(spec: ToolSpec, value: Any) -> bool:
+    """Whether arguments name an address that is not on the tool's list."""
+    if spec.remote is not None:
+        egress = spec.egress or ANYWHERE
+        return any(_beyond(egress, pointer, leaf) for pointer, leaf in leaves(value, ""))
+    if spec.egress is None:
+        return False
+    url = pointed(value, spec.egress.argument)
+    return not (isinstance(url, str) and admits(spec.egress.allow, url))
+
+
+def _beyond(egress: Egress, pointer: str, leaf: Any) -> bool:
+    """Whether a leaf is an address, or holds one, that the list does not have."""
+    text = words_of(leaf).strip()
+    if not text:
+        return False
+    marked = any(beneath(argument_of(pointer), one) for one in egress.marked)
+    told = marked or kind_of(pointer if egress.named else "", leaf) == "url"
+    if not told:
+        within = addresses_in(text)
+        return len(within) > MOST_ADDRESSES or any(not admits(egress.allow, url) for url in within)
+    return not (admits(egress.allow, text) or text.casefold() in hosts(egress.allow))

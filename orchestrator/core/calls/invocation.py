@@ -1,0 +1,128 @@
+"""One tool call on its way: intent, retry, and what its outcome means for the ladder (R-TOOL-8 to 10)."""
+
+from orchestrator.core.accounting.effect_cost import counted
+from orchestrator.core.accounting.price_correction import undone_within
+from orchestrator.core.accounting.side_effects import undo_reserve
+from orchestrator.core.calls.action_digest import action_digest
+from orchestrator.core.calls.open_effects import looks_first, open_of
+from orchestrator.core.calls.resource_locks import keys_of
+from orchestrator.core.common.frozen_model import with_entry
+from orchestrator.core.domain.call_outcomes import OPEN_SINCE, Came, Fate, fate_of
+from orchestrator.core.domain.effects import CallTool
+from orchestrator.core.domain.run_events import ToolFailed
+from orchestrator.core.domain.run_state import Call, Pending, State
+from orchestrator.core.domain.tool_spec import ToolSpec
+from orchestrator.core.guardrails.policy_evaluation import with_sent
+from orchestrator.core.workflow.node_protocol import Step, View, say
+from traces.core.events import CallAttempted
+from traces.core.phases import Phase
+
+
+def replaced(state: State, call: Call) -> tuple[Call, ...]:
+    """The batch with `call` in place of its former self."""
+    return tuple(call if held.id == call.id else held for held in state.batch)
+
+
+def launch(view: View, state: State, call: Call, ordinal: int, *, undoes: bool = False) -> Step:
+    """Ask for one attempt of a checked call. A grant goes only with the first: what follows it is the same
+    action. A call that undoes another has the tool's own time, though the run's may be over."""
+    spec = view.pins.by_name[call.tool]
+    assert call.arguments is not None
+    assert call.argument_digest is not None
+    assert call.key is not None
+    granted, step = call.grant is not None, ordinal == 0 and call.attempt == 1
+    counting = counted(view.manifest, spec, granted=granted, step=step)
+    reserve = undone_within(state, undo_reserve(spec)) if undoes else counting
+    first_use = call.grant is not None and not call.used_grant
+    effect = CallTool(
+        id=view.effect_id(ordinal, call.attempt),
+        node=view.node.id,
+        call=call.id,
+        tool=spec.name,
+        tool_digest=view.pins.tool_digests[spec.name],
+        arguments=call.arguments,
+        argument_digest=call.argument_digest,
+        key=call.key,
+        reserve=reserve,
+        timeout_ms=spec.timeout_ms if undoes else view.deadline_ms(spec.timeout_ms),
+        attempt=call.attempt,
+        mutating=spec.mutating,
+        honours_keys=spec.honours_keys,
+        lookup=spec.lookup,
+        conclusive=spec.conclusive,
+        external=spec.external,
+        look_first=not undoes and looks_first(view, state, call),
+        grant=call.grant.request if first_use and call.grant is not None else None,
+        action_digest=action_digest(view, call, spec) if first_use else None,
+        conflicts=keys_of(view, spec, call),
+    )
+    flying = call.evolve(
+        effect=effect.id, rung="attempted", used_grant=call.used_grant or first_use, error=None
+    )
+    pending = Pending(
+        kind="call_tool",
+        call=call.id,
+        attempt=call.attempt,
+        reserve=reserve,
+        mutating=spec.mutating,
+        purpose="undo" if undoes else "call",
+        claims=bool(effect.conflicts),
+    )
+    body = CallAttempted(
+        call=call.id,
+        effect=effect.id,
+        tool=spec.name,
+        tool_version=effect.tool_digest,
+        arguments=call.arguments,
+        argument_digest=call.argument_digest,
+        idempotency_key=call.key,
+        attempt=call.attempt,
+        mutating=spec.mutating,
+        grant=effect.grant,
+    )
+    launched = with_sent(view, state, call, spec).evolve(
+        batch=replaced(state, flying), pending=with_entry(state.pending, effect.id, pending), timer=None
+    )
+    return Step(state=launched, said=(say(Phase.TOOL_INVOCATION, body),), effects=(effect,))
+
+
+def may_repeat(view: View, call: Call, *, transient: bool, sent: bool) -> bool:
+    """Whether a failed call may be tried again by itself: safe ones only, within the retry gauge
+    (R-TOOL-10)."""
+    spec = view.pins.by_name[call.tool]
+    safe = not spec.mutating or (not sent and spec.honours_keys)
+    return safe and transient and _tries_left(view.state, call.attempt, spec.max_retries)
+
+
+def repeats_left(state: State, spec: ToolSpec, attempt: int) -> bool:
+    """Whether a change may be sent once more under its key: as often as the tool's retry policy says, once at
+    the least, within the retry gauge. One that undoes another is tried as its policy says."""
+    most = spec.max_retries if state.unwinding is not None else max(1, spec.max_retries)
+    return spec.honours_keys and _tries_left(state, attempt, most)
+
+
+def may_pass(event: ToolFailed) -> bool:
+    """Whether what kept a request from its answer may be over a moment later: of one that was not sent, where
+    it says so."""
+    return event.sent or event.transient
+
+
+def fate(view: View, call: Call, event: ToolFailed) -> Fate:
+    """What becomes of a call that failed. In runs of an earlier core every failure is one."""
+    spec = view.pins.by_name[call.tool]
+    if view.manifest.core_version < OPEN_SINCE:
+        return Fate.FAILED
+    repeats = may_pass(event) and repeats_left(view.state, spec, call.attempt)
+    return fate_of(
+        Came(
+            mutating=spec.mutating, sent=event.sent, answer=event.answer, keys=spec.honours_keys,
+            repeats_left=repeats, final=spec.error_means_no_effect,
+            before=open_of(view.state, call) is not None, conclusive=spec.conclusive, look=event.look,
+        )
+    )  # fmt: skip
+
+
+def _tries_left(state: State, attempt: int, most: int) -> bool:
+    gauge = state.limits.get("retries")
+    retries = most if gauge is None else min(most, int(gauge))
+    return attempt <= retries and state.halting is None

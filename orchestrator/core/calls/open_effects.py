@@ -1,0 +1,111 @@
+"""Changes that may have been made though no result says so: noted by what was asked for, through a whole line
+of retries, until a look-up, a person or the same key settles them (R-TOOL-9).
+
+Runs of an earlier core note nothing.
+"""
+
+from typing import Literal
+
+from orchestrator.core.accounting import side_effects
+from orchestrator.core.common.frozen_model import with_entry, without
+from orchestrator.core.domain.call_outcomes import OPEN_SINCE
+from orchestrator.core.domain.run_state import Call, Deed, OpenEffect, State
+from orchestrator.core.workflow.node_protocol import View, say
+from traces.core.chain import Said
+from traces.core.events import EffectLeftOpen, EffectSettled
+from traces.core.phases import Phase
+
+UNSURE = ("open", "in_doubt")
+# Instead of an error: it was learnt after the end of an earlier run that the change was made.
+HAPPENED = "happened"
+
+
+def action_key(call: Call) -> str:
+    """One intent: the tool with its canonical arguments."""
+    return opened_key(call.tool, call.argument_digest or "")
+
+
+def opened_key(tool: str, argument_digest: str) -> str:
+    """What an open effect is noted under."""
+    return f"{tool}:{argument_digest}"
+
+
+def open_of(state: State, call: Call) -> OpenEffect | None:
+    """The earlier request of the same action of which nobody knows what became; None where there is none.
+
+    What an earlier run did without knowing it counts for every call of its tool: whoever asks for it again
+    may ask in other words."""
+    return state.opened.get(_key_of(state, call)) if state.opened else None
+
+
+def _key_of(state: State, call: Call) -> str:
+    """What the open effect is noted under that stands for a call."""
+    key = action_key(call)
+    if key in state.opened:
+        return key
+    made = (name for name, one in state.opened.items() if (one.tool, one.error) == (call.tool, HAPPENED))
+    return min(made, default=key)
+
+
+def looks_first(view: View, state: State, call: Call) -> bool:
+    """Whether another call's open effect is looked up before this one is sent."""
+    before = open_of(state, call)
+    return before is not None and before.call != call.id and view.pins.by_name[call.tool].lookup
+
+
+def asks_first(view: View, call: Call) -> bool:
+    """Whether people say what became of an earlier call before this one may be made: its tool neither
+    honours keys nor can be asked, or the earlier one is known to have happened."""
+    before, spec = open_of(view.state, call), view.pins.by_name.get(call.tool)
+    if before is None or spec is None or not spec.mutating:
+        return False
+    if before.error == HAPPENED:
+        # Also of the same call, where a retry begins just before it.
+        return True
+    return before.call != call.id and not (spec.honours_keys or spec.lookup)
+
+
+def noted(view: View, state: State, call: Call, error: str) -> tuple[State, tuple[Said, ...]]:
+    """The state with an effect that stays open, and what is said of it; the call is its newest request."""
+    spec = view.pins.by_name[call.tool]
+    if view.manifest.core_version < OPEN_SINCE or not spec.mutating:
+        return state, ()
+    effect = call.effect or ""
+    opened = OpenEffect(call=call.id, tool=call.tool, effect=effect, key=call.key or "", error=error)
+    before = open_of(state, call)
+    # What an earlier run made is this call's from now on, or nobody's.
+    older = (*UNSURE, "done") if before is not None and before.error == HAPPENED else UNSURE
+    told = _without_older(state, call, older)
+    told = told.evolve(opened=with_entry(without(told.opened, _key_of(told, call)), action_key(call), opened))
+    if call.id not in told.deeds and call.arguments is not None and side_effects.noted(view.manifest, spec):
+        deed = Deed(tool=call.tool, arguments=call.arguments, observation=call.observation, standing="open")
+        told = told.evolve(deeds=with_entry(told.deeds, call.id, deed))
+    body = EffectLeftOpen(call=call.id, effect=effect, tool=call.tool, key=call.key or "", error=error)
+    return told, (say(Phase.OBSERVATION_GROUNDING, body),)
+
+
+def settled(
+    state: State, call: Call, by: Literal["done", "absent", "person"]
+) -> tuple[State, tuple[Said, ...]]:
+    """The state in which the action of a call is open no longer, and what is said of that. What an earlier
+    request of it may have done is what this one did, or did not."""
+    before = open_of(state, call)
+    if before is None:
+        return state, ()
+    closed = _without_older(state, call, (*UNSURE, "done"))
+    if (deed := closed.deeds.get(call.id)) is not None and deed.standing == "open":
+        closed = closed.evolve(deeds=without(closed.deeds, call.id))
+    closed = closed.evolve(opened=without(closed.opened, _key_of(state, call)))
+    body = EffectSettled(call=call.id, effect=before.effect, tool=call.tool, key=before.key, by=by)
+    return closed, (say(Phase.OBSERVATION_GROUNDING, body),)
+
+
+def _without_older(state: State, call: Call, standings: tuple[str, ...]) -> State:
+    """The state without the deed of an earlier call of the same action that stands so; its room is free."""
+    before = open_of(state, call)
+    if before is None or before.call == call.id:
+        return state
+    deed = state.deeds.get(before.call)
+    if deed is None or deed.standing not in standings:
+        return state
+    return side_effects.released(state, deed).evolve(deeds=without(state.deeds, before.call))

@@ -1,0 +1,51 @@
+"""Calls that write the same thing: one at a time, by the keys that their tools declare (G10).
+
+Within a run calls that change something go one by one anyway. A key that names an argument, such as
+`order:{order_id}`, holds across the tenant's runs: who finds it taken waits.
+"""
+
+from datetime import timedelta
+from hashlib import sha256
+from typing import Any
+
+from orchestrator.core.domain.effects import SetTimer
+from orchestrator.core.domain.run_state import Call, State
+from orchestrator.core.domain.tool_spec import ToolSpec
+from orchestrator.core.workflow.node_protocol import Step, View, say
+from traces.core.events import ConflictWaited
+from traces.core.phases import Phase
+
+SINCE = 3
+LONGEST = 200
+WAIT = timedelta(seconds=1)
+# No effect of a node has this ordinal: a wait is never taken for one of them.
+ORDINAL = 97
+
+
+def keys_of(view: View, spec: ToolSpec, call: Call) -> tuple[str, ...]:
+    """The keys that this exact call holds across runs, each once, in order."""
+    shared = [template for template in spec.conflict_keys if "{" in template]
+    if not shared or not spec.mutating or call.arguments is None or view.manifest.core_version < SINCE:
+        return ()
+    arguments = view.desk.json(call.arguments)
+    return tuple(sorted({_filled(template, arguments) for template in shared}))
+
+
+def _filled(template: str, arguments: Any) -> str:
+    text = template
+    for name, value in arguments.items() if isinstance(arguments, dict) else ():
+        text = text.replace("{" + name + "}", str(value))
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 65]}:{sha256(text.encode()).hexdigest()}"
+
+
+def taken(view: View, spec: ToolSpec, call: Call) -> str | None:
+    """The key of this call that another run holds now, or None."""
+    busy = view.headroom.busy
+    return next((key for key in keys_of(view, spec, call) if key in busy), None) if busy else None
+
+
+def waits(view: View, state: State, call: Call, key: str) -> Step:
+    """Wait a moment before the call is looked at again. The run's clock goes on meanwhile, and bounds it."""
+    timer = SetTimer(id=view.effect_id(ORDINAL, 0), due=view.at + WAIT)
+    said = say(Phase.TOOL_ELIGIBILITY, ConflictWaited(call=call.id, tool=call.tool, key=key))
+    return Step(state=state.evolve(timer=timer.due), said=(said,), effects=(timer,))

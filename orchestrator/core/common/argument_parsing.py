@@ -1,0 +1,117 @@
+"""Arguments as a model writes them, made into the one form that is shown, hashed, approved and sent (G2,
+M6)."""
+
+from functools import lru_cache
+from typing import Any
+
+import jsonschema_rs
+import orjson
+
+from orchestrator.core.common.frozen_model import Value
+from tenancy.core.json_reading import read_json
+from tenancy.core.schemas import validator_of
+from traces.core.canonical import canonical_outside
+from traces.core.redaction import marked_places
+from traces.core.sealed import holds_reference
+
+MAX_BYTES = 65_536
+MAX_DEPTH = 32
+MEMBERS_ONCE_SINCE = 11
+
+
+class Malformed(Value):
+    """Why the text is no argument object; `detail` goes to the model as it is."""
+
+    detail: str
+    missing: tuple[str, ...] = ()
+
+
+class Arguments(Value):
+    """The normalised bytes and the value they stand for."""
+
+    body: bytes
+    value: dict[str, Any]
+
+
+def parse(raw: bytes, *, version: int = MEMBERS_ONCE_SINCE) -> Arguments | Malformed:
+    """Read one JSON object, unwrapping one layer of JSON-in-a-string; bounded in size and depth. By the
+    rules of `version`: since 11 no member is given twice."""
+    if len(raw) > MAX_BYTES:
+        return Malformed(detail=f"the arguments are larger than {MAX_BYTES} bytes")
+    try:
+        read = read_json if version >= MEMBERS_ONCE_SINCE else orjson.loads
+        value = read(raw or b"{}")
+        if isinstance(value, str):
+            value = read(value)
+    except orjson.JSONDecodeError as error:
+        return Malformed(detail=f"the arguments are not JSON: {error}"[:300])
+    if not isinstance(value, dict):
+        return Malformed(detail="the arguments must be one JSON object")
+    if _depth(value) > MAX_DEPTH:
+        return Malformed(detail=f"the arguments are nested deeper than {MAX_DEPTH}")
+    try:
+        return Arguments(body=canonical_outside(value), value=value)
+    except ValueError as error:
+        return Malformed(detail=f"the arguments cannot be kept exactly: {error}"[:300])
+
+
+def unsendable(value: Any) -> Malformed | None:
+    """Why arguments cannot be sent as they stand: a value of theirs was taken out when they were kept, and
+    its mark is no value."""
+    places = marked_places(value)
+    if not places:
+        return None
+    named = ", ".join(place[:80] for place in places[:8])
+    return Malformed(
+        detail=f"the mark of a redaction stands in place of a value at {named}; "
+        "the value was not kept, and a mark is never sent as one"
+    )
+
+
+def _depth(value: Any) -> int:
+    """Nesting depth, measured without recursion: hostile input must not exhaust the stack."""
+    level, depth = [value], 0
+    while level:
+        depth += 1
+        if depth > MAX_DEPTH:
+            return depth
+        level = [
+            child
+            for item in level
+            if isinstance(item, dict | list)
+            for child in (item.values() if isinstance(item, dict) else item)
+        ]
+    return depth
+
+
+def fits(schema: dict[str, Any], value: Any) -> Malformed | None:
+    """Check a value against a JSON Schema; every fault with its pointer, bounded. A sealed reference fits
+    anywhere: what it stands for is checked when it is opened."""
+    errors = [
+        error
+        for error in _validator(orjson.dumps(schema, option=orjson.OPT_SORT_KEYS)).iter_errors(value)
+        if not (isinstance(error.instance, str) and holds_reference(error.instance))
+    ]
+    if not errors:
+        return None
+    lines = [
+        f"{'/'.join(['', *map(str, error.instance_path)]) or '/'}: {error.message}"[:300]
+        for error in errors[:8]
+    ]
+    required = schema.get("required", ())
+    missing = tuple(name for name in required if isinstance(value, dict) and name not in value)
+    return Malformed(detail="; ".join(lines), missing=missing)
+
+
+def misfitting(schema: dict[str, Any], arguments: bytes) -> tuple[str, ...]:
+    """The places, as pointers, at which arguments do not fit a schema; nothing of what stands there."""
+    validator = _validator(orjson.dumps(schema, option=orjson.OPT_SORT_KEYS))
+    return tuple(
+        "/".join(["", *map(str, error.instance_path)]) or "/"
+        for error in validator.iter_errors(orjson.loads(arguments))
+    )
+
+
+@lru_cache(maxsize=512)
+def _validator(schema: bytes) -> jsonschema_rs.Validator:
+    return validator_of(orjson.loads(schema))

@@ -1,0 +1,14 @@
+"""What a call of a tool costs in place of a pinned price that was wrong (R-BUDGET-15)."""
+
+from decimal import Decimal
+
+from pydantic import Field
+
+from orchestrator.core.common.frozen_model import Value
+
+
+class ToolPrice(Value):
+    """US$ a call; `version` is how the right price is called."""
+
+    usd: Decimal = Field(ge=0)
+    version: str

@@ -1,0 +1,172 @@
+"""Reading a boundary's document, and where a boundary lets a run do more than another (R-GRAPH-10,
+R-GRAPH-11)."""
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from budgets.core.errors import AmountInvalid, DimensionUnknown
+from budgets.core.profiles import PROFILES, ROWS
+from budgets.core.vector import Vector
+from orchestrator.core.domain.boundary import Boundary
+from tenancy.core.errors import InvalidInput
+
+LONGEST_SLUG: Final = 50
+MEMORY: Final = ("none", "read", "propose")
+COUNTS: Final = {
+    "grant_ttl_seconds": "seconds in which an approval may be used", "budget_requests": "requests for more",
+    "identical_calls": "identical calls", "unchanged_limit": "steps that change nothing",
+    "tool_error_limit": "failures of tools", "refusal_limit": "refusals by people",
+    "denial_limit": "denials", "max_parallel_tool_calls": "calls at a time",
+    "max_calls_per_reply": "calls a reply",
+}  # fmt: skip
+ADDED: Final = {
+    "observations": "It reads more sources: {}.", "state_writes": "It writes more state: {}.",
+    "decision_rights": "The model decides more: {}.",
+}  # fmt: skip
+REMOVED: Final = {
+    "denied_words": "These words are no longer denied: {}.",
+    "with_approval": "The model is no longer told to ask before: {}.",
+    "fails_closed_on": "It no longer names as a reason to stop: {}.",
+}  # fmt: skip
+# A call for which neither a name nor a family is written down is judged by its family's first letters.
+UNNAMED: Final = "~"
+
+
+def read_boundary(document: Mapping[str, Any]) -> Boundary:
+    """Read a boundary from a document; `profile` fills in the limits that `budget` leaves out.
+
+    The version is not the author's to say. Raises InvalidInput naming each wrong, unknown or missing field.
+    """
+    limits = _limits(document)
+    plain = {name: value for name, value in document.items() if name not in ("profile", "version")}
+    try:
+        boundary = Boundary.model_validate({**plain, "budget": limits, "version": 1})
+    except ValidationError as error:
+        raise InvalidInput(
+            errors=[
+                _fault(
+                    "/" + "/".join(str(part) for part in found["loc"]),
+                    found["msg"],
+                    code="unknown" if found["type"] == "extra_forbidden" else "invalid",
+                )
+                for found in error.errors(include_url=False, include_input=False, include_context=False)[:50]
+            ]
+        ) from None
+    faults = list(_faults(boundary))
+    if faults:
+        raise InvalidInput(errors=faults)
+    return boundary
+
+
+def list_widenings(before: Boundary | None, after: Boundary) -> tuple[str, ...]:
+    """Say where a run under `after` may do more than one under `before`, a sentence each; none: nowhere.
+
+    Without `before` every tool that `after` allows is one more.
+    """
+    if before is None:
+        tools = ", ".join(f"{grant.name} up to {after.ceiling_of(grant)}" for grant in after.tools)
+        return (f"It is new, and allows {tools or 'no tool'}.",) if after.tools else ()
+    return tuple(_widenings(before, after))
+
+
+def _widenings(before: Boundary, after: Boundary) -> Iterator[str]:
+    yield from _more_tools(before, after)
+    yield from _more_budget(before, after)
+    yield from _longer_lists(before, after)
+    for name, noun in COUNTS.items():
+        was, now = getattr(before, name), getattr(after, name)
+        if now > was:
+            yield f"{now} {noun}, no longer {was}."
+    yield from _fewer_people(before, after)
+
+
+def _more_tools(before: Boundary, after: Boundary) -> Iterator[str]:
+    """Each name of either list stands for itself, and each family for the rest of it: no other name is judged
+    otherwise than one of these."""
+    patterns = dict.fromkeys(grant.name for one in (after, before) for grant in one.tools)
+    for pattern in patterns:
+        name = pattern[:-1] + UNNAMED if pattern.endswith(".*") else pattern
+        was, now = before.grant_for(name), after.grant_for(name)
+        if now is None:
+            continue
+        if was is None:
+            yield f"It allows {pattern} up to {after.ceiling_of(now)}."
+        elif after.ceiling_of(now).rank > before.ceiling_of(was).rank:
+            yield f"It allows {pattern} up to {after.ceiling_of(now)}, no longer {before.ceiling_of(was)}."
+        if was is not None and was.sandbox and not now.sandbox:
+            yield f"{pattern} is no longer called in isolation alone."
+
+
+def _more_budget(before: Boundary, after: Boundary) -> Iterator[str]:
+    for name in sorted({*before.budget, *after.budget}):
+        was, now = before.budget.get(name), after.budget.get(name)
+        if was is not None and (now is None or now > was):
+            yield f"Its limit of {name} is {'none' if now is None else f'{now:f}'}, no longer {was:f}."
+
+
+def _longer_lists(before: Boundary, after: Boundary) -> Iterator[str]:
+    for name, sentence in ADDED.items():
+        if more := [one for one in getattr(after, name) if one not in getattr(before, name)]:
+            yield sentence.format(", ".join(more))[:300]
+    for name, sentence in REMOVED.items():
+        if gone := [one for one in getattr(before, name) if one not in getattr(after, name)]:
+            yield sentence.format(", ".join(gone))[:300]
+    for name in type(after.scope).model_fields:
+        if more := [one for one in getattr(after.scope, name) if one not in getattr(before.scope, name)]:
+            yield f"More {name} count as named by the task: {', '.join(more)}."[:300]
+    if MEMORY.index(after.memory) > MEMORY.index(before.memory):
+        yield f"Memory: {after.memory}, no longer {before.memory}."
+
+
+def _fewer_people(before: Boundary, after: Boundary) -> Iterator[str]:
+    """Where a person is asked no longer, or other people are."""
+    for reason, queue in before.escalation_routes.items():
+        if after.escalation_routes.get(reason) != queue:
+            yield f"The queue {queue} is no longer asked about {reason}."
+    if after.compensation == "automatic" and before.compensation != "automatic":
+        yield "What a failed run did is undone with nobody asked."
+    if after.on_exhaustion == "request" and before.on_exhaustion == "stop":
+        yield "A run whose budget is used up asks for more and no longer ends."
+
+
+def _limits(document: Mapping[str, Any]) -> dict[str, Decimal | None]:
+    """The limits of a document: those of its profile, amended by its own. Raises InvalidInput."""
+    profile, stated = document.get("profile"), document.get("budget", {})
+    if profile is not None and profile not in PROFILES:
+        raise InvalidInput(errors=[_fault("/profile", f"One of {', '.join(sorted(PROFILES))}.")])
+    if not isinstance(stated, Mapping):
+        raise InvalidInput(errors=[_fault("/budget", "A limit for each dimension, or null for none.")])
+    limits: dict[str, Any] = {**(PROFILES[profile] if profile else {}), **stated}
+    if missing := [row.value for row in ROWS if row.value not in limits]:
+        sentence = f"Name a profile, or state a limit of: {', '.join(missing)}; null is none."
+        raise InvalidInput(errors=[_fault("/budget", sentence, code="required")])
+    return {str(name): _amount(str(name), given) for name, given in limits.items()}
+
+
+def _amount(name: str, given: Any) -> Decimal | None:
+    try:
+        amount = None if given is None else Decimal(str(given))
+        Vector.of({name: amount})
+        if amount is not None and amount < 0:
+            raise AmountInvalid(dimension=name, amount=amount, rule="it is negative")
+    except (ArithmeticError, AmountInvalid, DimensionUnknown) as error:
+        sentence = str(error) if isinstance(error, DimensionUnknown) else "An amount, or null for none."
+        raise InvalidInput(errors=[_fault(f"/budget/{name}", sentence)]) from None
+    return amount
+
+
+def _faults(boundary: Boundary) -> Iterator[dict[str, str]]:
+    if len(boundary.slug) > LONGEST_SLUG:
+        yield _fault("/slug", f"At most {LONGEST_SLUG} characters.")
+    for place, grant in enumerate(boundary.tools):
+        plain = grant.name.removesuffix(".*")
+        if not plain or "*" in plain or any(not sign.isprintable() or sign.isspace() for sign in plain):
+            sentence = "The name of a tool, such as crm.find, or a family, such as crm.*."
+            yield _fault(f"/tools/{place}/name", sentence)
+
+
+def _fault(pointer: str, detail: str, *, code: str = "invalid") -> dict[str, str]:
+    return {"pointer": pointer, "code": code, "detail": detail}

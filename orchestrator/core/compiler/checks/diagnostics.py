@@ -1,0 +1,71 @@
+"""What a check finds: a numbered rule, the place, and a sentence that says what to change (R-GRAPH-2)."""
+
+from types import MappingProxyType
+
+from orchestrator.core.common.frozen_model import Value
+from orchestrator.core.domain.graph import EdgeSpec
+
+RULES = MappingProxyType(
+    {
+        0: "document",
+        1: "unique-ids",
+        2: "known-kind",
+        3: "config",
+        4: "guard",
+        5: "known-node",
+        6: "one-entry",
+        7: "way-out",
+        8: "own-outcome",
+        9: "outcome-without-edge",
+        10: "outcome-closed",
+        11: "reachable",
+        12: "terminal-reachable",
+        13: "interrupt",
+        14: "cycle-limit",
+        15: "terminal-writes",
+        16: "explicit-ends",
+        17: "fitting-code",
+        18: "wiring",
+        19: "verified-success",
+        20: "tool-permission",
+        21: "tool-schema",
+        22: "tool-budget",
+        23: "tool-timeout",
+        24: "tool-verification",
+        25: "prompt",
+        26: "tier",
+        27: "justification",
+        28: "sent-back",
+        29: "untrusted-input",
+        30: "schema",
+        31: "queue",
+    }
+)
+
+
+class Fault(Value):
+    """One fault. `node` and `edge` name the place where there is one; `rule` is the number's name."""
+
+    number: int
+    rule: str
+    node: str | None = None
+    edge: str | None = None
+    sentence: str
+
+
+def fault(number: int, sentence: str, *, node: str | None = None, edge: EdgeSpec | None = None) -> Fault:
+    """A fault of rule `number`; an edge also names its node."""
+    place = node if edge is None else edge.source
+    return Fault(
+        number=number,
+        rule=RULES[number],
+        node=place,
+        edge=shown(edge) if edge is not None else None,
+        sentence=sentence,
+    )
+
+
+def shown(edge: EdgeSpec) -> str:
+    """The edge as people read it: ``check.denied [queue_left] -> check``."""
+    guard = f" [{edge.guard.name}]" if edge.guard is not None else ""
+    return f"{edge.source}.{edge.outcome}{guard} -> {edge.target}"

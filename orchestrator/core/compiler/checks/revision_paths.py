@@ -1,0 +1,71 @@
+"""Check 28: what people send back comes to whoever asked for it, who can propose something else (R-APPR-3).
+
+How often a step may be sent back is bounded by the gate itself (`proposals`): a graph needs no limit for it.
+"""
+
+from collections.abc import Collection, Iterator
+
+from orchestrator.core.compiler.checks.diagnostics import Fault, fault
+from orchestrator.core.compiler.checks.graph_view import Drawing, reached, without_edges
+from orchestrator.core.compiler.checks.wiring import QUEUE_GUARD
+from orchestrator.core.domain.graph import EdgeSpec, Node
+from orchestrator.core.workflow.edge_guards import MODEL
+
+OUTCOME = ("approval", "revised")
+HEARS = ("act", "respond")
+ASKER_GUARD = "asked_by"
+
+
+def led_back(drawing: Drawing) -> Iterator[Fault]:
+    """28: whoever asked for a call that is sent back is reached by its edge. A model is told as it goes on; a
+    call of the workflow's is asked for again, past a model, and made of what that writes."""
+    told: dict[str, set[str]] = {}
+    for edge in drawing.edges:
+        if (drawing.kind(edge.source), edge.outcome) != OUTCOME:
+            continue
+        before = told.setdefault(edge.source, set())
+        for asker in _askers(drawing, edge):
+            if asker not in before and (sentence := _deaf(drawing, edge, asker)):
+                yield fault(28, sentence, edge=edge)
+        if edge.guard is not None and edge.guard.name == ASKER_GUARD:
+            before.add(str(edge.guard.parameters.get("node")))
+
+
+def _askers(drawing: Drawing, edge: EdgeSpec) -> tuple[str, ...]:
+    """Whose calls may take the edge, as far as its guard tells."""
+    guard = edge.guard
+    if guard is not None and guard.name == ASKER_GUARD:
+        return (str(guard.parameters.get("node")),)
+    model = (MODEL,) if drawing.of_kind("act") else ()
+    if guard is not None and guard.name == QUEUE_GUARD:
+        # Only a model's reply holds several calls.
+        return model
+    ways = drawing.next_of()
+    fixed = drawing.of_kind("tool")
+    return (*model, *(node.id for node in fixed if edge.source in reached(ways, (node.id,))))
+
+
+def _deaf(drawing: Drawing, edge: EdgeSpec, asker: str) -> str:
+    """Why what was said does not come to the asker; "" where it does."""
+    ahead = reached(drawing.next_of(), (edge.target,))
+    if asker == MODEL:
+        asks = any(drawing.kind(node) == "act" for node in ahead)
+        return (
+            "" if asks and edge.source in ahead else f"no way leads from {edge.target} to a model that asks"
+        )
+    node = drawing.nodes.get(asker)
+    if node is None or asker not in ahead or edge.source not in ahead:
+        return f"no way leads from {edge.target} back to {asker} and {edge.source}"
+    if asker in _unheard(drawing, edge.target):
+        return f"from {edge.target} the call of {asker} comes back and no model was told"
+    return "" if _made_of_a_draft(node) else f"what {asker} asks for does not depend on what a model writes"
+
+
+def _unheard(drawing: Drawing, start: str) -> Collection[str]:
+    return reached(without_edges(drawing, lambda edge: drawing.kind(edge.source) in HEARS), (start,))
+
+
+def _made_of_a_draft(node: Node) -> bool:
+    """Whether an argument is the draft; of what cannot be read other checks speak."""
+    arguments = getattr(node.config, "arguments", None)
+    return arguments is None or any(source.source == "draft" for source in arguments.values())

@@ -1,0 +1,95 @@
+"""What may enter memory: the gate between what a run proposes and what later runs are told (R-MEM-2)."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Final, Literal
+
+from pydantic import Field
+
+from orchestrator.core.common.frozen_model import Hex, Value
+from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status
+from orchestrator.core.domain.boundary import Boundary
+from orchestrator.core.domain.tool_spec import ToolSpec
+from orchestrator.core.policy.provenance.value_matching import Text, resembles, stated
+
+CATEGORY: Final = "memory"
+SHORTEST, LONGEST = timedelta(days=1), timedelta(days=365)
+MOST_EVIDENCE: Final = 10
+
+Kind = Literal["episodic", "semantic", "procedural"]
+Trust = Literal["trusted", "untrusted"]
+
+
+class Evidence(Value):
+    """A committed fact that a proposal rests on, in the version it had."""
+
+    fact: str
+    version: int
+    digest: Hex
+    trust: Trust
+
+
+class Proposed(Value):
+    """A proposal, as the gate looks at it."""
+
+    text: str = Field(min_length=1, max_length=2_000)
+    kind: Kind
+    evidence: tuple[Evidence, ...]
+    expires_at: datetime
+
+
+class Standing(Value):
+    """How the run of a proposal stands: its end, and the newest version of each of its facts."""
+
+    status: Status
+    terminal_code: str
+    facts: dict[str, Evidence]
+
+
+def fault(proposed: Proposed, standing: Standing, at: datetime) -> str:
+    """Why a proposal may not be kept; empty where it may.
+
+    Its run has come to a result, every fact it names is one of that run's and is not superseded, and its
+    time has not run out.
+    """
+    code = standing.terminal_code or standing.status.value
+    asked = (
+        (standing.status in TERMINAL_STATUSES, "its run is under way"),
+        (standing.terminal_code == "SUCCESS", f"its run ended with {code}, not with a result"),
+        (proposed.expires_at > at, "its time has run out"),
+        (bool(proposed.evidence), "it rests on no fact"),
+        *(
+            (_stands(one, standing), f"{one.fact} is no fact of its run, or a newer one stands")
+            for one in proposed.evidence
+        ),
+    )  # fmt: skip
+    return next((why for holds, why in asked if not holds), "")
+
+
+def _stands(one: Evidence, standing: Standing) -> bool:
+    now = standing.facts.get(one.fact)
+    return now is not None and (now.version, now.digest) == (one.version, one.digest)
+
+
+def trust_of(text: str, evidence: Sequence[Evidence], cited: Sequence[str], strange: Sequence[str]) -> Trust:
+    """How far the words of a proposal are to be trusted: never further than the facts it names.
+
+    `cited` are the texts of those facts, `strange` what the run had read until then that nobody vouches for.
+    A model may invent what it likes and name a fact for it: its words are trusted only if a named fact states
+    them, and nothing strange resembles them, for they may come from there however they read. What was erased
+    (an empty text) may have said anything.
+    """
+    if any(one.trust == "untrusted" for one in evidence) or not all(strange):
+        return "untrusted"
+    said = any(stated(text, Text(fact)) for fact in cited)
+    return "trusted" if said and not any(resembles(text, Text(one)) for one in strange) else "untrusted"
+
+
+def refused_by_boundary(spec: ToolSpec, boundary: Boundary) -> str | None:
+    """Why a boundary keeps a run from a tool of memory; None where it does not, or the tool is another's."""
+    if spec.category != CATEGORY:
+        return None
+    wanted = ("propose",) if spec.mutating else ("read", "propose")
+    if boundary.memory in wanted:
+        return None
+    return f"the boundary gives memory as {boundary.memory!r}"

@@ -1,0 +1,354 @@
+"""Everything the world can do to a run, as values (docs/ring.md, R-LOOP-1). Each carries the commit's one
+database time.
+
+These are what `advance` is fed and what replay feeds again; the trace's events (traces/core/events.py) say
+what the machine made of them.
+"""
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Annotated, Final, Literal
+
+from pydantic import Field, TypeAdapter
+
+from budgets.core.pricing import ModelPrice
+from orchestrator.core.common.frozen_model import Hex, Value
+from orchestrator.core.common.tool_price import ToolPrice
+from orchestrator.core.domain.call_outcomes import Answer, Look
+from orchestrator.core.domain.effects import Amounts, SentChange
+from orchestrator.core.domain.run_state import Unread
+from orchestrator.core.domain.tool_spec import Risk
+from orchestrator.core.policy.rules import Policy
+
+
+class Happening(Value):
+    """Base of all; `at` is database time."""
+
+    at: datetime
+
+
+class Started(Happening):
+    kind: Literal["started"] = "started"
+
+
+class ToolRequest(Value):
+    """One call asked for in a reply. `name` is cut to 200 characters, `arguments` is the digest of the raw
+    text."""
+
+    call_id: str = Field(max_length=200)
+    name: str = Field(max_length=200)
+    arguments: Hex
+
+
+class ModelReplied(Happening):
+    """A reply, normalised: an answer, requested calls, or a refusal; neither is a reply too (R-LOOP-9).
+
+    `usage` holds input_tokens, output_tokens (and cache figures) as the provider reported them, already
+    made sane; `counted` says whether they are the provider's. `redacted` are the kinds of secrets that were
+    taken out of the reply before anything of it was kept.
+    """
+
+    kind: Literal["model_replied"] = "model_replied"
+    effect: str
+    reply: Hex
+    answer: Hex | None = None
+    requests: tuple[ToolRequest, ...] = ()
+    refusal: bool = False
+    finish: str = "stop"
+    usage: Amounts
+    counted: Literal["provider", "estimated"] = "provider"
+    redacted: tuple[str, ...] = ()
+
+
+class ModelFailed(Happening):
+    """No reply. `error` is a closed word: timeout, rate_limited, server_error, unavailable, unreachable,
+    cut_off, malformed, rejected, script_mismatch, unauthorized, no_key, no_such_model, egress_refused,
+    circuit_open, model_busy, refused_by_wall, crashed;
+    `retry_after_ms` is the provider's wish, capped."""
+
+    kind: Literal["model_failed"] = "model_failed"
+    effect: str
+    error: str
+    transient: bool
+    detail: Hex | None = None
+    retry_after_ms: int | None = None
+    usage: Amounts = Field(default_factory=dict)
+
+
+class ToolAnswered(Happening):
+    """A result as it came. Where it was cut, `truncated`, `whole` is the SHA-256 of what was read of it;
+    `status` 0: its protocol knows none."""
+
+    kind: Literal["tool_answered"] = "tool_answered"
+    effect: str
+    observation: Hex
+    size: int
+    request_id: str = ""
+    truncated: bool = False
+    status: int = 0
+    whole: str = ""
+
+
+class ToolFailed(Happening):
+    """No usable result. `error`: timeout, refused, crashed, malformed, unreachable, circuit_open,
+    rate_limited, refused_by_wall, unauthorized, credential_expired.
+
+    `sent` False means that the call surely did not reach the tool. `answer` is the class of what came back;
+    `look` what a look-up since then brought.
+    """
+
+    kind: Literal["tool_failed"] = "tool_failed"
+    effect: str
+    error: str
+    sent: bool
+    transient: bool
+    detail: Hex | None = None
+    retry_after_ms: int | None = None
+    answer: Answer = Answer.NONE
+    look: Look = Look.NOT_YET
+
+
+class GateDecided(Happening):
+    """A settled request. `decision`: approve, edit, reject, revise, extend, happened, not_happened, cancel;
+    `amounts` are what an extension grants."""
+
+    kind: Literal["gate_decided"] = "gate_decided"
+    request: str
+    decision: str
+    decision_digest: Hex
+    by: str
+    role: str
+    packet_digest: Hex
+    arguments: Hex | None = None
+    reason: Hex | None = None
+    amounts: Amounts = Field(default_factory=dict)
+
+
+class GateExpired(Happening):
+    kind: Literal["gate_expired"] = "gate_expired"
+    request: str
+
+
+class QuestionAnswered(Happening):
+    kind: Literal["question_answered"] = "question_answered"
+    request: str
+    answer: Hex
+    decision_digest: Hex
+    by: str
+
+
+class TimerFired(Happening):
+    kind: Literal["timer_fired"] = "timer_fired"
+
+
+class BudgetExtended(Happening):
+    kind: Literal["budget_extended"] = "budget_extended"
+    amounts: Amounts
+    by: str
+
+
+class CostCorrected(Happening):
+    """What an effect had cost was made good in the ledger (R-BUDGET-15): `delta` US$ more, or less where it
+    is negative. `more`: others of the same correction follow."""
+
+    kind: Literal["cost_corrected"] = "cost_corrected"
+    effect: str
+    delta: Decimal
+    price_version: str
+    by: str
+    reason: str
+    more: bool = False
+
+
+class PriceCorrected(Happening):
+    """A price that the run is pinned to was wrong: what it asks for from now on is charged at another
+    (R-BUDGET-15). `models` are prices by the profile's name, `tools` by the tool's; `subject` is what they
+    are of, `was` and `price_version` the wrong version and the right one."""
+
+    kind: Literal["price_corrected"] = "price_corrected"
+    subject: str
+    models: dict[str, ModelPrice] = Field(default_factory=dict)
+    tools: dict[str, ToolPrice] = Field(default_factory=dict)
+    was: str
+    price_version: str
+    by: str
+    reason: str
+    more: bool = False
+
+
+class PolicyTightened(Happening):
+    """A tool was disabled or raised in risk; it holds from the next call on (R-TOOL-4)."""
+
+    kind: Literal["policy_tightened"] = "policy_tightened"
+    tool: str
+    disabled: bool
+    risk: str | None = None
+
+
+class Paused(Happening):
+    kind: Literal["paused"] = "paused"
+    by: str
+    reason: str
+
+
+class Resumed(Happening):
+    kind: Literal["resumed"] = "resumed"
+    by: str
+
+
+class CancelAsked(Happening):
+    kind: Literal["cancel_asked"] = "cancel_asked"
+    by: str
+    reason: str
+
+
+class StopAsked(Happening):
+    kind: Literal["stop_asked"] = "stop_asked"
+    scope: Literal["global", "tenant", "workflow"]
+    target: str
+    reason: str
+
+
+# What a look-up brought begins with this word.
+LOOKED: Final = "looked up"
+
+
+class Recovered(Happening):
+    """What became of an effect that was in flight when its worker died (the recovery table of docs/ring.md).
+
+    repeated: it will be performed again under the same id; found: looked up, `observation` is what was found;
+    abandoned: it was surely not sent; lost: a model call whose reply is gone; in_doubt: nobody knows.
+    `detail`: what a look-up brought, where one was made; `unread`: the answer that could not be read.
+    """
+
+    kind: Literal["recovered"] = "recovered"
+    effect: str
+    resolution: Literal["repeated", "found", "abandoned", "lost", "in_doubt"]
+    observation: Hex | None = None
+    size: int = 0
+    takeovers: int = 0
+    detail: str = ""
+    unread: Unread | None = None
+
+
+class LateAnswer(Happening):
+    """An outcome that arrived after its run moved on or ended: recorded, changes nothing (G9)."""
+
+    kind: Literal["late_answer"] = "late_answer"
+    effect: str
+    status: str
+    observation: Hex | None = None
+
+
+class EffectReconciled(Happening):
+    """A person's word on a change of a run that had ended while nobody knew whether it happened."""
+
+    kind: Literal["effect_reconciled"] = "effect_reconciled"
+    change: SentChange
+    verdict: Literal["happened", "not_happened"]
+    by: str
+    reason: str = ""
+
+
+class EffectLookedUp(Happening):
+    """What a look-up brought that a person asked for after the end of the run. `absent`: the tool calls its
+    look-up conclusive, and it did not find the change."""
+
+    kind: Literal["effect_looked_up"] = "effect_looked_up"
+    change: SentChange
+    resolution: Literal["found", "absent", "unknown"]
+    by: str
+    observation: Hex | None = None
+    size: int = 0
+    detail: str = ""
+
+
+Event = Annotated[
+    Started
+    | ModelReplied
+    | ModelFailed
+    | ToolAnswered
+    | ToolFailed
+    | GateDecided
+    | GateExpired
+    | QuestionAnswered
+    | TimerFired
+    | BudgetExtended
+    | CostCorrected
+    | PriceCorrected
+    | PolicyTightened
+    | Paused
+    | Resumed
+    | CancelAsked
+    | StopAsked
+    | Recovered
+    | LateAnswer
+    | EffectReconciled
+    | EffectLookedUp,
+    Field(discriminator="kind"),
+]
+AnyEvent = (
+    Started
+    | ModelReplied
+    | ModelFailed
+    | ToolAnswered
+    | ToolFailed
+    | GateDecided
+    | GateExpired
+    | QuestionAnswered
+    | TimerFired
+    | BudgetExtended
+    | CostCorrected
+    | PriceCorrected
+    | PolicyTightened
+    | Paused
+    | Resumed
+    | CancelAsked
+    | StopAsked
+    | Recovered
+    | LateAnswer
+    | EffectReconciled
+    | EffectLookedUp
+)
+EVENT: TypeAdapter[AnyEvent] = TypeAdapter(Event)
+
+
+class Refusal(Value):
+    """A reservation that the database refused in this commit: the dimension and what is left of it."""
+
+    dimension: str
+    limit: Decimal | None
+    left: Decimal
+    account: str
+
+
+class Headroom(Value):
+    """What the core cannot know by itself, read in this commit and recorded with it.
+
+    `tenant_cost` is what is left of the tenant's ceilings in US$ (None: none set), `tenant_window` the one
+    that has less left, and `tenant_limit` its ceiling; `refused` and `void` are what this very commit learnt
+    from the database before it walked again; `open_circuits` and
+    `stopped_tools` name tools; `raised_tools` are the risk classes that an admin has raised tools to;
+    `unavailable` names tools that the worker's machine lacks something for, and says what;
+    `missing_scopes` are scopes that the submitter has lost since; `policy` is the newest one where it is
+    not the pinned one and this commit is about to act; `busy` are keys of what other runs write to.
+    `run_ceiling` is the tenant's ceiling per run, where an extension was found to pass it.
+    `slice_over`: the worker's time with the run is up, so it is held before the next node that starts
+    work. `called_up`: the model that the run waits for takes a call of it now.
+    """
+
+    tenant_cost: Decimal | None = None
+    tenant_window: Literal["", "tenant_day", "tenant_month"] = ""
+    tenant_limit: Decimal | None = None
+    refused: tuple[Refusal, ...] = ()
+    void: dict[str, str] = Field(default_factory=dict)
+    open_circuits: tuple[str, ...] = ()
+    stopped_tools: tuple[str, ...] = ()
+    raised_tools: dict[str, Risk] = Field(default_factory=dict)
+    unavailable: dict[str, str] = Field(default_factory=dict)
+    missing_scopes: tuple[str, ...] = ()
+    policy: Policy | None = None
+    busy: tuple[str, ...] = ()
+    run_ceiling: Decimal | None = None
+    slice_over: bool = False
+    called_up: bool = False

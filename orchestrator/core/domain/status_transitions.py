@@ -1,0 +1,61 @@
+"""Which move between run states is legal (R-SESS-5); the database trigger is made from the same table."""
+
+from orchestrator.core.common.errors import IllegalMove
+from orchestrator.core.common.run_status import Status
+
+S = Status
+LEGAL: dict[Status, frozenset[Status]] = {
+    S.QUEUED: frozenset({S.IN_PROGRESS, S.CANCELLED, S.EXPIRED}),
+    S.IN_PROGRESS: frozenset(
+        {
+            S.AWAITING_GATE,
+            S.AWAITING_INPUT,
+            S.PAUSED,
+            S.COMPLETED,
+            S.FAILED,
+            S.CANCELLED,
+            S.EXPIRED,
+            S.REJECTED,
+        }
+    ),
+    S.AWAITING_GATE: frozenset({S.IN_PROGRESS, S.PAUSED, S.REJECTED, S.EXPIRED, S.CANCELLED, S.FAILED}),
+    S.AWAITING_INPUT: frozenset({S.IN_PROGRESS, S.PAUSED, S.EXPIRED, S.CANCELLED}),
+    S.PAUSED: frozenset({S.IN_PROGRESS, S.CANCELLED, S.EXPIRED}),
+}
+
+
+def legal(source: Status, target: Status) -> bool:
+    """Whether a run may go from `source` to `target`; staying is always legal."""
+    return source is target or target in LEGAL.get(source, frozenset())
+
+
+def path(source: Status, target: Status) -> tuple[Status, ...]:
+    """The states passed on the way from `source` to `target` in one commit, without `source`.
+
+    A commit may carry a run through in_progress (a decided gate whose run ends at once), so two moves are
+    allowed. Raises IllegalMove where neither one nor two legal moves lead there.
+    """
+    if source is target:
+        return ()
+    if target in LEGAL.get(source, frozenset()):
+        return (target,)
+    if S.IN_PROGRESS in LEGAL.get(source, frozenset()) and target in LEGAL[S.IN_PROGRESS]:
+        return (S.IN_PROGRESS, target)
+    raise IllegalMove(source=source.value, target=target.value)
+
+
+def moves() -> list[tuple[str, str]]:
+    """Every change of status that one commit may make, for the database's own guard."""
+    return [
+        (source.value, target.value)
+        for source in Status
+        for target in Status
+        if source is not target and _reachable(source, target)
+    ]
+
+
+def _reachable(source: Status, target: Status) -> bool:
+    try:
+        return bool(path(source, target))
+    except IllegalMove:
+        return False

@@ -1,0 +1,217 @@
+"""Reconciliation after a run's end: what became of changes that nobody knew about when it ended (R-TOOL-9,
+R-SESS-9).
+
+The run keeps its end and its terminal code. What is learnt goes into its state, where a retry finds it: what
+did not happen may be sent, of what happened people are asked once more before anything like it is sent.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal
+
+from orchestrator.core.accounting import side_effects
+from orchestrator.core.calls.open_effects import HAPPENED, opened_key
+from orchestrator.core.common.frozen_model import Value, with_entry, without
+from orchestrator.core.compensation.plan import CALL_FAILED, IN_DOUBT, UNANSWERED, undo_id
+from orchestrator.core.domain.effects import SentChange
+from orchestrator.core.domain.manifest import Manifest
+from orchestrator.core.domain.run_events import AnyEvent, EffectLookedUp, EffectReconciled, LateAnswer
+from orchestrator.core.domain.run_state import Deed, OpenEffect, State, Verdict
+from orchestrator.core.engine import late_events
+from orchestrator.core.workflow.node_protocol import say
+from traces.core import events as trace
+from traces.core.chain import Said
+from traces.core.phases import Phase
+
+# Late outcomes that say that nothing was sent. Of any other, a change may have come.
+NOTHING_SENT: Final = ("abandoned", "circuit_open")
+NOT_IN_DOUBT: Final = "not_in_doubt"
+Why = Literal["in_doubt", "open", "undo_in_doubt", "learnt_late", "reopened"]
+
+
+class Doubt(Value):
+    """A change of an ended run of which nobody knows whether it happened."""
+
+    change: SentChange
+    why: Why
+
+    @property
+    def blocks(self) -> bool:
+        """Whether the run is not retried before somebody knows. An open effect goes with the retry, which
+        asks before it sends it."""
+        return self.why != "open"
+
+
+def list_doubts(state: State, changes: Sequence[SentChange], late: frozenset[str]) -> tuple[Doubt, ...]:
+    """The changes in doubt, in the order in which they were asked for.
+
+    `changes` are the newest requests of the run's calls that change something, and those of other runs of its
+    line that its state names; `late` are the effects whose outcome came when nobody waited for it any more.
+    """
+    found: list[Doubt] = []
+    for change in changes:
+        known = state.reconciled.get(change.effect)
+        if known is not None and known.verdict != "reopened":
+            continue
+        why: Why | None = "reopened" if known is not None else _why(state, change, late)
+        if why is not None:
+            found.append(Doubt(change=change, why=why))
+    return tuple(found)
+
+
+def _why(state: State, change: SentChange, late: frozenset[str]) -> Why | None:
+    """Why nobody knows what became of a change; None where it is known."""
+    is_late = not late.isdisjoint(effects_of(change))
+    if (undone := _undone_by(state, change.call)) is not None:
+        if state.deeds[undone].why == UNANSWERED:
+            return "undo_in_doubt"
+        return "learnt_late" if is_late and state.deeds[undone].standing != "undone" else None
+    deed = state.deeds.get(change.call)
+    opened = next((one for one in state.opened.values() if one.effect in effects_of(change)), None)
+    if deed is not None and IN_DOUBT in (deed.standing, deed.why):
+        return "in_doubt"
+    if opened is not None and opened.error != HAPPENED:
+        return "in_doubt" if opened.error == IN_DOUBT else "open"
+    return "learnt_late" if deed is None and is_late else None
+
+
+def _undone_by(state: State, call: str) -> str | None:
+    """The call whose deed this call was to undo."""
+    return next((key for key in state.deeds if undo_id(key) == call), None)
+
+
+def settled_calls(state: State) -> frozenset[str]:
+    """The calls of changes of which it was learnt after the end what became of them."""
+    return frozenset(one.call for one in state.reconciled.values() if one.verdict != "reopened")
+
+
+def heard(manifest: Manifest, state: State, event: AnyEvent) -> tuple[State, tuple[Said, ...]]:
+    """What an event for a run that has ended makes of its state, and what is said of it."""
+    if isinstance(event, EffectReconciled):
+        return _decided(manifest, state, event)
+    if isinstance(event, EffectLookedUp):
+        return _looked_up(manifest, state, event)
+    said = late_events.heard(state, event)
+    if isinstance(event, LateAnswer) and event.status not in NOTHING_SENT:
+        state, words = _reopened(state, event.effect, event.status)
+        said += words
+    return state, said
+
+
+def _decided(manifest: Manifest, state: State, event: EffectReconciled) -> tuple[State, tuple[Said, ...]]:
+    """A person's word. The first one that is sure counts."""
+    change = event.change
+    if _is_known(state, change.effect):
+        refused = trace.DecisionRefused(request=change.effect, by=event.by, reason=NOT_IN_DOUBT)
+        return state, (say(Phase.ESCALATION_CHECK, refused),)
+    word = trace.Reconciled(
+        effect=change.effect, verdict=event.verdict, by=event.by, reason=event.reason[:500]
+    )
+    verdict = Verdict(verdict=event.verdict, call=change.call, by=event.by, attempts=change.attempts)
+    said = (say(Phase.OBSERVATION_GROUNDING, word, actor="person"), _settled(change, "person"))
+    return _with_verdict(manifest, state, change, verdict, None), said
+
+
+def _looked_up(manifest: Manifest, state: State, event: EffectLookedUp) -> tuple[State, tuple[Said, ...]]:
+    """What a look-up brought. It overrules nobody's word: where it differs, the change is in doubt again."""
+    change = event.change
+    names: Mapping[str, Literal["found", "abandoned", "in_doubt"]] = {
+        "found": "found", "absent": "abandoned", "unknown": "in_doubt",
+    }  # fmt: skip
+    body = trace.CallRecovered(
+        effect=change.effect, resolution=names[event.resolution], detail=event.detail[:300]
+    )
+    said: tuple[Said, ...] = (say(Phase.OBSERVATION_GROUNDING, body, actor=event.by),)
+    if event.resolution == "found":
+        seen = trace.CallObserved(
+            call=change.call, effect=change.effect, status="found", observation=event.observation,
+            size=event.size,
+        )  # fmt: skip
+        said += (say(Phase.OBSERVATION_GROUNDING, seen),)
+    if _is_known(state, change.effect):
+        if event.resolution != "found":
+            return state, said
+        state, words = _reopened(state, change.effect, "found")
+        return state, said + words
+    if event.resolution == "unknown":
+        return state, said
+    happened = event.resolution == "found"
+    verdict = Verdict(
+        verdict="happened" if happened else "not_happened", call=change.call, by=event.by,
+        attempts=change.attempts,
+    )  # fmt: skip
+    settled = _settled(change, "done" if happened else "absent")
+    return _with_verdict(manifest, state, change, verdict, event.observation), (*said, settled)
+
+
+def _is_known(state: State, effect: str) -> bool:
+    known = state.reconciled.get(effect)
+    return known is not None and known.verdict != "reopened"
+
+
+def _reopened(state: State, effect: str, reason: str) -> tuple[State, tuple[Said, ...]]:
+    """The state in which a change that was said not to have happened is in doubt again."""
+    named = next((name for name, one in state.reconciled.items() if effect in (name, *one.attempts)), "")
+    known = state.reconciled.get(named)
+    if known is None or known.verdict != "not_happened":
+        return state, ()
+    again = with_entry(state.reconciled, named, known.evolve(verdict="reopened"))
+    body = trace.CallInDoubt(call=known.call, effect=effect, tool="", reason=f"reopened:{reason}"[:100])
+    return state.evolve(reconciled=again), (say(Phase.OBSERVATION_GROUNDING, body),)
+
+
+def _settled(change: SentChange, by: Literal["done", "absent", "person"]) -> Said:
+    body = trace.EffectSettled(
+        call=change.call, effect=change.effect, tool=change.tool, key=change.key, by=by
+    )
+    return say(Phase.OBSERVATION_GROUNDING, body)
+
+
+def _with_verdict(
+    manifest: Manifest, state: State, change: SentChange, verdict: Verdict, observation: str | None
+) -> State:
+    """The state that knows what became of a change: its deed stands or is none, and what happened is told to
+    whoever asks for it again."""
+    told = state.evolve(reconciled=with_entry(state.reconciled, change.effect, verdict))
+    happened = verdict.verdict == "happened"
+    if (undone := _undone_by(state, change.call)) is not None:
+        deed = state.deeds[undone]
+        after = deed.evolve(standing="undone", why="") if happened else deed.evolve(why=CALL_FAILED)
+        return told.evolve(deeds=with_entry(told.deeds, undone, after))
+    key = opened_key(change.tool, change.argument_digest)
+    if not happened:
+        kept = without(told.opened, key) if _is_of(told, key, change) else told.opened
+        left = without(told.deeds, change.call) if change.call in told.deeds else told.deeds
+        return told.evolve(opened=kept, deeds=left)
+    opened = OpenEffect(
+        call=change.call, tool=change.tool, effect=change.effect, key=change.key, error=HAPPENED
+    )
+    told = told.evolve(opened=with_entry(told.opened, key, opened))
+    spec = manifest.pins.by_name.get(change.tool)
+    if change.call not in told.deeds and (spec is None or not side_effects.noted(manifest, spec)):
+        return told
+    deed = Deed(tool=change.tool, arguments=change.arguments, observation=observation)
+    return told.evolve(deeds=with_entry(told.deeds, change.call, deed))
+
+
+def _is_of(state: State, key: str, change: SentChange) -> bool:
+    opened = state.opened.get(key)
+    return opened is not None and opened.effect in effects_of(change)
+
+
+def effects_of(change: SentChange) -> frozenset[str]:
+    """The effects of all requests of a change."""
+    return frozenset((change.effect, *change.attempts))
+
+
+def with_learnt(checkpoint: State, end: State) -> State:
+    """What a retry knows of changes that were reconciled after the run's end: those that did not happen are
+    open no longer, those that happened stand. Its calls are numbered on from the end of the run."""
+    if not end.reconciled:
+        return checkpoint
+    told = ((effect, one) for effect, one in end.reconciled.items() if one.verdict == "not_happened")
+    absent = {name for effect, one in told for name in (effect, *one.attempts)}
+    opened = {key: one for key, one in checkpoint.opened.items() if one.effect not in absent}
+    happened = [one.call for one in end.reconciled.values() if one.verdict == "happened"]
+    made = {call: end.deeds[call] for call in happened if call in end.deeds}
+    numbered = checkpoint.counters.evolve(calls=max(checkpoint.counters.calls, end.counters.calls))
+    return checkpoint.evolve(opened=opened, deeds={**checkpoint.deeds, **made}, counters=numbered)

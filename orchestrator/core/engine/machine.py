@@ -1,0 +1,312 @@
+"""The machine: one event in, the transitions it causes out. Pure; same input, same bytes (R-LOOP-1).
+
+`advance` gives the event to the node where the run stands, follows the first edge of its outcome whose
+guard holds, enters the next node, and goes on until a node waits or the run ends. Interrupts come before
+nodes; an interrupt asked for while an effect is in flight is noted and taken once its outcome is recorded,
+so that no result is thrown away.
+"""
+
+from orchestrator.core.accounting.effect_cost import shortfall
+from orchestrator.core.accounting.remaining_estimate import ACCOUNT, key_of_turn, too_little
+from orchestrator.core.accounting.settlement import settle, settles
+from orchestrator.core.approval import budget_extension
+from orchestrator.core.approval.compensation_approval import withdrawn
+from orchestrator.core.common.errors import Corrupt, Misfit
+from orchestrator.core.common.sliding_window import with_call
+from orchestrator.core.compensation import saga
+from orchestrator.core.domain.content_store import Desk
+from orchestrator.core.domain.effects import CallModel, CallTool
+from orchestrator.core.domain.graph import CompiledGraph, Edge, Interrupt
+from orchestrator.core.domain.manifest import Manifest
+from orchestrator.core.domain.run_events import (
+    AnyEvent,
+    GateDecided,
+    GateExpired,
+    Headroom,
+    ModelReplied,
+    Started,
+    TimerFired,
+)
+from orchestrator.core.domain.run_state import Halting, State
+from orchestrator.core.engine import late_events, late_reconciliation, signal_handlers
+from orchestrator.core.engine.transition_recorder import Recording
+from orchestrator.core.llm.model_wait import is_called_up
+from orchestrator.core.nodes import kind_of
+from orchestrator.core.results.termination import forced
+from orchestrator.core.workflow.edge_guards import holds
+from orchestrator.core.workflow.interrupts import (
+    CODE_OF,
+    WALL_CLOCK,
+    halting_for,
+    overdue,
+    overdue_said,
+    refusal_said,
+)
+from orchestrator.core.workflow.node_protocol import NodeKind, Step, Walk, interrupted, say
+from traces.core.chain import Said
+from traces.core.events import InterruptTaken
+from traces.core.phases import Phase
+
+CORE_VERSION = 11
+
+
+def advance(
+    graph: CompiledGraph, manifest: Manifest, state: State, event: AnyEvent, headroom: Headroom, desk: Desk
+) -> Walk:
+    """Answer `event`. Raises ContentMissing for content not on the desk and Corrupt for a broken
+    invariant."""
+    walker = _Walker(graph, manifest, state, event, headroom, desk)
+    walker.answer(event)
+    return walker.finished()
+
+
+class _Walker(Recording):
+    """The answer to one event."""
+
+    _entering = False
+
+    # -- the event
+    # -----------------------------------------------------------------------------------------------
+
+    def answer(self, event: AnyEvent) -> None:
+        """Route the event: to the ended run, to the signals, or to the node that waits for it."""
+        if self.state.outcome is not None:
+            self._stay(*late_reconciliation.heard(self.manifest, self.state, event))
+        elif isinstance(event, Started):
+            self._stay(self.state, signal_handlers.started())
+            self._entering = True
+        elif isinstance(event, TimerFired) and not self._timely():
+            return
+        elif settles(event) and event.effect not in self.state.pending:
+            self._stay(self.state, late_events.late(event))
+        else:
+            self._hear(event)
+        self._enter_on()
+
+    def _hear(self, event: AnyEvent) -> None:
+        said: tuple[Said, ...] = ()
+        asked = ""
+        if settles(event):
+            asked = self.state.pending[event.effect].profile
+            self.state, settlement, said = settle(self.manifest, self.state, event)
+            self.settlements.append(settlement)
+            if self.state.away is not None and isinstance(event, ModelReplied):
+                self.state = self.state.evolve(away=None)
+        heard = signal_handlers.hear(self.state, event)
+        if isinstance(event, GateDecided | GateExpired) and (
+            thawed := budget_extension.thaw(self.state, event, self.headroom.run_ceiling)
+        ):
+            self._thawed(thawed)
+        elif heard is not None:
+            self._stay(heard.state, said + heard.said)
+            self._obey(reenter=heard.reenter)
+        elif isinstance(event, TimerFired) and (late := self._overdue()) is not None:
+            self._interrupt(late, said)
+        elif isinstance(event, TimerFired) and self.state.held:
+            self._stay(self.state, ())
+            self._obey(reenter=not self.state.paused)
+        else:
+            view = self._view(self.recorded.version + 1, asked)
+            try:
+                step = self._kind().on(view, event)
+            except Misfit as misfit:
+                # No run may be left without a way on: what a node cannot answer ends it with that reason.
+                step = interrupted(self.state, Interrupt.REPEATED_FAILURE, str(misfit))
+            self._follow(step, said, entering=False)
+
+    def _thawed(self, thawed: budget_extension.Thawed) -> None:
+        """People's word on more budget: the run goes on where it stood, or takes the interrupt put off."""
+        if thawed.halting is not None:
+            self.state = thawed.state
+            self._interrupt(thawed.halting, thawed.said, final=True)
+            return
+        self._stay(thawed.state.evolve(held=True), thawed.said)
+        self._obey(reenter=not self.state.paused)
+
+    def _timely(self) -> bool:
+        """Whether the time that came is one the run waits for; any other leaves no trace."""
+        due = self.state.timer is not None and self.at >= self.state.timer
+        waits = not self.state.pending
+        if waits and is_called_up(self.state, called_up=self.headroom.called_up):
+            return True
+        return due or (self.state.held and not self.state.paused) or (waits and self._overdue() is not None)
+
+    def _obey(self, *, reenter: bool) -> None:
+        """After a signal: take an asked interrupt if nothing is in flight, or enter again where the run
+        was held."""
+        if self.state.pending:
+            return
+        if self.state.halting is not None:
+            self._interrupt(self.state.halting, ())
+        elif reenter:
+            self._entering = True
+
+    # -- walking
+    # -------------------------------------------------------------------------------------------------
+
+    def _enter_on(self) -> None:
+        """Enter the node at the current position, and the ones its edges lead to, until one waits or the
+        run ends."""
+        while self._entering:
+            self._entering = False
+            self._enter_one()
+
+    def _enter_one(self) -> None:
+        """Enter one node, unless the run is to be interrupted or held before it."""
+        kind, view = self._kind(), self._view(self.recorded.version)
+        if kind.starts_work and self.state.interrupt is None and not self.state.pending:
+            halting = self.state.halting or overdue(view)
+            if halting is not None:
+                self._interrupt(halting, ())
+                return
+            if self.state.paused or self.headroom.slice_over:
+                self._wait(Step(state=self.state.evolve(held=True)), (), entering=True)
+                return
+        if self.state.held:
+            self.state = self.state.evolve(held=False)
+            view = self._view(self.recorded.version)
+        self._follow(kind.enter(view), (), entering=True)
+
+    def _follow(self, step: Step, said: tuple[Said, ...], *, entering: bool) -> None:
+        """Carry out a step: a refusal, an interrupt, a wait, or an edge, whose target is entered next."""
+        if self._blocked(step, said):
+            return
+        if step.interrupt is not None:
+            self.state = step.state
+            self._interrupt(step.interrupt, said + step.said)
+            return
+        if step.anew:
+            # As `_held_back` has it for work that is asked for at once.
+            hold = self.state.paused or self.state.halting is not None or self.headroom.slice_over
+            self._stay(step.state.evolve(held=hold), said + step.said)
+            self._obey(reenter=not hold)
+            return
+        if not entering and self._held_back(step, said):
+            return
+        step = self._rated(step)
+        self.effects.extend(step.effects)
+        if step.outcome is None:
+            self._wait(step, said, entering=entering)
+            return
+        edge = self._edge(step.outcome, step.state)
+        guard = edge.guard.name if edge.guard is not None else None
+        phase = self._kind().phases[step.outcome]
+        self._move(step, guard, edge.target, phase, said + step.said)
+        self._entering = True
+
+    def _blocked(self, step: Step, said: tuple[Said, ...]) -> bool:
+        """Whether the step's effects may not be asked for: an emergency stop, a model whose provider took
+        more than was reserved, or a budget whose rest does not do."""
+        spending = [effect.reserve for effect in step.effects if effect.kind in ("call_model", "call_tool")]
+        if not spending or step.state.unwinding is not None:
+            # What undoes something was judged when it was asked for, against what was kept back for it.
+            return False
+        halting = self.state.halting
+        if halting is not None and halting.stop and not self.state.pending:
+            self._interrupt(halting, said)
+            return True
+        if any(isinstance(e, CallModel) and e.profile in self.state.flagged for e in step.effects):
+            self._interrupt(Halting(interrupt=Interrupt.DEPENDENCY_UNAVAILABLE, reason="overrun"), said)
+            return True
+        refused = shortfall(self.state, spending, self.headroom)
+        turn = key_of_turn(step.effects, self.state.usage)
+        refused = refused or too_little(self.graph, self.manifest, self.state, turn)
+        if refused is None:
+            return False
+        # Nobody who decides here can raise what the tenant as a whole may spend.
+        final = refused.account not in ("run", ACCOUNT)
+        self._interrupt(halting_for(refused), said + refusal_said(refused), final=final)
+        return True
+
+    def _rated(self, step: Step) -> Step:
+        """The step with its tool calls counted against their rates, whatever node asks for them."""
+        rates = step.state.rates
+        for effect in step.effects:
+            if isinstance(effect, CallTool):
+                rates = with_call(rates, effect.tool, self.at)
+        return step if rates is step.state.rates else step._replace(state=step.state.evolve(rates=rates))
+
+    def _held_back(self, step: Step, said: tuple[Said, ...]) -> bool:
+        """Whether a waiting node wants to start work anew although the run is paused, halting or to be given
+        back.
+
+        The node is then entered again later, which asks for the same thing.
+        """
+        starts = any(effect.kind == "call_model" for effect in step.effects)
+        hold = self.state.paused or self.state.halting is not None or self.headroom.slice_over
+        if not (starts and hold):
+            return False
+        # The time that came is over: a run that rests would be woken by it again and again.
+        self._stay(self.state.evolve(held=True, timer=None, away=None), said)
+        self._obey(reenter=False)
+        return True
+
+    def _interrupt(self, halting: Halting, said: tuple[Said, ...], *, final: bool = False) -> None:
+        """Leave the node by the graph's interrupt edge; a second interrupt ends the run where it stands.
+
+        An exhausted budget may freeze the run instead, unless it is `final`. A run that takes back what it
+        did is on its way out already: it goes on with that."""
+        if self.state.unwinding is not None:
+            self._stay(self.state, said)
+            self._entering = not self.state.pending
+            return
+        if not final and budget_extension.freezes(self._view(self.recorded.version), halting):
+            clock = self._clock_said(halting)
+            frozen = budget_extension.freeze(self._view(self.recorded.version + 1), halting, (*said, *clock))
+            self.effects.extend(frozen.effects)
+            self._stay(frozen.state, frozen.said, frozen.effects)
+            return
+        if self.state.interrupt is not None:
+            self._end_here(halting, said)
+            return
+        source, target = self.state.position, self.graph.interrupts[halting.interrupt]
+        body = InterruptTaken(
+            interrupt=halting.interrupt.value, reason=halting.reason, node=source, target=target
+        )
+        state = self.state.evolve(
+            interrupt=halting.interrupt,
+            frozen=None,
+            reason=halting.reason,
+            unfinished=self.state.still_open(),
+            gates={},
+            timer=None,
+            queue=(),
+            batch=(),
+            held=False,
+            expired=self.state.expired or halting.interrupt is Interrupt.EXPIRED,
+        )
+        outcome = f"!{halting.interrupt.value}"
+        unasked = withdrawn(self.state, halting.reason)
+        all_said = (*said, *self._clock_said(halting), say(Phase.ESCALATION_CHECK, body), *unasked)
+        self._move(Step(state=state, outcome=outcome), None, target, Phase.ESCALATION_CHECK, all_said)
+        self._entering = True
+
+    def _end_here(self, halting: Halting, said: tuple[Said, ...]) -> None:
+        said = (*said, *self._clock_said(halting))
+        view, code = self._view(self.recorded.version + 1), CODE_OF[halting.interrupt]
+        step = saga.begin(view, code, halting) or forced(view, code, halting)
+        self.effects.extend(step.effects)
+        self._stay(step.state, said + step.said, step.effects)
+
+    def _clock_said(self, halting: Halting) -> tuple[Said, ...]:
+        """The wall clock's breaker, where it is what ends the run (R-BUDGET-12)."""
+        if halting.reason != WALL_CLOCK:
+            return ()
+        return (overdue_said(halting, self.state.limits.get("wall_clock_seconds")),)
+
+    def _edge(self, outcome: str, state: State) -> Edge:
+        """The first edge of the outcome whose guard holds; compilation saw to it that the last one does."""
+        for edge in self.graph.edges_of(state.position, outcome):
+            if edge.guard is None or holds(edge.guard, state):
+                return edge
+        raise Corrupt(rule=f"no edge of {state.position}.{outcome} holds")
+
+    # -- looking
+
+    def _kind(self) -> NodeKind:
+        if self.state.unwinding is not None:
+            return saga.KIND
+        return kind_of(self._node().kind)
+
+    def _overdue(self) -> Halting | None:
+        return overdue(self._view(self.recorded.version))

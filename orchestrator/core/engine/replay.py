@@ -1,0 +1,147 @@
+"""Exact replay: the recorded events through the core again; every record must come out the same
+(R-TRACE-6)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import orjson
+
+from orchestrator.core.common.errors import ContentMissing, OrchestratorError
+from orchestrator.core.common.frozen_model import Value
+from orchestrator.core.domain.content_store import Desk
+from orchestrator.core.domain.graph import CompiledGraph
+from orchestrator.core.domain.manifest import Manifest
+from orchestrator.core.domain.run_events import EVENT, Headroom
+from orchestrator.core.domain.run_state import State
+from orchestrator.core.engine.machine import CORE_VERSION, advance
+from orchestrator.core.workflow.node_protocol import Transition, Walk
+from traces.core.canonical import canonical
+from traces.core.chain import Head, Linked, Move, link
+from traces.core.patch import diff
+
+
+class Report(Value):
+    """What came of a replay. `first_difference` is the number of the first record that came out otherwise.
+
+    `what_if`: the run was recorded under another version of the core, so a difference is no corruption.
+    """
+
+    matches: bool
+    records: int
+    first_difference: int | None = None
+    detail: str = ""
+    what_if: bool = False
+
+
+@dataclass(slots=True)
+class _Group:
+    """The records of one walk: the event stands in the first."""
+
+    first: dict[str, Any]
+    records: list[dict[str, Any]] = field(default_factory=list)
+    bodies: list[bytes] = field(default_factory=list)
+
+
+def replayed(
+    graph: CompiledGraph,
+    manifest: Manifest,
+    state: State,
+    records: Sequence[bytes],
+    salt: bytes,
+    contents: Mapping[str, bytes],
+    head: Head,
+) -> Report:
+    """Replay records (canonical bytes, in order, without record 0's submission) from the opening state.
+
+    `head` is where the chains stood after record 0: every record is linked anew, with all that was said, and
+    must come out byte for byte.
+    """
+    number = 0
+    for group in _groups(records):
+        other = group.first["core"] != CORE_VERSION
+        try:
+            event = EVENT.validate_json(contents[group.first["event"]])
+            room = Headroom.model_validate(group.first["headroom"] or {})
+            walk = advance(graph, manifest, state, event, room, Desk(salt, contents))
+        except (KeyError, ContentMissing):
+            return _report(False, number, group.first["number"], "content was erased", what_if=other)
+        except OrchestratorError as error:
+            return _report(False, number, group.first["number"], str(error), what_if=other)
+        for made, held in zip(walk.transitions, group.records, strict=False):
+            difference = _difference(made, held)
+            if difference:
+                return _report(False, number, held["number"], difference, what_if=other)
+            number += 1
+        if len(walk.transitions) != len(group.records):
+            return _report(
+                False, number, group.first["number"], "another number of transitions", what_if=other
+            )
+        linked = _linked(head, walk, group)
+        for row, held_bytes in zip(linked.records, group.bodies, strict=True):
+            if row.body != held_bytes:
+                return _report(False, number, row.number, "what was said differs", what_if=other)
+        state, head = walk.state, linked.head
+    return Report(matches=True, records=number)
+
+
+def _report(matches: bool, records: int, at: int, detail: str, *, what_if: bool) -> Report:
+    return Report(matches=matches, records=records, first_difference=at, detail=detail, what_if=what_if)
+
+
+def _groups(records: Sequence[bytes]) -> list[_Group]:
+    groups: list[_Group] = []
+    for body in records:
+        record = orjson.loads(body)
+        if record["event"]:
+            groups.append(_Group(record))
+        if groups:
+            groups[-1].records.append(record)
+            groups[-1].bodies.append(body)
+    return groups
+
+
+def _linked(head: Head, walk: Walk, group: _Group) -> Linked:
+    """The walk linked as the commit linked it; what else the commit wrote is taken as recorded."""
+    return link(
+        head,
+        [_move(made) for made in walk.transitions],
+        core_version=group.first["core"],
+        event_digest=group.first["event"],
+        headroom=group.first["headroom"],
+        binds=group.records[-1]["binds"],
+        at=datetime.fromisoformat(group.first["at"]),
+    )
+
+
+def _move(made: Transition) -> Move:
+    return Move(
+        source=made.source,
+        outcome=made.outcome,
+        guard=made.guard,
+        target=made.target,
+        phase=made.phase,
+        patch=diff(made.before, made.after),
+        said=made.said,
+        effects=made.effects,
+    )
+
+
+def _difference(made: Transition, held: Mapping[str, Any]) -> str:
+    """Which part of the record came out otherwise; empty where all is the same."""
+    move = _move(made)
+    parts = {
+        "source": move.source,
+        "outcome": move.outcome,
+        "guard": move.guard,
+        "target": move.target,
+        "phase": move.phase,
+        "effects": list(move.effects),
+    }
+    for name, value in parts.items():
+        if held[name] != value:
+            return f"{name}: recorded {held[name]!r}, replayed {value!r}"
+    if canonical(held["patch"]) != canonical(move.patch):
+        return "the patch of the state differs"
+    return "" if len(held["said"]) == len(move.said) else "another number of events"

@@ -1,0 +1,108 @@
+"""Names of files in a run's workspace: one way to write each, and no way out of it (R-TOOL-19)."""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from orchestrator.core.common.errors import PathRefused
+
+LONGEST: Final = 240
+DEEPEST: Final = 16
+LONGEST_PART: Final = 100
+
+# What a path may be made of: letters, digits and marks of any script, and these.
+_SIGNS = frozenset("._-+@=,()[]# ")
+_KINDS = ("L", "N", "M")
+_RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$)(\..*)?", re.IGNORECASE)
+_SHORT = re.compile(r"~[0-9]")
+# Letters of other scripts that look like Latin ones, after case has been folded.
+_LOOKS: Final[Mapping[str, str]] = {
+    "a": "аαɑ", "b": "ьƅ", "c": "сϲᴄ", "d": "ԁɗ", "e": "еҽεє", "f": "ғ", "g": "ɡց", "h": "һհ", "i": "іιıɩ",
+    "j": "јϳ", "k": "кκ", "l": "ӏɫ", "m": "мᴍ", "n": "пηո", "o": "оοօσ", "p": "рρ", "q": "ԛզ", "r": "гᴦ",
+    "s": "ѕꜱ", "t": "тτ", "u": "υսᴜ", "v": "νѵᴠ", "w": "ԝωшա", "x": "хχ", "y": "уγү", "z": "ᴢ",
+    "3": "зӡ", "6": "б",
+}  # fmt: skip
+_LATIN: Final = {ord(char): latin for latin, chars in _LOOKS.items() for char in chars}
+
+
+def safe_path(path: str) -> str:
+    """The path as it is, where it is one. Raises PathRefused, which says why.
+
+    One form of writing for each file: forward slashes, no `.` or `..`, composed letters, no sign that does
+    not show or that another system reads otherwise.
+    """
+    why = _fault(path)
+    if why:
+        raise PathRefused(path=shown(path), detail=why)
+    return path
+
+
+def look(path: str) -> str:
+    """What a path looks like to a careless reader, or to a system that ignores case: two files of a workspace
+    never look alike."""
+    folded = unicodedata.normalize("NFKD", path).casefold().translate(_LATIN)
+    return "".join(char for char in folded if not unicodedata.combining(char))
+
+
+def check_together(paths: Iterable[str]) -> None:
+    """Raises PathRefused where two files look alike, or one is the folder of another."""
+    seen: dict[str, str] = {}
+    for path in paths:
+        other = seen.setdefault(look(path), path)
+        if other != path:
+            raise PathRefused(path=shown(path), detail=f"it looks like {shown(other)}, which is there too")
+    for path in seen.values():
+        parts = path.split("/")
+        for depth in range(1, len(parts)):
+            found = seen.get(look("/".join(parts[:depth])))
+            if found is not None:
+                raise PathRefused(path=shown(path), detail=f"{shown(found)} is a file, and no folder")
+
+
+def within(path: str, folder: str) -> bool:
+    """Whether a file is in a folder; the empty one holds all."""
+    return not folder or path == folder or path.startswith(f"{folder}/")
+
+
+def shown(path: str) -> str:
+    """A path for a message: what does not show is written out, and it is not longer than a path may be."""
+    return path[:LONGEST].encode("unicode_escape").decode() if not path.isprintable() else path[:LONGEST]
+
+
+def _fault(path: str) -> str:
+    if not path or len(path) > LONGEST:
+        return f"a path has 1 to {LONGEST} characters"
+    if path.startswith(("/", "~")):
+        return "it begins at the workspace, and names no other place"
+    if "\\" in path or ":" in path:
+        return "folders are parted by /, and there are no drives"
+    strange = next((char for char in path if not _plain(char)), None)
+    if strange is not None:
+        return f"U+{ord(strange):04X} is no sign of a path"
+    if unicodedata.normalize("NFKC", path) != path:
+        return "it is not in the composed form, or holds letters that stand for others"
+    parts = path.split("/")
+    faults = (
+        f"it is deeper than {DEEPEST} folders" if len(parts) > DEEPEST else "",
+        *map(_part_fault, parts),
+    )
+    return next((why for why in faults if why), "")
+
+
+def _plain(char: str) -> bool:
+    return char == "/" or char in _SIGNS or unicodedata.category(char)[0] in _KINDS
+
+
+def _part_fault(part: str) -> str:
+    if part in ("", ".", ".."):
+        return "a part of it is empty, . or .."
+    if len(part) > LONGEST_PART:
+        return f"a part of it is longer than {LONGEST_PART} characters"
+    if part != part.strip(" ") or part.endswith("."):
+        return "a part of it begins or ends with a space, or ends with a dot"
+    if _RESERVED.fullmatch(part) or _SHORT.search(part):
+        return "a part of it is the name of a device, or a short name, on some systems"
+    if unicodedata.combining(part[0]):
+        return "a part of it begins with a mark that belongs to a letter"
+    return ""

@@ -1,0 +1,116 @@
+"""The chain of safety detectors over what comes in, what tools answer, and what goes out (R-TOOL-24).
+
+A finding is noted, or from then on every change asks people, or the run is closed with a word to security. A
+detector that breaks closes the run: nobody knows what it would have found.
+"""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+from unicodedata import category, normalize
+
+import orjson
+
+from orchestrator.core.domain.graph import Interrupt
+from orchestrator.core.domain.run_state import State
+from orchestrator.core.policy.detectors import SEVERITIES, Place, Seen, Severity, detectors
+from orchestrator.core.workflow.node_protocol import Step, View, interrupted, say
+from traces.core.chain import Said
+from traces.core.events import BreakerTripped, SafetyFound
+from traces.core.phases import Phase
+
+SINCE = 3
+BROKEN = "detector_broken"
+MOST = 8
+PHASES: dict[Place, Phase] = {
+    "input": Phase.POLICY_CHECK, "result": Phase.OBSERVATION_GROUNDING, "output": Phase.VALIDATION,
+}  # fmt: skip
+
+
+class Screened(NamedTuple):
+    """What came of it: the worst severity, the rule that has it, and what is to be said."""
+
+    severity: Severity
+    rule: str
+    said: tuple[Said, ...]
+
+
+def screen(view: View, place: Place, text: str, subject: str) -> Screened:
+    """Show a text to every detector that is not switched off."""
+    worst, rule, said = SEVERITIES[0], "", []
+    policies = [policy for policy in (view.pins.policy, view.headroom.policy) if policy is not None]
+    if view.pins.policy is None or view.manifest.core_version < SINCE:
+        return Screened("off", "", ())
+    seen = Seen(text, plain(text), view.pins.boundary.denied_words)
+    core = view.manifest.core_version
+    for name, severity, found in findings(seen, place, [policy.safety for policy in policies], core):
+        body = SafetyFound(detector=name, rule=found, place=place, subject=subject[:200], severity=severity)
+        said.append(say(PHASES[place], body))
+        if SEVERITIES.index(severity) > SEVERITIES.index(worst):
+            worst, rule = severity, f"{name}:{found}"
+    return Screened(worst, rule, tuple(said))
+
+
+def findings(
+    seen: Seen, place: Place, settings: Iterable["dict[str, Severity]"], core: int | None = None
+) -> list[tuple[str, Severity, str]]:
+    """Each detector's findings with what they mean here: of several settings the stricter. Fails closed.
+    `core` is the core version whose defaults hold; None for this one's."""
+    found: list[tuple[str, Severity, str]] = []
+    held = tuple(settings)
+    for name, detector in detectors().items():
+        older = core is not None and core < getattr(detector, "since", 0)
+        usual: Severity = "off" if older else detector.severity[place]
+        meant = [setting.get(f"{place}:{name}", usual) for setting in held]
+        severity = max(meant, key=SEVERITIES.index, default=usual)
+        if severity == "off":
+            continue
+        try:
+            found.extend((name, severity, rule) for rule in detector.find(seen))
+        except Exception:  # noqa: BLE001 - whatever is wrong with it, nobody knows what it would have found
+            found.append((name, "stop", BROKEN))
+    return found
+
+
+def alarmed(state: State, screened: Screened) -> State:
+    """The state after a finding: what was found, and whether every change asks people from now on."""
+    if screened.severity in ("off", "note"):
+        return state
+    alarms = tuple(dict.fromkeys((*state.alarms, screened.rule)))[-MOST:]
+    return state.evolve(alarms=alarms, guarded=True)
+
+
+def closed(state: State, screened: Screened, subject: str, said: tuple[Said, ...]) -> Step:
+    """The end of a run in which something was found that closes it, with a word to security."""
+    tripped = BreakerTripped(breaker="safety", reason=screened.rule, subject=subject)
+    told = (*said, *screened.said, say(Phase.ESCALATION_CHECK, tripped))
+    return interrupted(state, Interrupt.UNSAFE, screened.rule, told)
+
+
+def plain(text: str) -> str:
+    """One spelling: compatibility forms folded, without what does not show, lower case, single blanks."""
+    shown = text
+    if not text.isascii():
+        folded = normalize("NFKC", text)
+        shown = "".join([char for char in folded if char.isascii() or category(char) != "Cf"])
+    return "\n".join(" ".join(line.split()) for line in shown.casefold().splitlines())
+
+
+def words_of(body: bytes) -> str:
+    """The texts of a JSON document, a line each; what is none as it stands."""
+    try:
+        level: list[Any] = [orjson.loads(body)]
+    except orjson.JSONDecodeError:
+        return body.decode("utf-8", "backslashreplace")
+    found: list[str] = []
+    while level:
+        below: list[Any] = []
+        for item in level:
+            if isinstance(item, str):
+                found.append(item)
+            elif isinstance(item, dict):
+                found.extend(item)
+                below.extend(item.values())
+            elif isinstance(item, list):
+                below.extend(item)
+        level = below
+    return "\n".join(found)

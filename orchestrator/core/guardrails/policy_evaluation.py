@@ -1,0 +1,250 @@
+"""What the policy says of one call: the question of the eligibility chain between permission and budget.
+
+The pinned version rules, and beside it the newest where that is another: of two the stricter word holds
+(R-TOOL-4, R-TOOL-17). A tool of a change that the model asks for first after something untrusted was read is
+an addition to the plan (R-TOOL-18).
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from orchestrator.core.common.frozen_model import with_entry
+from orchestrator.core.domain.run_state import Call, State
+from orchestrator.core.domain.tool_spec import ToolSpec
+from orchestrator.core.guardrails.draft_quotes import quoted_in
+from orchestrator.core.guardrails.exfiltration import ECHOES_SINCE, goes_unasked
+from orchestrator.core.guardrails.taint_sources import DRAFT, Source, leaves
+from orchestrator.core.guardrails.taint_tracking import CLOSELY_SINCE, Traced, Tracer
+from orchestrator.core.policy.provenance.value_kinds import kind_of
+from orchestrator.core.policy.provenance.value_matching import words_of
+from orchestrator.core.policy.rules import ORIGINS, RANK, Decision, Leaf, Origin, Policy, argument_of, beneath
+from orchestrator.core.policy.task_scope import NAMED, Standing, TaskScope, stands
+from orchestrator.core.workflow.node_protocol import View
+from orchestrator.core.workflow.untrusted_inputs import has_untrusted_inputs
+
+ADDED = "added-after-untrusted"
+ORDINARY_SINCE = 11
+MOST_SENT = 200
+_WORDS = {
+    "untrusted_observation": "comes from untrusted output",
+    "model": "comes from nowhere but the model",
+    "trusted_fact": "comes from a trusted source",
+    "goal": "stands in the goal",
+    "plan": "stands in the workflow",
+    "person": "was given by a person",
+}
+_STANDINGS: Mapping[Standing, str] = {
+    "inside": "the task names it", "outside": "the task names another", "unnamed": "the task names none",
+}  # fmt: skip
+
+
+class _Seen(NamedTuple):
+    """One leaf as a policy sees it. `ordinary` says why it is, or is ""; `words` say where it comes from."""
+
+    pointer: str
+    leaf: Leaf
+    ordinary: str
+    words: str
+
+
+class Finding(NamedTuple):
+    """One leaf that a rule gates or denies, with the sentence that says why.
+
+    `ordinary`: the value is one that every such task has: the task names it, the boundary vouches for it, or
+    it is the draft that the workflow had the model write. It is decided on all the same, without an alarm.
+    """
+
+    decision: Decision
+    rule: str
+    version: int
+    origin: Origin
+    sentence: str
+    ordinary: bool = False
+
+
+class Ruling(NamedTuple):
+    """What the policy says of a call. `asked` False: no rule can say anything about its tool, nothing was
+    looked up. `findings` stand strictest first."""
+
+    asked: bool
+    decision: Decision = "allow"
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def rule(self) -> str:
+        """The rule that decided, with the version it stands in."""
+        if not self.findings:
+            return "no_rule"
+        return f"policy:{self.findings[0].version}:{self.findings[0].rule}"
+
+
+UNASKED = Ruling(asked=False)
+
+
+def ruling(view: View, call: Call, spec: ToolSpec) -> Ruling:
+    """Ask the pinned policy, and the newest where the commit has it."""
+    policies = [policy for policy in (view.pins.policy, view.headroom.policy) if policy is not None]
+    if view.pins.policy is None or not any(p.reaches(spec.name, mutating=spec.mutating) for p in policies):
+        return UNASKED
+    found: list[Finding] = []
+    seen = _leaves(view, call, spec)
+    for policy in policies:
+        found.extend(finding for one in seen if (finding := _of_leaf(policy, one)))
+        if (added := _added(view, call, spec, policy)) is not None:
+            found.append(added)
+    found.sort(key=lambda finding: (-RANK[finding.decision], -ORIGINS.index(finding.origin)))
+    decision: Decision = found[0].decision if found else "allow"
+    return Ruling(True, decision, tuple(dict.fromkeys(found)))
+
+
+def has_read_untrusted(view: View, state: State) -> bool:
+    """True if the run has read anything untrusted: from a tool, or in an input that its workflow declares
+    untrusted."""
+    facts = any(fact.trust == "untrusted" for fact in state.facts.values())
+    failed = any(failure.observation is not None for failure in state.failures)
+    return facts or failed or has_untrusted_inputs(view)
+
+
+def planning(view: View, state: State, calls: Iterable[Call]) -> State:
+    """The state with those calls of a fresh reply that are changes, if nothing untrusted was read before.
+    What a reply merely names is no plan: a tool is foreseen once a call of it was found eligible."""
+    if view.pins.policy is None:
+        return state
+    specs = ((call.id, view.pins.by_name.get(call.tool)) for call in calls)
+    planned = tuple([call for call, spec in specs if spec is not None and spec.mutating])
+    if planned and has_read_untrusted(view, state):
+        planned = ()
+    return state if planned == state.planned else state.evolve(planned=planned)
+
+
+def with_foreseen(state: State, tools: tuple[str, ...]) -> State:
+    """The state with these tools as part of the plan."""
+    fresh = [tool for tool in dict.fromkeys(tools) if tool not in state.foreseen]
+    return state.evolve(foreseen=(*state.foreseen, *fresh)) if fresh else state
+
+
+def with_sent(view: View, state: State, call: Call, spec: ToolSpec) -> State:
+    """The state with what a model's call that asks nobody puts into an address, so that a value that is cut
+    into several calls is put together again."""
+    closely = view.pins.policy is not None and view.manifest.core_version >= CLOSELY_SINCE
+    if not closely or call.by != "model" or call.attempt > 1 or len(state.sent) >= MOST_SENT:
+        return state
+    if not goes_unasked(view, spec):
+        return state
+    value = view.desk.json(call.arguments or "")
+    addressed = any(kind_of(pointer, leaf) == "url" for pointer, leaf in leaves(value, ""))
+    to = spec.remote.origin if spec.remote is not None and view.manifest.core_version >= ECHOES_SINCE else ""
+    if not (addressed or to) or call.arguments is None:
+        return state
+    return state.evolve(sent=with_entry(state.sent, f"{len(state.sent):03d} {to}".strip(), call.arguments))
+
+
+def _leaves(view: View, call: Call, spec: ToolSpec) -> list[_Seen]:
+    """Each leaf as a policy sees it. Raises ContentMissing."""
+    value = view.desk.json(call.arguments or "")
+    if not spec.mutating and not _addressed(value) and not _goes_out(view, spec):
+        return []
+    tracer = Tracer(view, call)
+    traced, scope = tracer.trace(value), tracer.scope
+    found = []
+    for pointer, value_there in leaves(value, ""):
+        one = traced[pointer]
+        leaf = _leaf(call, spec, pointer, one, _standing(view, one, value_there, scope))
+        quoted = _quoted(view, tracer, one, value_there)
+        ordinary = "" if quoted else _ordinary_because(view, pointer, one, leaf)
+        found.append(_Seen(pointer, leaf, ordinary, _words(one.source, quoted)))
+    return found
+
+
+def _quoted(view: View, tracer: Tracer, traced: Traced, value: Any) -> Source | None:
+    """What a draft quotes of what nobody vouches for."""
+    if view.manifest.core_version < ORDINARY_SINCE or traced.source != DRAFT or traced.vouched:
+        return None
+    read = [(place.source, place.text) for place in tracer.places]
+    return quoted_in(words_of(value), tracer.goal, read, tracer.vouches)
+
+
+def _words(source: Source, quoted: Source | None) -> str:
+    """Say where a value comes from."""
+    if quoted is not None:
+        return f"is a draft that quotes {quoted.reference}, which is untrusted"
+    return "comes from an untrusted input" if source.of_input else _WORDS[source.origin]
+
+
+def _ordinary_because(view: View, pointer: str, traced: Traced, leaf: Leaf) -> str:
+    """Say why a value is ordinary, or "". An address or path has to be named as a whole: a named host or
+    folder does not make all that lies there ordinary."""
+    if view.manifest.core_version < ORDINARY_SINCE or leaf.carries:
+        return ""
+    if traced.vouched:
+        return f"{pointer} comes from a result that the boundary trusts for it."
+    if leaf.standing == "inside" and (traced.said or leaf.kind not in ("url", "path")):
+        return f"{pointer} is named by the task."
+    if traced.source == DRAFT and leaf.kind == "text":
+        return f"{pointer} is the text that the workflow had the model write."
+    return ""
+
+
+def _leaf(call: Call, spec: ToolSpec, pointer: str, traced: Traced, standing: Standing) -> Leaf:
+    return Leaf(
+        tool=spec.name,
+        mutating=spec.mutating,
+        argument=argument_of(pointer),
+        kind=traced.kind,
+        sensitive=is_sensitive(spec, pointer),
+        origin=traced.source.origin,
+        standing=standing,
+        chosen="model" if call.by == "model" else "plan",
+        carries=traced.carries,
+    )
+
+
+def _addressed(value: Any) -> bool:
+    """Whether what only reads is given an address: nothing else of it can lead anything away."""
+    found: bool = "://" in str(value) or "www." in str(value)
+    return found
+
+
+def _goes_out(view: View, spec: ToolSpec) -> bool:
+    """Whether the call takes its arguments to a server outside: each of them leaves the house (G3)."""
+    return spec.remote is not None and view.manifest.core_version >= CLOSELY_SINCE
+
+
+def _standing(view: View, traced: Traced, leaf: Any, scope: TaskScope) -> Standing:
+    if traced.vouched:
+        return "inside"
+    return stands(traced.kind, leaf, scope, view.pins.boundary.scope, said=traced.said)
+
+
+def is_sensitive(spec: ToolSpec, pointer: str) -> bool:
+    """Whether the tool declares it so; of a stranger's tool of which every argument is, also one it does not
+    name."""
+    if any(beneath(pointer, one) for one in spec.sensitive):
+        return True
+    properties = spec.input_schema.get("properties")
+    if spec.remote is None or not isinstance(properties, dict) or len(spec.sensitive) < len(properties):
+        return False
+    return bool(spec.sensitive)
+
+
+def _of_leaf(policy: Policy, seen: _Seen) -> Finding | None:
+    pointer, leaf, ordinary, words = seen
+    rule = policy.rule_for(leaf)
+    if rule is None or rule.decision == "allow":
+        return None
+    if ordinary and rule.decision == "gate":
+        return Finding(rule.decision, rule.name, policy.version, leaf.origin, ordinary, True)
+    named = f"; {_STANDINGS[leaf.standing]}" if leaf.kind in NAMED else ""
+    said = f"{pointer or 'The argument'} {words}{named}. {rule.reason}"
+    return Finding(rule.decision, rule.name, policy.version, leaf.origin, said)
+
+
+def _added(view: View, call: Call, spec: ToolSpec, policy: Policy) -> Finding | None:
+    """An addition to the plan: a change that was not foreseen when something untrusted was read."""
+    if policy.after_untrusted == "allow" or call.by != "model" or call.edited or not spec.mutating:
+        return None
+    planned = call.id in view.state.planned or spec.name in view.state.foreseen
+    if planned or view.pins.boundary.scope.plans(spec.name) or not has_read_untrusted(view, view.state):
+        return None
+    said = f"The model asks for {spec.name} only since it has read something untrusted."
+    return Finding(policy.after_untrusted, ADDED, policy.version, "untrusted_observation", said)

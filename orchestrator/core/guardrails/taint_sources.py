@@ -1,0 +1,109 @@
+"""What a value of a call can come from, and what the call itself declares of it (R-TOOL-16)."""
+
+from typing import Any, NamedTuple
+
+from orchestrator.core.domain.run_state import Call, Fact
+from orchestrator.core.policy.provenance.value_matching import Text, resembles, words_of
+from orchestrator.core.policy.rules import Origin, beneath
+from orchestrator.core.workflow.goal_inputs import MISSING, inputs, pointed
+from orchestrator.core.workflow.node_protocol import View
+from orchestrator.core.workflow.untrusted_inputs import is_untrusted_input
+from orchestrator.core.workflow.value_sources import (
+    Constant,
+    FromDraft,
+    FromFact,
+    FromInput,
+    FromRun,
+    ToolCallConfig,
+    ValueSource,
+)
+
+UNDO = "undo"
+UNDO_SINCE = 4
+
+
+class Source(NamedTuple):
+    """An origin and what it refers to (a fact id, a pointer into the inputs, a node, a person)."""
+
+    origin: Origin
+    reference: str
+
+    @property
+    def of_input(self) -> bool:
+        """Whether it is an input that the workflow declares untrusted."""
+        return self.origin == "untrusted_observation" and self.reference.startswith("/")
+
+
+NOWHERE = Source("model", "")
+DRAFT = Source("model", "draft")
+DRAFT_SINCE = 11
+_RANK: dict[Origin, int] = {
+    "goal": 0, "plan": 0, "person": 0, "trusted_fact": 1, "model": 2, "untrusted_observation": 3,
+}  # fmt: skip
+
+
+def worst(*sources: Source) -> Source:
+    """The one that is trusted least; the first of equals."""
+    return max(sources, key=lambda source: _RANK[source.origin])
+
+
+def declared_for(view: View, call: Call, config: ToolCallConfig, pointer: str) -> Source:
+    """The source of one leaf of a fixed call."""
+    declared = {f"/{_escaped(name)}": source for name, source in config.arguments.items()}
+    source = declared.get("/" + pointer.split("/")[1]) if pointer else None
+    return Source("plan", call.by) if source is None else _from_declared(view, call, source)
+
+
+def _from_declared(view: View, call: Call, source: ValueSource) -> Source:
+    if isinstance(source, FromInput):
+        given = pointed(inputs(view.manifest.goal, view.state, view.desk), source.pointer)
+        if given is MISSING and source.otherwise is not None:
+            return _from_declared(view, call, source.otherwise)
+        untrusted = is_untrusted_input(view, source.pointer)
+        return Source("untrusted_observation" if untrusted else "goal", source.pointer)
+    if isinstance(source, FromFact):
+        fact = view.state.facts.get(source.fact)
+        return NOWHERE if fact is None else of_fact(source.fact, fact)
+    if isinstance(source, FromDraft):
+        return DRAFT if view.manifest.core_version >= DRAFT_SINCE else NOWHERE
+    assert isinstance(source, Constant | FromRun)
+    return Source("plan", call.by)
+
+
+def of_fact(name: str, fact: Fact) -> Source:
+    """The origin that a fact lends to its values."""
+    return Source("trusted_fact" if fact.trust == "trusted" else "untrusted_observation", name)
+
+
+def undo_source(view: View, call: Call, pointer: str, text: str) -> Source | None:
+    """Where an argument of an undo comes from by the way back that its tool declares: out of the declaration,
+    or out of the deed's result, which is as good as its tool. None for what the deed itself was given, also
+    where it came back out of it: that is looked up."""
+    unwinding = view.state.unwinding
+    if unwinding is None or call.by != UNDO or view.manifest.core_version < UNDO_SINCE:
+        return None
+    deed = view.state.deeds[unwinding.call]
+    done = view.pins.by_name[deed.tool]
+    name = pointer[1:].partition("/")[0].replace("~1", "/").replace("~0", "~")
+    taken = None if done.compensation is None else done.compensation.arguments.get(name)
+    if taken is None:
+        return Source("plan", UNDO)
+    if beneath(taken, "/arguments"):
+        return None
+    if done.trust == "untrusted":
+        return Source("untrusted_observation", deed.tool)
+    echoed = resembles(text, Text(words_of(view.desk.json(deed.arguments))))
+    return None if echoed else Source("trusted_fact", deed.tool)
+
+
+def leaves(value: Any, pointer: str) -> list[tuple[str, Any]]:
+    """Every leaf of a JSON value with its pointer."""
+    if isinstance(value, dict):
+        return [found for key in value for found in leaves(value[key], f"{pointer}/{_escaped(key)}")]
+    if isinstance(value, list):
+        return [found for n, item in enumerate(value) for found in leaves(item, f"{pointer}/{n}")]
+    return [(pointer, value)]
+
+
+def _escaped(key: str) -> str:
+    return key.replace("~", "~0").replace("/", "~1")

@@ -1,0 +1,400 @@
+"""Where each value of a call comes from, leaf by leaf, worst source first (R-TOOL-16).
+
+A fixed call's node says where its arguments are taken from. A model says nothing that counts: its values are
+looked up in what the run has read and been given. What an untrusted text may have brought in counts as
+brought in; what is to be trusted has to stand in the goal or in a trusted fact as it is, and a trusted fact
+vouches for nothing that was only put into its tool.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from orchestrator.core.common.argument_parsing import Arguments, parse
+from orchestrator.core.domain.run_state import Call, Fact, State
+from orchestrator.core.domain.tool_spec import ToolSpec
+from orchestrator.core.guardrails.exfiltration import (
+    ECHOES_SINCE,
+    LONGEST_TEXT,
+    MOST_ADDRESSES,
+    Known,
+    address_carries,
+    addresses_in,
+    carried_before,
+    goes_unasked,
+    quotes_across,
+    sent_by,
+    text_carries,
+)
+from orchestrator.core.guardrails.taint_sources import (
+    NOWHERE,
+    Source,
+    declared_for,
+    leaves,
+    of_fact,
+    undo_source,
+    worst,
+)
+from orchestrator.core.policy.provenance.value_kinds import EMAIL, NUMBER, URL, Kind, kind_of, things_in
+from orchestrator.core.policy.provenance.value_matching import Text, resembles, stated, words_of
+from orchestrator.core.policy.rules import argument_of
+from orchestrator.core.policy.task_scope import TaskScope, scope_of, stands
+from orchestrator.core.workflow.goal_inputs import pointed
+from orchestrator.core.workflow.node_protocol import View
+from orchestrator.core.workflow.untrusted_inputs import split_inputs
+
+MOST_TEXT = 4_000_000
+LONGEST_SEARCHED = 100_000
+MOST_THINGS = 40
+DEEPEST_SUM = 3
+MOST_SEAMS = 20
+SEAM = 80
+CALCULATOR = "calculator"
+FAILURE = "a failed call"
+CLOSELY_SINCE = 5
+# In older runs what a boundary trusts a result for counts for a model's calls alone.
+GRANTED_TO_ALL_SINCE = 11
+
+
+class Traced(NamedTuple):
+    """One leaf. `said`: the goal states exactly this; `vouched`: it is a leaf of a result that the boundary
+    grants; `carries`: it takes away what was read on the way (core/guardrails/exfiltration.py)."""
+
+    source: Source
+    kind: Kind
+    said: bool = False
+    vouched: bool = False
+    carries: bool = False
+
+
+class _Place(NamedTuple):
+    source: Source
+    text: Text
+    fact: Fact | None = None
+    tool: str = ""
+    own: tuple[Text, ...] = ()
+
+
+class Tracer:
+    """Looks up the leaves of one call. What it reads of the desk is read once."""
+
+    def __init__(self, view: View, call: Call) -> None:
+        self.view, self.call = view, call
+        self._joined: bool | None = None
+
+    def trace(self, value: Any) -> dict[str, Traced]:
+        """Each leaf of the arguments, by JSON pointer."""
+        found = leaves(value, "")
+        traced = {pointer: self._leaf(pointer, leaf) for pointer, leaf in found}
+        if not self.closely:
+            return traced
+        texts = {pointer: words_of(leaf) for pointer, leaf in found}
+        return {
+            pointer: one._replace(carries=self._chosen(one) and self._carries(pointer, one, texts))
+            for pointer, one in traced.items()
+        }
+
+    def _leaf(self, pointer: str, leaf: Any) -> Traced:
+        kind = kind_of(pointer, leaf)
+        said = bool(text := words_of(leaf)) and stated(text, self.goal)
+        if self.call.edited and (argument_of(pointer), text) not in self.proposed:
+            by = self.call.grant.by if self.call.grant else ""
+            return Traced(Source("person", by), kind, said)
+        if (known := undo_source(self.view, self.call, pointer, text)) is not None:
+            return Traced(known, kind, said)
+        node = self.view.graph.nodes.get(self.call.by)
+        if node is not None and node.kind == "tool":
+            vouched = self.view.manifest.core_version >= GRANTED_TO_ALL_SINCE and self.vouches(leaf)
+            return Traced(declared_for(self.view, self.call, node.config, pointer), kind, said, vouched)
+        carries = not self.closely and carried_before(kind, text, self.known, _laden)
+        return Traced(self._found(kind, text), kind, said, self.vouches(leaf), carries)
+
+    @cached_property
+    def closely(self) -> bool:
+        """Whether the run was admitted since what a call takes away, and what an edit leaves, is looked at
+        closely."""
+        return self.view.manifest.core_version >= CLOSELY_SINCE
+
+    @cached_property
+    def proposed(self) -> frozenset[tuple[str, str]]:
+        """The values of a call before a person edited it, each with its argument: what the person left as it
+        was still comes from where it came from. In older runs all of an edited call is the person's."""
+        if not self.closely:
+            return frozenset()
+        before = parse(self.view.desk.read(self.call.raw), version=self.view.manifest.core_version)
+        found = leaves(before.value, "") if isinstance(before, Arguments) else []
+        return frozenset((argument_of(pointer), words_of(leaf)) for pointer, leaf in found)
+
+    # -- what the run has read and been given
+
+    @cached_property
+    def goal(self) -> Text:
+        """The goal's objective and trusted inputs, with the answers of the submitter."""
+        return Text(f"{self.view.manifest.goal.objective}\n{words_of(split_inputs(self.view)[0])}")
+
+    @cached_property
+    def places(self) -> tuple[_Place, ...]:
+        """Untrusted texts first, the newest before older ones, as far as there is room."""
+        return tuple(sorted(self._places(), key=lambda place: place.source.origin == "trusted_fact"))
+
+    def _places(self) -> Iterator[_Place]:
+        state, desk = self.view.state, self.view.desk
+        failed = [failure for failure in state.failures if failure.observation is not None]
+        given = state.echoes if self._sees_echoes else {}
+        read = (*(fact.digest for fact in state.facts.values()), *(f.observation or "" for f in failed))
+        desk.require([*read, *(given[name] for name in sorted(given))])
+        written, room = self._written(), MOST_TEXT
+        for name, fact in reversed(state.facts_in_order()):
+            text = words_of(desk.json(fact.digest))[: max(0, room)]
+            room -= len(text)
+            yield _Place(of_fact(name, fact), Text(text), fact, fact.tool, written[name])
+        for failure in failed:
+            text = desk.text(failure.observation or "", max(0, room))
+            room -= len(text)
+            source = Source("untrusted_observation", FAILURE)
+            yield _Place(source, Text(text), tool=failure.tool, own=written[""])
+        for name, value in split_inputs(self.view)[1].items():
+            source = Source("untrusted_observation", f"/{name}")
+            yield _Place(source, Text(words_of(value)[: max(0, room)]))
+
+    @property
+    def _sees_echoes(self) -> bool:
+        return self.view.manifest.core_version >= ECHOES_SINCE
+
+    def _written(self) -> dict[str, tuple[Text, ...]]:
+        """What the model had written when each fact came, with its own call; under "" all of it."""
+        state = self.view.state
+        given = state.echoes if self._sees_echoes else {}
+        asked = [_asked_in(state, key) for key in sorted(given)]
+        told = [(record, self._words(digest, tool)) for record, tool, digest in sorted(asked)]
+        found = {
+            name: tuple(text for record, text in told if record <= fact.record)
+            for name, fact in state.facts.items()
+        }
+        return {**found, "": tuple(text for _, text in told)}
+
+    def _words(self, digest: str, tool: str) -> Text:
+        """What a model put into a call, but for the addresses of a reading one: they were judged when it
+        went."""
+        value, spec = self.view.desk.json(digest), self.view.pins.by_name.get(tool)
+        reads = spec is not None and not spec.mutating
+        told = [leaf for at, leaf in leaves(value, "") if not (reads and _judged(at, words_of(leaf)))]
+        return Text(words_of(told))
+
+    # -- one value
+
+    def _found(self, kind: Kind, text: str) -> Source:
+        if not text.strip():
+            return NOWHERE
+        whole = self._whole(text[:LONGEST_SEARCHED])
+        if whole.origin == "untrusted_observation":
+            return whole
+        if kind == "text" or (whole is NOWHERE and len(text.split()) > 1):
+            named = _things(text)
+            rest = [NOWHERE] if self.closely and len(named) > MOST_THINGS else []
+            return worst(whole, *(self._whole(one) for one in named[:MOST_THINGS]), *rest)
+        return self._composed(kind, text) if whole is NOWHERE else whole
+
+    def _whole(self, text: str, depth: int = 0) -> Source:
+        """The worst place it stands in; an untrusted one if it resembles anything of it."""
+        trusted: Source | None = None
+        for place in self.places:
+            if place.source.origin == "untrusted_observation":
+                if resembles(text, place.text):
+                    return place.source
+            elif trusted is None and stated(text, place.text):
+                trusted = self._of_trusted(place, text, depth)
+        if trusted is not None:
+            return trusted
+        return Source("goal", "") if stated(text, self.goal) else NOWHERE
+
+    def _of_trusted(self, place: _Place, text: str, depth: int) -> Source | None:
+        """A trusted tool vouches for what it knows, not for what it was given, nor for a sum of that."""
+        given = self._given(place.source.reference)
+        if given is None:
+            return place.source
+        tool = self.view.pins.by_name.get(place.fact.tool) if place.fact is not None else None
+        if tool is not None and tool.category == CALCULATOR:
+            numbers = NUMBER.findall(given)
+            if depth >= DEEPEST_SUM or not numbers or (self.closely and len(numbers) > MOST_THINGS):
+                return None
+            return worst(place.source, *(self._whole(number, depth + 1) for number in numbers[:MOST_THINGS]))
+        return None if resembles(text, Text(given)) else place.source
+
+    def _given(self, fact: str) -> str | None:
+        """The arguments that a model put into the tool of a trusted fact; None where none did."""
+        held = self.view.state.echoes.get(fact)
+        return None if held is None else words_of(self.view.desk.json(held))
+
+    def _composed(self, kind: Kind, text: str) -> Source:
+        """An address by its parts: as good as the worst of them."""
+        parts = _parts(kind, text)
+        if len(parts) <= 1 or (self.closely and len(parts) > MOST_THINGS):
+            return NOWHERE
+        return worst(*(self._whole(part) for part in parts[: MOST_THINGS + 1]))
+
+    def vouches(self, leaf: Any) -> bool:
+        """Whether it is a leaf of a result that the boundary grants as a source."""
+        for granted in self.view.pins.boundary.scope.sources:
+            tool, _, pointer = granted.partition("/")
+            for place in self.places:
+                fact = place.fact
+                if fact is None or fact.tool != tool:
+                    continue
+                if pointed(self.view.desk.json(fact.digest), "/" + pointer) == leaf:
+                    return True
+        return False
+
+    # -- what it takes away
+
+    @cached_property
+    def scope(self) -> TaskScope:
+        """What the goal names, as it was pinned, and what the submitter answered since."""
+        held = self.view.manifest.scope or scope_of(self.view.manifest.goal)
+        if not self.view.state.answers:
+            return held
+        return held.with_answers(split_inputs(self.view)[0])
+
+    @cached_property
+    def known(self) -> Known:
+        """All that was read."""
+        return _known(self.places, self.goal)
+
+    @cached_property
+    def elsewhere(self) -> Known:
+        """What was read, but for what the server that the call goes to said itself."""
+        pins, spec = self.view.pins.by_name, self._tool
+        here = spec.remote.origin if spec is not None and spec.remote is not None else ""
+        origins = ((place, pins.get(place.tool)) for place in self.places)
+        read = [one for one, tool in origins if not (tool and tool.remote and tool.remote.origin == here)]
+        return _known(read, self.goal)
+
+    @cached_property
+    def before(self) -> str:
+        """What the addresses of earlier reading calls of this run held."""
+        sent = self.view.state.sent
+        self.view.desk.require(sent[key] for key in sorted(sent))
+        calls = [leaves(self.view.desk.json(sent[key]), "") for key in sorted(sent)]
+        urls = [words_of(leaf) for call in calls for pointer, leaf in call if kind_of(pointer, leaf) == "url"]
+        return sent_by(urls, self.goal)
+
+    @property
+    def _tool(self) -> ToolSpec | None:
+        return self.view.pins.by_name.get(self.call.tool)
+
+    def _chosen(self, one: Traced) -> bool:
+        """Whether a model chose the value: what a workflow fixes or a person puts in takes nothing away."""
+        return self.call.by == "model" and one.source.origin != "person"
+
+    def _carries(self, pointer: str, one: Traced, texts: dict[str, str]) -> bool:
+        text, spec = texts[pointer], self._tool
+        if one.kind == "url":
+            others = [name for name in texts if name != pointer and kind_of(name, texts[name]) == "url"]
+            before = self.before + sent_by((texts[name] for name in others if name < pointer), self.goal)
+            return address_carries(text, self.known, before) or self._beside(pointer, texts)
+        within = addresses_in(text, bare=True)
+        laden = any(address_carries(url, self.known) for url in within if not self._names(url))
+        if laden or len(within) > MOST_ADDRESSES:
+            return True
+        if spec is None or spec.remote is None or not goes_unasked(self.view, spec):
+            return False
+        return bool(EMAIL.search(text)) or text_carries(text, self.elsewhere) or self._together(texts)
+
+    def _together(self, texts: dict[str, str]) -> bool:
+        """Whether the texts of the call, one after the other, or after or before those of an earlier call to
+        the same server, take away what none of them does alone."""
+        if not self._sees_echoes:
+            return False
+        if self._joined is None:
+            told = [text for name, text in texts.items() if kind_of(name, text) != "url"]
+            orders = (" ".join(told), " ".join(told[::-1]))
+            alone = any(text_carries(one[:LONGEST_TEXT], self.elsewhere) for one in orders)
+            self._joined = alone or self._completes(orders[0])
+        return self._joined
+
+    def _completes(self, now: str) -> bool:
+        earlier = self._told_before
+        seams = [(one[-SEAM:], now[:SEAM]) for one in earlier] + [
+            (now[-SEAM:], one[:SEAM]) for one in earlier
+        ]
+        whole = (" ".join(earlier)[-LONGEST_TEXT // 2 :], now[: LONGEST_TEXT // 2])
+        return bool(earlier) and quotes_across([*seams, whole], self.elsewhere)
+
+    @property
+    def _told_before(self) -> list[str]:
+        """The texts of the newest earlier calls to the server that the call goes to, each call's as one."""
+        spec, sent = self._tool, self.view.state.sent
+        here = spec.remote.origin if spec is not None and spec.remote is not None else ""
+        keys = [key for key in sorted(sent) if here and key.partition(" ")[2] == here][-MOST_SEAMS:]
+        self.view.desk.require(sent[key] for key in keys)
+        told = (leaves(self.view.desk.json(sent[key]), "") for key in keys)
+        return [
+            " ".join(words_of(leaf) for at, leaf in call if kind_of(at, leaf) != "url") for call in told
+        ]  # fmt: skip
+
+    def _beside(self, pointer: str, texts: dict[str, str]) -> bool:
+        """Whether what goes to an address beside it, in a call that asks nobody, takes something there."""
+        if self._tool is None or not goes_unasked(self.view, self._tool):
+            return False
+        return any(text_carries(text, self.known) for name, text in texts.items() if name != pointer)
+
+    def _names(self, url: str) -> bool:
+        grant = self.view.pins.boundary.scope
+        return stands("url", url, self.scope, grant, said=False) == "inside"
+
+
+# -- what the model had written
+
+
+def _asked_in(state: State, key: str) -> tuple[int, str, str]:
+    """The record in which a call was settled, its tool and its arguments, of an entry of the echoes."""
+    if (fact := state.facts.get(key)) is not None:
+        return fact.record, fact.tool, state.echoes[key]
+    record, tool, _ = key.split(" ", 2)
+    return int(record), tool, state.echoes[key]
+
+
+def _judged(pointer: str, text: str) -> bool:
+    return kind_of(pointer, text) == "url" and ("://" in text or "www." in text)
+
+
+# -- what values are made of
+
+
+def _known(places: Sequence[_Place], goal: Text) -> Known:
+    return Known([place.text for place in places], goal, [place.own for place in places])
+
+
+def _things(text: str) -> list[str]:
+    """The addresses, accounts and numbers that a text holds."""
+    found = things_in(text[:LONGEST_SEARCHED])
+    named = (*found.recipients, *found.accounts, *found.urls, *found.references)
+    return list(dict.fromkeys(named))[: MOST_THINGS + 1]
+
+
+def _parts(kind: Kind, text: str) -> list[str]:
+    if kind == "url" or URL.match(text):
+        return [part for part in (_host(text), *_laden(text)) if part]
+    if (found := EMAIL.search(text)) is not None:
+        return [part for part in (*found[0].split("@"), EMAIL.sub("", text).strip(" <>\"',;")) if part]
+    return []
+
+
+def _host(url: str) -> str:
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return url
+
+
+def _laden(url: str) -> list[str]:
+    """The parts of an address that can carry something: labels of its host, its path, its query."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return [url]
+    rest = f"{parts.path}/{parts.query}/{parts.fragment}/{parts.username or ''}/{parts.password or ''}"
+    labels = (parts.hostname or "").split(".")[:-2]
+    pieces = rest.replace("&", "/").replace("=", "/").replace(";", "/").split("/")
+    return [piece for piece in (*labels, *pieces) if piece][: MOST_THINGS + 1]

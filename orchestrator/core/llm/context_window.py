@@ -1,0 +1,88 @@
+"""Context pressure: a prompt near its limit is narrowed, and none is sent beyond it (R-BUDGET-12).
+
+The limit is the run's own dimension context_tokens, or the model's window less its answer. From 80 % on the
+oldest exchanges are left out of the prompt: what they brought stands in it as facts, and whole in the trace.
+An exchange whose fact the prompt does not show stays. What is beyond the limit even then is not sent: the run
+stops.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+
+from orchestrator.core.accounting.effect_cost import prompt_tokens
+from orchestrator.core.common.model_profile import ModelProfile
+from orchestrator.core.domain.content_store import Desk
+from orchestrator.core.domain.graph import Interrupt
+from orchestrator.core.domain.run_state import State
+from orchestrator.core.llm.prompt_builder import Prompt, shown_facts
+from orchestrator.core.workflow.node_protocol import Step, interrupted, say
+from traces.core.chain import Said
+from traces.core.events import BreakerTripped, ReservationRefused
+from traces.core.phases import Phase
+
+BREAKER = "context_pressure"
+SHARE = Decimal("0.8")
+OWN, WINDOW = "context_tokens", "context_window"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitted:
+    """A prompt that fits, with what is said of its narrowing; or why there is none."""
+
+    prompt: Prompt
+    said: tuple[Said, ...] = ()
+    halt: Step | None = None
+
+
+def fitted(
+    state: State,
+    profile: ModelProfile,
+    desk: Desk,
+    exchanges: tuple[str, ...],
+    *,
+    max_output: int,
+    compiled: Callable[[tuple[str, ...]], Prompt],
+) -> Fitted:
+    """The prompt over as many of the exchanges (links of the conversation, oldest first) as fit."""
+    reason, limit = context_limit(state, profile, max_output)
+    kept, prompt = exchanges, compiled(exchanges)
+    wanted = size = prompt_tokens(profile, prompt.body, prompt.messages, prompt.tools)
+    while size > limit * SHARE and len(kept) > 1 and _spoken_for(state, desk, kept[0]):
+        kept = kept[1:]
+        prompt = compiled(kept)
+        size = prompt_tokens(profile, prompt.body, prompt.messages, prompt.tools)
+    if size > limit:
+        return Fitted(prompt=prompt, halt=_halt(state, reason, limit, size))
+    dropped = len(exchanges) - len(kept)
+    return Fitted(prompt=prompt, said=(_narrowed(dropped, limit, wanted),) if dropped else ())
+
+
+def context_limit(state: State, profile: ModelProfile, max_output: int) -> tuple[str, Decimal]:
+    """Which limit holds, and how many tokens of prompt it leaves."""
+    own, window = state.limits.get(OWN), Decimal(max(1, profile.context_tokens - max_output))
+    return (OWN, own) if own is not None and own <= window else (WINDOW, window)
+
+
+def _spoken_for(state: State, desk: Desk, link: str) -> bool:
+    """Whether the prompt shows every fact that stands and came of this exchange."""
+    results = {result["call"] for result in desk.json(link)["results"] if result["status"] == "ok"}
+    shown = {fact.call for _, fact in shown_facts(state)}
+    standing = {fact.call for fact in state.facts.values()}
+    return not (results & standing) - shown
+
+
+def _narrowed(dropped: int, limit: Decimal, wanted: Decimal) -> Said:
+    exchanges = f"{dropped} exchange{'s' if dropped > 1 else ''}"
+    body = BreakerTripped(
+        breaker=BREAKER, reason="narrowed", subject=exchanges, limit=(limit * SHARE).quantize(Decimal(1)),
+        actual=wanted,
+    )  # fmt: skip
+    return say(Phase.ACTION_SELECTION, body)
+
+
+def _halt(state: State, reason: str, limit: Decimal, size: Decimal) -> Step:
+    refusal = ReservationRefused(dimension=reason, limit=limit, wanted=size, left=limit, account="run")
+    tripped = BreakerTripped(breaker=BREAKER, reason=reason, limit=limit, actual=size)
+    said = (say(Phase.TERMINATION_CHECK, refusal), say(Phase.TERMINATION_CHECK, tripped))
+    return interrupted(state, Interrupt.BUDGET_EXHAUSTED, reason, said)

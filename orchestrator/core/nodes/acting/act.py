@@ -1,0 +1,185 @@
+"""act: one model turn with the visible tools (phase 8). The reply's calls become an ordered queue."""
+
+from typing import ClassVar, Literal
+
+from orchestrator.core.approval.change_requests import asked_anew
+from orchestrator.core.common.errors import Misfit
+from orchestrator.core.common.frozen_model import Value, with_entry, without
+from orchestrator.core.domain.run_events import AnyEvent, ModelFailed, ModelReplied, Recovered, TimerFired
+from orchestrator.core.domain.run_state import Call, Result, State
+from orchestrator.core.guardrails.policy_evaluation import planning
+from orchestrator.core.llm.model_call import (
+    Asking,
+    again,
+    ask,
+    breached,
+    cut_short,
+    emptied,
+    failed,
+    once_more,
+    timed,
+    unavailable,
+)
+from orchestrator.core.llm.prompt_builder import exchange_link, visible_tools
+from orchestrator.core.workflow.edge_guards import MODEL
+from orchestrator.core.workflow.node_protocol import Step, View, say
+from orchestrator.core.workflow.plain_node import Plain
+from traces.core.canonical import canonical
+from traces.core.chain import Said
+from traces.core.events import CallAnsweredNot, CallRequested, OutputDrafted
+from traces.core.events import ModelReplied as RepliedBody
+from traces.core.phases import Phase
+
+KEPT_LINKS = 16
+
+
+class Act(Plain):
+    kind: ClassVar[str] = "act"
+    outcomes: ClassVar[tuple[str, ...]] = ("requested", "answered", "refused", "empty", "model_unavailable")
+    phases: ClassVar[dict[str, Phase]] = dict.fromkeys(outcomes, Phase.ACTION_SELECTION)
+    artifact: ClassVar[str] = "proposed action"
+    starts_work: ClassVar[bool] = True
+    config: ClassVar[type[Value]] = Asking
+
+    def enter(self, view: View) -> Step:
+        """Close the last turn into one link of the conversation and ask."""
+        return ask(view, _linked(view), view.node.config, visible_tools(view))
+
+    def on(self, view: View, event: AnyEvent) -> Step:
+        """A reply, a failure, or the time to try again."""
+        if isinstance(event, ModelReplied):
+            return self._replied(view, event)
+        if isinstance(event, ModelFailed | Recovered):
+            return self._failed(view, event)
+        if isinstance(event, TimerFired):
+            return timed(view, lambda state: ask(view, state, view.node.config, visible_tools(view)))
+        raise Misfit(node=view.node.id, event=event.kind)
+
+    def _failed(self, view: View, event: ModelFailed | Recovered) -> Step:
+        config: Asking = view.node.config
+        if isinstance(event, Recovered):
+            return self._once_more(view, view.state, (failed(event),))
+        retry = again(view, event, config, visible_tools(view))
+        return unavailable(view, event) if retry is None else retry
+
+    def _replied(self, view: View, event: ModelReplied) -> Step:
+        config: Asking = view.node.config
+        said = (replied_said(event),)
+        if (unsafe := breached(view, event, said)) is not None:
+            return unsafe
+        if (short := cut_short(view, event, said)) is not None:
+            return short
+        counters = view.state.counters.evolve(model_attempts=0)
+        state = view.state.evolve(reply=event.reply, counters=counters, feedback=None)
+        if event.requests:
+            return self._requested(view, event, state, said)
+        if event.refusal:
+            return Step(state=state.evolve(reason="model_refused"), outcome="refused", said=said)
+        if event.answer is None:
+            return self._empty(view, state, config, said)
+        drafted = say(Phase.ACTION_SELECTION, OutputDrafted(draft=event.answer))
+        fresh = state.evolve(draft=event.answer, counters=counters.evolve(empty=0))
+        fresh = asked_anew(view, fresh, MODEL, ())
+        return Step(state=fresh, outcome="answered", said=(*said, drafted))
+
+    def _empty(self, view: View, state: State, config: Asking, said: tuple[Said, ...]) -> Step:
+        """Neither answer nor call: ask again a few times, then a typed end (R-LOOP-9)."""
+        tries = state.counters.empty + 1
+        counted = state.evolve(counters=state.counters.evolve(empty=tries), reply=None)
+        if tries > config.empty_retries:
+            return Step(state=counted.evolve(reason="empty_reply"), outcome="empty", said=said)
+        return self._once_more(view, emptied(view, counted, tries), said)
+
+    def _once_more(self, view: View, state: State, said: tuple[Said, ...]) -> Step:
+        return once_more(
+            view, state, said, lambda asking: ask(view, asking, view.node.config, visible_tools(view))
+        )
+
+    def _requested(self, view: View, event: ModelReplied, state: State, said: tuple[Said, ...]) -> Step:
+        limit = view.pins.boundary.max_calls_per_reply
+        calls, results, told = [], [], list(said)
+        for ordinal, request in enumerate(event.requests):
+            call = Call(
+                id=f"c{state.counters.calls + ordinal + 1}",
+                by="model",
+                provider_id=request.call_id,
+                tool=request.name,
+                ordinal=ordinal,
+                raw=request.arguments,
+            )
+            body = CallRequested(
+                call=call.id, tool=call.tool, arguments=call.raw, ordinal=ordinal, by="model"
+            )
+            told.append(say(Phase.ACTION_SELECTION, body))
+            if ordinal < limit:
+                calls.append(call)
+            else:
+                result, why = not_run(view, call, "not_run", f"more than {limit} calls in one reply")
+                results.append(result)
+                told.append(why)
+        counters = state.counters.evolve(calls=state.counters.calls + len(event.requests), empty=0)
+        queued = state.evolve(queue=tuple(calls), results=tuple(results), counters=counters)
+        queued = asked_anew(view, queued, MODEL, tuple(call.tool for call in calls))
+        return Step(state=planning(view, queued, calls), outcome="requested", said=tuple(told))
+
+
+Shape = Literal["answer", "requests", "refusal", "empty"]
+
+
+def replied_said(event: ModelReplied) -> Said:
+    """The trace's word for a reply."""
+    shape: Shape = "empty"
+    if event.requests:
+        shape = "requests"
+    elif event.refusal:
+        shape = "refusal"
+    elif event.answer is not None:
+        shape = "answer"
+    body = RepliedBody(
+        effect=event.effect,
+        reply=event.reply,
+        shape=shape,
+        calls=len(event.requests),
+        finish=event.finish[:64],
+        usage=event.usage,
+        counted=event.counted,
+    )
+    return say(Phase.ACTION_SELECTION, body, actor="model")
+
+
+def not_run(view: View, call: Call, status: str, detail: str) -> tuple[Result, Said]:
+    """The structured result of a call that was not run (R-LOOP-3)."""
+    text = f'{{"status":"{status}","detail":{_quoted(detail)}}}'
+    content = view.desk.put(text.encode())
+    result = Result(
+        call=call.id, provider_id=call.provider_id, tool=call.tool, status=status, content=content
+    )
+    body = CallAnsweredNot(call=call.id, status=status, detail=detail[:300], result=content)
+    return result, say(Phase.TOOL_ELIGIBILITY, body)
+
+
+def _quoted(text: str) -> str:
+    return canonical(text).decode()
+
+
+def _linked(view: View) -> State:
+    """The state with the finished turn as one more link; the window is bounded."""
+    state = view.state
+    if state.reply is None or not state.results:
+        return state
+    reply = view.desk.json(state.reply)
+    link = exchange_link(state.reply, reply.get("calls", []), _in_order(state.results))
+    digest = view.desk.put(link)
+    number = state.linked + 1
+    kept = without(state.exchanges, str(number - KEPT_LINKS))
+    return state.evolve(
+        exchanges=with_entry(kept, str(number), digest), linked=number, reply=None, results=()
+    )
+
+
+def _in_order(results: tuple[Result, ...]) -> tuple[Result, ...]:
+    """Results in the order in which their calls were asked for."""
+    return tuple(sorted(results, key=lambda result: int(result.call[1:])))
+
+
+KIND = Act()

@@ -1,0 +1,180 @@
+"""approval: a person decides on exactly one call (phase 15). The run waits and holds no worker."""
+
+from datetime import timedelta
+from typing import ClassVar
+from uuid import UUID
+
+from pydantic import Field
+
+from orchestrator.core.approval.change_requests import OUTCOME, SINCE, may_be_sent_back, sent_back, settled
+from orchestrator.core.approval.packets import action_packet, approvers_for
+from orchestrator.core.calls.action_digest import action_digest
+from orchestrator.core.calls.effective_risk import risk_of_call
+from orchestrator.core.common.errors import Misfit
+from orchestrator.core.common.frozen_model import Value, with_entry, without
+from orchestrator.core.domain.effects import AskApproval
+from orchestrator.core.domain.run_events import AnyEvent, GateDecided, GateExpired
+from orchestrator.core.domain.run_state import Gate, Grant
+from orchestrator.core.nodes.acting.act import not_run
+from orchestrator.core.workflow.node_protocol import Step, View, say
+from orchestrator.core.workflow.plain_node import Plain
+from traces.core.canonical import digest
+from traces.core.chain import Said
+from traces.core.events import ApprovalDecided, ApprovalExpired, ApprovalRequested
+from traces.core.phases import Phase
+
+
+class Config(Value):
+    """`queue` overrides the tool's; `ttl_seconds` the boundary's. `proposals`: how many a step may make; the
+    last of them can only be allowed or refused."""
+
+    queue: str | None = None
+    ttl_seconds: int | None = None
+    proposals: int = Field(default=3, ge=1, le=10)
+
+
+class Approval(Plain):
+    kind: ClassVar[str] = "approval"
+    outcomes: ClassVar[tuple[str, ...]] = ("approved", "edited", "rejected", OUTCOME, "expired")
+    optional: ClassVar[tuple[str, ...]] = (OUTCOME,)
+    phases: ClassVar[dict[str, Phase]] = dict.fromkeys(outcomes, Phase.ESCALATION_CHECK)
+    artifact: ClassVar[str] = "escalation event payload"
+    starts_work: ClassVar[bool] = True
+    config: ClassVar[type[Value]] = Config
+
+    def enter(self, view: View) -> Step:
+        """Freeze the packet and ask."""
+        config: Config = view.node.config
+        call = view.state.queue[0]
+        spec = view.pins.by_name[call.tool]
+        seconds = config.ttl_seconds or view.pins.boundary.gate_ttl_seconds
+        expires = view.at + timedelta(seconds=seconds)
+        effect_id = view.effect_id(0, len(view.state.gates) + 1)
+        request = UUID(effect_id)
+        action = action_digest(view, call, spec)
+        queue = config.queue or spec.queue
+        amount, quorum = approvers_for(view, call, spec)
+        packet = action_packet(
+            view, call, spec, request=request, action=action, queue=queue, quorum=quorum, expires_at=expires,
+            proposals=config.proposals,
+        )  # fmt: skip
+        body = view.desk.put(packet)
+        packet_digest = digest("packet", packet)
+        ask = AskApproval(
+            id=effect_id,
+            request=request,
+            request_kind="action",
+            call=call.id,
+            packet=body,
+            packet_digest=packet_digest,
+            action_digest=action,
+            quorum=quorum,
+            tool=spec.name,
+            queue=queue,
+            amount=amount,
+            has_amount=spec.amount is not None,
+            risk=risk_of_call(view, spec, call).value,
+            expires_at=expires,
+        )
+        gate = Gate(
+            call=call.id, kind="action", packet_digest=packet_digest, action_digest=action, expires_at=expires
+        )
+        waiting = call.evolve(request=str(request))
+        state = view.state.evolve(
+            gates=with_entry(view.state.gates, str(request), gate), queue=(waiting, *view.state.queue[1:])
+        )  # fmt: skip
+        return Step(state=state, said=(say(Phase.ESCALATION_CHECK, _asked(ask)),), effects=(ask,))
+
+    def on(self, view: View, event: AnyEvent) -> Step:
+        """A decision, or its absence."""
+        if isinstance(event, GateDecided):
+            return self._decided(view, event)
+        if isinstance(event, GateExpired):
+            return self._expired(view, event)
+        if event.kind == "timer_fired":
+            return Step(state=view.state)
+        raise Misfit(node=view.node.id, event=event.kind)
+
+    def _decided(self, view: View, event: GateDecided) -> Step:
+        state = view.state.evolve(gates=without(view.state.gates, event.request))
+        body = ApprovalDecided(
+            request=event.request,
+            decision=event.decision,
+            decision_digest=event.decision_digest,
+            by=event.by,
+            role=event.role,
+            packet_digest=event.packet_digest,
+            arguments=event.arguments,
+        )
+        said = (say(Phase.ESCALATION_CHECK, body, actor="person"),)
+        call = state.queue[0]
+        config: Config = view.node.config
+        if event.decision == "revise" and view.manifest.core_version >= SINCE:
+            if event.reason is None or not may_be_sent_back(view, call, config.proposals):
+                raise Misfit(node=view.node.id, event=event.kind)
+            after, why = sent_back(view, call, event)
+            return Step(state=after, outcome=OUTCOME, said=(*said, why))
+        if event.decision not in ("approve", "edit"):
+            # What cannot be followed is no yes.
+            return self._rejected(view, event, said)
+        assert call.arguments is not None
+        edited = event.decision == "edit" and event.arguments is not None
+        arguments = event.arguments if edited and event.arguments is not None else call.arguments
+        grant = Grant(
+            request=event.request,
+            arguments=arguments,
+            by=event.by,
+            argument_digest=digest("arguments", view.desk.read(arguments)),
+        )
+        granted = call.evolve(grant=grant, arguments=arguments, edited=call.edited or edited)
+        return Step(
+            state=settled(state, call).evolve(queue=(granted, *state.queue[1:])),
+            outcome="edited" if edited else "approved",
+            said=said,
+        )
+
+    def _rejected(self, view: View, event: GateDecided, said: tuple[Said, ...]) -> Step:
+        state = view.state
+        call = state.queue[0]
+        result, why = not_run(view, call, "rejected", _reason(view, event))
+        refused = with_entry(state.refused, call.tool, state.refused.get(call.tool, 0) + 1)
+        counters = state.counters.evolve(refusals=state.counters.refusals + 1)
+        rejected = settled(state, call).evolve(
+            gates=without(state.gates, event.request),
+            queue=state.queue[1:],
+            results=(*state.results, result),
+            refused=refused,
+            counters=counters,
+            reason=f"rejected:{call.tool}",
+            last_askers=(call.by,),
+        )
+        return Step(state=rejected, outcome="rejected", said=(*said, why))
+
+    def _expired(self, view: View, event: GateExpired) -> Step:
+        body = ApprovalExpired(request=event.request)
+        state = view.state.evolve(
+            gates=without(view.state.gates, event.request), expired=True, reason="gate_expired"
+        )
+        return Step(state=state, outcome="expired", said=(say(Phase.ESCALATION_CHECK, body),))
+
+
+def _reason(view: View, event: GateDecided) -> str:
+    words = view.desk.text(event.reason, 1_000) if event.reason is not None else ""
+    return f"a person rejected this call: {words}" if words else "a person rejected this call"
+
+
+def _asked(ask: AskApproval) -> ApprovalRequested:
+    return ApprovalRequested(
+        request=str(ask.request),
+        request_kind=ask.request_kind,
+        call=ask.call,
+        packet=ask.packet,
+        packet_digest=ask.packet_digest,
+        action_digest=ask.action_digest,
+        quorum=ask.quorum,
+        queue=ask.queue,
+        expires_at=ask.expires_at.isoformat(),
+    )
+
+
+KIND = Approval()

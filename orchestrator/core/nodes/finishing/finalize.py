@@ -1,0 +1,42 @@
+"""finalize: the result from committed state (phase 16); partial where the run was stopped (R-BUDGET-18)."""
+
+from typing import ClassVar
+
+from orchestrator.core.common.frozen_model import Value
+from orchestrator.core.results.run_output import result_body
+from orchestrator.core.workflow.node_protocol import Step, View, say
+from orchestrator.core.workflow.plain_node import Plain
+from orchestrator.core.workflow.value_sources import ValueSource
+from traces.core.canonical import digest
+from traces.core.events import ResultFinalized
+from traces.core.phases import Phase
+
+
+class Config(Value):
+    """`partial`: the best that stands, marked as partial. `output`: named values instead of the draft's
+    text."""
+
+    partial: bool = False
+    output: dict[str, ValueSource] = {}
+
+
+class Finalize(Plain):
+    kind: ClassVar[str] = "finalize"
+    outcomes: ClassVar[tuple[str, ...]] = ("finalized",)
+    phases: ClassVar[dict[str, Phase]] = dict.fromkeys(outcomes, Phase.FINAL_RESPONSE)
+    artifact: ClassVar[str] = "verified user response"
+    config: ClassVar[type[Value]] = Config
+
+    def enter(self, view: View) -> Step:
+        """Assemble without a model call."""
+        config: Config = view.node.config
+        body, content = result_body(view, partial=config.partial, sources=config.output)
+        result = view.desk.put(body)
+        said = ResultFinalized(
+            result=result, content_digest=digest("result", content), partial=config.partial
+        )
+        state = view.state.evolve(result=result, partial=config.partial)
+        return Step(state=state, outcome="finalized", said=(say(Phase.FINAL_RESPONSE, said),))
+
+
+KIND = Finalize()

@@ -1,0 +1,120 @@
+"""ask_user: the submitter is asked for exactly what is missing (phase 15). The run waits and holds no
+worker."""
+
+from datetime import timedelta
+from typing import Any, ClassVar
+from uuid import UUID
+
+from orchestrator.core.approval.packets import question_packet
+from orchestrator.core.common.errors import Misfit
+from orchestrator.core.common.frozen_model import Value, with_entry, without
+from orchestrator.core.domain.effects import AskPerson
+from orchestrator.core.domain.run_events import AnyEvent, GateExpired, QuestionAnswered
+from orchestrator.core.domain.run_state import Gate
+from orchestrator.core.workflow.node_protocol import Step, View, say
+from orchestrator.core.workflow.plain_node import Plain
+from traces.core.canonical import digest
+from traces.core.events import ApprovalExpired, ApprovalRequested
+from traces.core.events import QuestionAnswered as AnsweredBody
+from traces.core.phases import Phase
+
+
+class Config(Value):
+    """`text` is the question; `candidates` are readings to choose among; `ttl_seconds` overrides the
+    boundary's."""
+
+    text: str = "Some information is missing."
+    candidates: tuple[str, ...] = ()
+    ttl_seconds: int | None = None
+
+
+class AskUser(Plain):
+    kind: ClassVar[str] = "ask_user"
+    outcomes: ClassVar[tuple[str, ...]] = ("answered", "expired")
+    phases: ClassVar[dict[str, Phase]] = dict.fromkeys(outcomes, Phase.ESCALATION_CHECK)
+    artifact: ClassVar[str] = "escalation event payload"
+    starts_work: ClassVar[bool] = True
+    config: ClassVar[type[Value]] = Config
+
+    def enter(self, view: View) -> Step:
+        """Ask with a typed form made from the workflow's own input schema."""
+        config: Config = view.node.config
+        seconds = config.ttl_seconds or view.pins.boundary.gate_ttl_seconds
+        expires = view.at + timedelta(seconds=seconds)
+        effect_id = view.effect_id(0, len(view.state.answers) + 1)
+        schema = answer_schema(view, config)
+        packet = question_packet(
+            view, text=config.text, candidates=config.candidates, request=UUID(effect_id), expires_at=expires
+        )
+        body, packet_digest = view.desk.put(packet), digest("packet", packet)
+        ask = AskPerson(
+            id=effect_id,
+            request=UUID(effect_id),
+            packet=body,
+            packet_digest=packet_digest,
+            answer_schema=schema,
+            expires_at=expires,
+        )
+        gate = Gate(
+            call="", kind="question", packet_digest=packet_digest, action_digest="", expires_at=expires
+        )
+        state = view.state.evolve(gates=with_entry(view.state.gates, str(ask.request), gate))
+        said = ApprovalRequested(
+            request=str(ask.request),
+            request_kind="clarification",
+            packet=body,
+            packet_digest=packet_digest,
+            quorum=1,
+            queue="submitter",
+            expires_at=expires.isoformat(),
+        )
+        return Step(state=state, said=(say(Phase.ESCALATION_CHECK, said),), effects=(ask,))
+
+    def on(self, view: View, event: AnyEvent) -> Step:
+        """The answer, or its absence."""
+        if isinstance(event, QuestionAnswered):
+            state = view.state.evolve(
+                gates=without(view.state.gates, event.request),
+                asked=(),
+                reason="",
+                answers=(*view.state.answers, event.answer),
+            )
+            body = AnsweredBody(request=event.request, answer=event.answer, by=event.by)
+            return Step(
+                state=state, outcome="answered", said=(say(Phase.ESCALATION_CHECK, body, actor="person"),)
+            )
+        if isinstance(event, GateExpired):
+            over = view.state.evolve(
+                gates=without(view.state.gates, event.request), expired=True, reason="question_expired"
+            )
+            expired = say(Phase.ESCALATION_CHECK, ApprovalExpired(request=event.request))
+            return Step(state=over, outcome="expired", said=(expired,))
+        if event.kind == "timer_fired":
+            return Step(state=view.state)
+        raise Misfit(node=view.node.id, event=event.kind)
+
+
+def answer_schema(view: View, config: Config) -> dict[str, Any]:
+    """The form: the missing fields as the workflow's input schema types them, or one of the candidates."""
+    if config.candidates:
+        choice = {"type": "string", "enum": list(config.candidates)}
+        return {
+            "type": "object",
+            "properties": {"intent": choice},
+            "required": ["intent"],
+            "additionalProperties": False,
+        }
+    known = view.graph.spec.input_schema.get("properties", {})
+    fields = view.state.asked or tuple(known)
+    properties = {
+        name: known.get(name, {"type": "string", "minLength": 1, "maxLength": 2_000}) for name in fields
+    }
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(fields),
+        "additionalProperties": False,
+    }
+
+
+KIND = AskUser()

@@ -1,0 +1,317 @@
+"""Rules by tool, argument and origin: what a call may do with values that nobody vouches for (R-TOOL-17).
+
+For each leaf of a call's arguments the first rule that fits decides; of a call the strictest leaf. A leaf
+that no rule fits is allowed as far as this policy is concerned.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import product
+from typing import Annotated, Literal, NamedTuple, TypeVar
+
+from pydantic import Field, WithJsonSchema, field_validator
+
+from orchestrator.core.common.frozen_model import Value
+from orchestrator.core.common.name_patterns import named_by
+from orchestrator.core.policy.detectors import PLACES, SEVERITIES, Place, Severity, detectors
+from orchestrator.core.policy.provenance.value_kinds import KINDS, Kind
+from orchestrator.core.policy.task_scope import Standing
+from traces.core.canonical import canonical_model, digest
+
+Origin = Literal["goal", "plan", "trusted_fact", "untrusted_observation", "person", "model"]
+Decision = Literal["allow", "gate", "deny"]
+Chooser = Literal["model", "plan"]
+
+ORIGINS: tuple[Origin, ...] = ("goal", "plan", "person", "trusted_fact", "model", "untrusted_observation")
+STANDINGS: tuple[Standing, ...] = ("inside", "unnamed", "outside")
+RANK: dict[Decision, int] = {"allow": 0, "gate": 1, "deny": 2}
+MOST_RULES = 60
+CHOOSERS: tuple[Chooser, ...] = ("model", "plan")
+_OTHER = "zz_other"
+# Doors ask for these forms of what is stated anew; a policy that a run is pinned to is read as it is.
+ToolPattern = Annotated[
+    str, WithJsonSchema({"type": "string", "maxLength": 64, "pattern": r"^[A-Za-z0-9][A-Za-z0-9._]*(\.\*)?$"})
+]
+ArgumentPointer = Annotated[str, WithJsonSchema({"type": "string", "maxLength": 200, "pattern": "^/"})]
+T = TypeVar("T")
+
+
+class Leaf(NamedTuple):
+    """One leaf as a policy sees it. `argument` is its pointer without the places in lists; `chosen` says who
+    chose the value, the model or the workflow; `carries` that it takes away what was read on the way."""
+
+    tool: str
+    mutating: bool
+    argument: str
+    kind: Kind
+    sensitive: bool
+    origin: Origin
+    standing: Standing
+    chosen: Chooser
+    carries: bool = False
+
+
+class Rule(Value):
+    """One rule. An empty list, or None, fits everything.
+
+    `tools` may end in `.*`; `arguments` are pointers without the places in lists, and stand for all that lies
+    beneath them.
+    """
+
+    name: str = Field(pattern=r"^[a-z][a-z0-9-]{0,47}$")
+    decision: Decision
+    reason: str = Field(min_length=1, max_length=300)
+    tools: tuple[ToolPattern, ...] = Field(default=(), max_length=50)
+    arguments: tuple[ArgumentPointer, ...] = Field(default=(), max_length=50)
+    kinds: tuple[Kind, ...] = ()
+    origins: tuple[Origin, ...] = ()
+    scope: tuple[Standing, ...] = ()
+    mutating: bool | None = True
+    sensitive: bool | None = None
+    chosen: Chooser | None = None
+    carries: bool | None = None
+
+    @field_validator("tools")
+    @classmethod
+    def _named(cls, tools: tuple[str, ...]) -> tuple[str, ...]:
+        for tool in tools:
+            bare = tool.removesuffix(".*")
+            if not bare or len(tool) > 64 or not bare.replace(".", "").replace("_", "").isalnum():
+                raise ValueError(f"{tool[:80]!r} is no name of a tool")
+        return tools
+
+    @field_validator("arguments")
+    @classmethod
+    def _pointing(cls, arguments: tuple[str, ...]) -> tuple[str, ...]:
+        for pointer in arguments:
+            if not pointer.startswith("/") or len(pointer) > 200:
+                raise ValueError(f"{pointer[:80]!r} is no pointer: it begins with /")
+        return arguments
+
+    def reaches(self, tool: str, *, mutating: bool) -> bool:
+        """Whether it can fit any leaf of this tool."""
+        return self.mutating in (None, mutating) and (not self.tools or named_by(self.tools, tool))
+
+    def fits(self, leaf: Leaf) -> bool:
+        """Whether it fits this leaf."""
+        return (
+            self.reaches(leaf.tool, mutating=leaf.mutating)
+            and (not self.arguments or any(beneath(leaf.argument, one) for one in self.arguments))
+            and (not self.kinds or leaf.kind in self.kinds)
+            and (not self.origins or leaf.origin in self.origins)
+            and (not self.scope or leaf.standing in self.scope)
+            and self.sensitive in (None, leaf.sensitive)
+            and self.chosen in (None, leaf.chosen)
+            and self.carries in (None, leaf.carries)
+        )
+
+
+class Policy(Value):
+    """A version of a tenant's policy. `after_untrusted` is for a mutating tool that the model asks for first
+    after something untrusted was read (R-TOOL-18). `safety` says what a detector's finding means at a place,
+    such as {"result:injection": "stop"}, where that is not what the detector says (R-TOOL-24). Version 0 is
+    what ships."""
+
+    version: int = Field(default=0, ge=0)
+    rules: tuple[Rule, ...] = Field(default=(), max_length=MOST_RULES)
+    after_untrusted: Decision = "gate"
+    safety: dict[str, Severity] = Field(default_factory=dict, max_length=60)
+
+    @field_validator("safety")
+    @classmethod
+    def _detected(cls, safety: dict[str, Severity]) -> dict[str, Severity]:
+        known = {f"{place}:{name}" for place in PLACES for name in detectors()}
+        if strange := sorted(set(safety) - known):
+            raise ValueError(f"{strange[0][:80]!r} is no place and detector, such as result:injection")
+        return safety
+
+    @field_validator("rules")
+    @classmethod
+    def _once(cls, rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+        names = [rule.name for rule in rules]
+        if len(set(names)) < len(names):
+            raise ValueError("two rules have one name")
+        return rules
+
+    @property
+    def digest(self) -> str:
+        """What it is found again by (hex)."""
+        return digest("policy", canonical_model(self))
+
+    def reaches(self, tool: str, *, mutating: bool) -> bool:
+        """Whether any rule can say something about this tool."""
+        asks = any(rule.reaches(tool, mutating=mutating) and rule.decision != "allow" for rule in self.rules)
+        return asks or (mutating and self.after_untrusted != "allow")
+
+    def rule_for(self, leaf: Leaf) -> Rule | None:
+        """The first rule that fits, or None."""
+        return next((rule for rule in self.rules if rule.fits(leaf)), None)
+
+    def severity(self, place: Place, detector: str) -> Severity:
+        """What a detector's finding means at a place."""
+        return self.safety.get(f"{place}:{detector}", detectors()[detector].severity[place])
+
+    def decision_for(self, leaf: Leaf) -> Decision:
+        """What it says of a leaf."""
+        rule = self.rule_for(leaf)
+        return "allow" if rule is None else rule.decision
+
+
+def beneath(argument: str, pointer: str) -> bool:
+    """Whether an argument is the one that a pointer names, or lies beneath it."""
+    return argument == pointer or argument.startswith(pointer.rstrip("/") + "/")
+
+
+def argument_of(pointer: str) -> str:
+    """A pointer without the places in lists: /items/3/to is /items/to."""
+    return "/".join(part for part in pointer.split("/") if not part.isdigit()) or "/"
+
+
+STRANGE: tuple[Origin, ...] = ("untrusted_observation", "model")
+SHIPPED = Policy(
+    rules=(
+        Rule(
+            name="address-carries-data",
+            decision="deny",
+            mutating=None,
+            kinds=("url",),
+            origins=STRANGE,
+            scope=("outside", "unnamed"),
+            carries=True,
+            reason="An address that the task does not name would carry away what was read.",
+        ),
+        Rule(
+            name="strange-recipient",
+            decision="deny",
+            kinds=("recipient", "account", "url"),
+            origins=STRANGE,
+            scope=("outside", "unnamed"),
+            chosen="model",
+            reason="The task names no such recipient, account or address, and no trusted source gave it.",
+        ),
+        Rule(
+            name="strange-command",
+            decision="deny",
+            kinds=("command",),
+            origins=STRANGE,
+            scope=("outside", "unnamed"),
+            chosen="model",
+            reason="A command that the task does not state is not carried out.",
+        ),
+        Rule(
+            name="other-than-named",
+            decision="deny",
+            kinds=("amount", "path", "reference"),
+            origins=STRANGE,
+            scope=("outside",),
+            sensitive=True,
+            chosen="model",
+            reason="The task names another amount, path or number than this one.",
+        ),
+        Rule(
+            name="text-carries-data",
+            decision="gate",
+            mutating=None,
+            origins=STRANGE,
+            scope=("outside", "unnamed"),
+            carries=True,
+            reason="It would take what was read, or a stranger's address, out of the house.",
+        ),
+        Rule(
+            name="unvouched",
+            decision="gate",
+            origins=STRANGE,
+            sensitive=True,
+            reason="Nobody trusted stands for where this value comes from.",
+        ),
+    )
+)
+"""What holds where a tenant has set nothing else (R-TOOL-17)."""
+
+
+# -- comparing two policies
+
+
+class Weaker(NamedTuple):
+    """One case in which a policy says less than the one before it."""
+
+    leaf: Leaf
+    before: Decision
+    after: Decision
+
+
+def loosenings(before: Policy, after: Policy) -> tuple[Weaker, ...]:
+    """Every kind of case in which `after` is weaker than `before`, one example each; none: it is as strict or
+    stricter everywhere.
+
+    Names fall into finitely many classes, those that the same patterns name, so that a look at one of each
+    is a look at all.
+    """
+    found: dict[tuple[str, str, Decision, Decision], Weaker] = {}
+    for first, second, leaf in _cases((before, after)):
+        was: Decision = first.decision if first is not None else "allow"
+        now: Decision = second.decision if second is not None else "allow"
+        if RANK[now] < RANK[was]:
+            key = (first.name if first else "", second.name if second else "", was, now)
+            found.setdefault(key, Weaker(leaf, was, now))
+    return tuple(found.values())
+
+
+def loosens(before: Policy, after: Policy) -> bool:
+    """Whether `after` is weaker than `before` in any case: a second person has to agree to it."""
+    weaker_after = RANK[after.after_untrusted] < RANK[before.after_untrusted]
+    return weaker_after or bool(unguarded(before, after)) or bool(loosenings(before, after))
+
+
+def unguarded(before: Policy, after: Policy) -> tuple[str, ...]:
+    """The places and detectors of which `after` makes less than `before`."""
+    rank = SEVERITIES.index
+    return tuple(
+        f"{place}:{name}"
+        for name in detectors()
+        for place in PLACES
+        if rank(after.severity(place, name)) < rank(before.severity(place, name))
+    )
+
+
+def _cases(policies: tuple[Policy, Policy]) -> Iterable[tuple[Rule | None, Rule | None, Leaf]]:
+    """A leaf of each class, with the rule that decides it in either policy."""
+    rules = [rule for policy in policies for rule in policy.rules]
+    for tool, mutating in _tools(rules):
+        first, second = ([r for r in p.rules if r.reaches(tool, mutating=mutating)] for p in policies)
+        for leaf in _leaves(tool, mutating=mutating, rules=[*first, *second]):
+            yield _first(first, leaf), _first(second, leaf), leaf
+
+
+def _first(rules: list[Rule], leaf: Leaf) -> Rule | None:
+    return next((rule for rule in rules if rule.fits(leaf)), None)
+
+
+def _tools(rules: list[Rule]) -> Iterable[tuple[str, bool]]:
+    patterns = {tool for rule in rules for tool in rule.tools}
+    named = sorted({p.removesuffix("*") + (_OTHER if p.endswith("*") else "") for p in patterns})
+    both = list(product((*named, _OTHER), (True, False)))
+    return _classes(both, rules, lambda rule, one: rule.reaches(one[0], mutating=one[1]))
+
+
+def _leaves(tool: str, *, mutating: bool, rules: list[Rule]) -> Iterable[Leaf]:
+    """A leaf of each class that the rules tell apart."""
+    pointers = [*sorted({one for rule in rules for one in rule.arguments}), f"/{_OTHER}"]
+    yes_no = (True, False)
+    for parts in product(
+        _classes(pointers, rules, lambda rule, one: any(beneath(one, held) for held in rule.arguments)),
+        _classes(KINDS, rules, lambda rule, one: one in rule.kinds),
+        _classes(yes_no, rules, lambda rule, one: rule.sensitive is one),
+        _classes(ORIGINS, rules, lambda rule, one: one in rule.origins),
+        _classes(STANDINGS, rules, lambda rule, one: one in rule.scope),
+        _classes(CHOOSERS, rules, lambda rule, one: one == rule.chosen),
+        _classes(yes_no, rules, lambda rule, one: rule.carries is one),
+    ):
+        yield Leaf(tool, mutating, *parts)
+
+
+def _classes(values: Sequence[T], rules: list[Rule], holds: Callable[[Rule, T], bool]) -> list[T]:
+    """One of each class of values that the rules tell apart, the first of it."""
+    found: dict[tuple[bool, ...], T] = {}
+    for value in values:
+        found.setdefault(tuple([holds(rule, value) for rule in rules]), value)
+    return list(found.values())

@@ -1,0 +1,207 @@
+"""What a task names by itself: the ground on which a change may stand (R-TOOL-17).
+
+Derived from the goal when the run is admitted, pinned with its manifest, and widened by nothing but what the
+boundary grants and the submitter answers. What is read on the way adds nothing to it.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from decimal import Decimal
+from fnmatch import fnmatchcase
+from typing import Any, Literal
+
+from pydantic import Field
+
+from orchestrator.core.common.frozen_model import Value
+from orchestrator.core.common.goal import Goal
+from orchestrator.core.common.name_patterns import names
+from orchestrator.core.policy.provenance.normalization import hides, normal
+from orchestrator.core.policy.provenance.value_kinds import (
+    EMAIL,
+    Kind,
+    Things,
+    amounts_of,
+    family,
+    host_of,
+    kind_of,
+    path,
+    recipient,
+    squeezed,
+    things_in,
+)
+from orchestrator.core.policy.provenance.value_matching import words_of
+
+Standing = Literal["inside", "outside", "unnamed"]
+Pattern = str
+SHOWN = 200
+NAMED: Mapping[Kind, str] = {
+    "recipient": "recipients", "account": "accounts", "url": "urls", "path": "paths",
+    "amount": "amounts", "reference": "references",
+}  # fmt: skip
+
+
+class ScopeGrant(Value):
+    """What a boundary adds to the scope of every task under it.
+
+    Patterns hold `*` for any text: `*@example.org`, `*.example.org`, `/srv/reports/*`. `sources` name leaves
+    of results, such as `orders.lookup/email`, whose value counts as named. `tools` are part of the plan from
+    the start: asking for them after untrusted content was read adds nothing (R-TOOL-18).
+    """
+
+    recipients: tuple[Pattern, ...] = Field(default=(), max_length=100)
+    accounts: tuple[Pattern, ...] = Field(default=(), max_length=100)
+    domains: tuple[Pattern, ...] = Field(default=(), max_length=100)
+    paths: tuple[Pattern, ...] = Field(default=(), max_length=100)
+    sources: tuple[str, ...] = Field(default=(), max_length=100)
+    tools: tuple[str, ...] = Field(default=(), max_length=100)
+
+    def plans(self, tool: str) -> bool:
+        """Whether `tool` is part of the plan from the start."""
+        return any(names(pattern, tool) for pattern in self.tools)
+
+
+class TaskScope(Value):
+    """What a goal names, each in one spelling; amounts as plain decimals."""
+
+    recipients: tuple[str, ...] = ()
+    accounts: tuple[str, ...] = ()
+    urls: tuple[str, ...] = ()
+    domains: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    references: tuple[str, ...] = ()
+    amounts: tuple[str, ...] = ()
+
+    def with_answers(self, given: Any) -> "TaskScope":
+        """With what the submitter named in answers to the run's questions."""
+        return self if not given else _merged((self, _of_inputs(given)))
+
+    @property
+    def empty(self) -> bool:
+        """Whether the goal names nothing."""
+        return not any(self.__dict__.values())
+
+
+def scope_of(goal: Goal, untrusted: Collection[str] = ()) -> TaskScope:
+    """The scope of a goal: what its objective, its inputs and its condition of being done name. Constraints
+    say what not to do, and name nothing; nor do the inputs in `untrusted`."""
+    told = f"{goal.objective}\n{goal.done_condition}"
+    given = {name: value for name, value in goal.inputs.items() if name not in untrusted}
+    return _merged((_of_things(things_in(told)), _of_inputs(given)))
+
+
+def stands(kind: Kind, value: Any, scope: TaskScope, grant: ScopeGrant, *, said: bool) -> Standing:
+    """Whether a value is one that the task names: inside, outside of what it names of this kind, or of a kind
+    of which it names nothing. `said`: the goal states exactly this text."""
+    text = value if isinstance(value, str) else ""
+    if hides(text):
+        return "outside"
+    if _JUDGES.get(kind, _by_text)(kind, value, scope, grant) or (said and kind not in ("url", "amount")):
+        return "inside"
+    return "outside" if _names_any(kind, value, scope) else "unnamed"
+
+
+def _names_any(kind: Kind, value: Any, scope: TaskScope) -> bool:
+    if kind == "url":
+        return bool(scope.urls or scope.domains)
+    if kind == "reference":
+        like = family(str(value))
+        return any(family(one) == like for one in scope.references)
+    return bool(getattr(scope, NAMED[kind])) if kind in NAMED else False
+
+
+def _by_text(_kind: Kind, _value: Any, _scope: TaskScope, _grant: ScopeGrant) -> bool:
+    return False
+
+
+def _recipient(_kind: Kind, value: Any, scope: TaskScope, grant: ScopeGrant) -> bool:
+    """Every address in it is named, and nothing else hides among them."""
+    text = normal(str(value))
+    found = EMAIL.findall(text)
+    if not found:
+        return recipient(str(value)) in scope.recipients or _granted(text, grant.recipients)
+    if any(sign in EMAIL.sub("", text) for sign in "@%?&\\") or "\n" in str(value) or "\r" in str(value):
+        return False
+    return all(one in scope.recipients or _granted(one, grant.recipients) for one in found)
+
+
+def _account(_kind: Kind, value: Any, scope: TaskScope, grant: ScopeGrant) -> bool:
+    bare = squeezed(str(value))
+    return bare in scope.accounts or _granted(bare, grant.accounts)
+
+
+def _url(_kind: Kind, value: Any, scope: TaskScope, grant: ScopeGrant) -> bool:
+    text = str(value).strip()
+    host = host_of(text)
+    if not host or any(sign.isspace() for sign in text):
+        return False
+    return text in scope.urls or host in scope.domains or _granted(host, grant.domains)
+
+
+def _path(_kind: Kind, value: Any, scope: TaskScope, grant: ScopeGrant) -> bool:
+    """A path that is named, or that lies in a folder that is."""
+    wanted = path(str(value))
+    if not wanted or wanted.startswith(".."):
+        return False
+    within = (wanted == one or wanted.startswith(one.rstrip("/") + "/") for one in scope.paths)
+    return any(within) or any(fnmatchcase(wanted, pattern) for pattern in grant.paths)
+
+
+def _amount(_kind: Kind, value: Any, scope: TaskScope, _grant: ScopeGrant) -> bool:
+    """In whichever way it is read."""
+    named, read = {Decimal(one) for one in scope.amounts}, amounts_of(value)
+    return bool(read) and all(one in named for one in read)
+
+
+def _reference(_kind: Kind, value: Any, scope: TaskScope, _grant: ScopeGrant) -> bool:
+    return normal(str(value)) in scope.references
+
+
+_JUDGES = {
+    "recipient": _recipient, "account": _account, "url": _url, "path": _path, "amount": _amount,
+    "reference": _reference,
+}  # fmt: skip
+
+
+def _granted(value: str, patterns: Iterable[Pattern]) -> bool:
+    return any(fnmatchcase(value, normal(pattern)) for pattern in patterns)
+
+
+# -- deriving it
+
+
+def _of_things(found: Things) -> TaskScope:
+    return TaskScope(**{name: given[:SHOWN] for name, given in found._asdict().items()})
+
+
+def _of_inputs(given: Any) -> TaskScope:
+    """What inputs name: by the shape of each value, and by the name under which it is given."""
+    told = things_in(words_of(given)[:200_000])
+    return _merged((_of_things(told), *(_of_leaf(name, value) for name, value in _leaves(given, ""))))
+
+
+def _of_leaf(pointer: str, value: Any) -> TaskScope:
+    kind, text = kind_of(pointer, value), str(value)
+    if kind in ("recipient", "account", "path", "reference") and 0 < len(text) <= 300 and not hides(text):
+        spelt = {"recipient": recipient, "account": squeezed, "path": path, "reference": normal}[kind](text)
+        return TaskScope(**{NAMED[kind]: (spelt,)})
+    if kind == "amount":
+        return TaskScope(amounts=tuple(f"{one:f}" for one in amounts_of(value)))
+    if kind == "url" and (host := host_of(text)):
+        return TaskScope(domains=(host,))
+    return TaskScope()
+
+
+def _leaves(value: Any, pointer: str) -> list[tuple[str, Any]]:
+    if isinstance(value, dict):
+        return [found for key in value for found in _leaves(value[key], f"{pointer}/{key}")]
+    if isinstance(value, list):
+        return [found for item in value for found in _leaves(item, pointer)]
+    return [] if value is None else [(pointer, value)]
+
+
+def _merged(scopes: Iterable[TaskScope]) -> TaskScope:
+    found = list(scopes)
+    every = {
+        name: tuple(sorted({one for scope in found for one in getattr(scope, name)}))[:SHOWN]
+        for name in TaskScope.model_fields
+    }
+    return TaskScope(**every)

@@ -1,0 +1,261 @@
+"""The breakers in words: what tripped, what was refused, who set the limit, and the way back (R-BUDGET-12).
+
+A breaker's event holds its figures. Whose limit it was follows from what the run is pinned to; nobody has to
+remember it.
+"""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from orchestrator.core.common.frozen_model import Value
+from orchestrator.core.domain.boundary import Boundary
+from traces.core.canonical import plain
+
+WINDOWS: Final = {
+    "tenant_day": "the tenant's ceiling for a day", "tenant_month": "the tenant's ceiling for a month",
+}  # fmt: skip
+ANY_WINDOW: Final = "the tenant's ceiling"
+
+
+class Trip(Value):
+    """One breaker's event. `account`: who refused the reservation, where one was: the `run`'s own line, the
+    `estimate` of what it still needs, or a line of the tenant's. `ceiling`: the amount of the limit that
+    refused; None where nothing says."""
+
+    breaker: str
+    reason: str
+    subject: str = ""
+    limit: Decimal | None = None
+    actual: Decimal | None = None
+    account: str = "run"
+    ceiling: Decimal | None = None
+
+
+class Words(NamedTuple):
+    """How a breaker speaks: a title, what happened, what was refused, the way back. The first two sentences
+    take the event's figures by name."""
+
+    title: str
+    what: str
+    refused: str
+    back: str
+
+
+class Setters(Value):
+    """Who set the limits of a run, in words. `dimensions`: of each limited dimension; `windows`: of each of
+    the tenant's ceilings that stopped it."""
+
+    boundary: str
+    dimensions: Mapping[str, str]
+    tools: Mapping[str, str]
+    profiles: Mapping[str, str]
+    windows: Mapping[str, str] = {}
+    house: str = "the settings of this house"
+    safety: str = "the safety rules of this house"
+
+
+_GIVE_MORE: Final = "More can be given where the boundary asks people for it; else submit it again with more."
+WORDS: Final[Mapping[str, Words]] = MappingProxyType(
+    {
+        "wall_clock": Words(
+            "Wall clock", "the allowed {limit} s of working time were used up",
+            "Nothing further was started.", _GIVE_MORE,
+        ),
+        "repeated_call": Words(
+            "Repeated call",
+            "{subject} was asked for with the same arguments again: {actual} times, {limit} are allowed",
+            "That call was not made.",
+            "The model is told to use the result it has; repair, ask, or escalate.",
+        ),
+        "retry_storm": Words(
+            "Retry storm", "{subject} kept failing in passing ({reason}), {limit} attempts long",
+            "No further attempt was made.",
+            "Each attempt waited longer than the one before. Submit it again when the other side is back.",
+        ),
+        "budget_gate": Words(
+            "Budget gate", "the next step needed {actual} of {reason}, and {limit} was left",
+            "That step was not started.", _GIVE_MORE,
+        ),
+        "context_pressure": Words(
+            "Context pressure", "the next prompt has {actual} tokens at most, {limit} are allowed",
+            "The prompt was not sent.", _GIVE_MORE,
+        ),
+        "privileged_action": Words(
+            "Privileged action", "{subject} is {reason}: its effect is outside this run",
+            "It is sent only after an approval.",
+            "After a rejection the workflow goes another way.",
+        ),
+        "safety": Words(
+            "Safety", "a safety rule was broken by the {subject}: {reason}",
+            "Nothing of it was used.", "Security reviews the trace, which is kept whole.",
+        ),
+        "circuit": Words(
+            "Circuit", "{subject} takes no calls for the moment", "The call was not sent.",
+            "After its cooldown one call tries it again; an administrator may close it on the system page.",
+        ),
+        "no_progress": Words(
+            "No progress", "nothing changed over {actual} steps, {limit} are allowed",
+            "No further step was started.", "Read what the model tried, then change the goal or its inputs.",
+        ),
+        "compensation": Words(
+            "Compensation", "what {subject} did could not be taken back ({reason})",
+            "It stands as it is.", "Take it back by hand; the run's report says what was done and with what.",
+        ),
+        "tool_errors": Words(
+            "Tool errors", "{actual} calls in a row failed, {limit} are allowed",
+            "No further call was made.", "Submit it again when the tools answer.",
+        ),
+    }
+)  # fmt: skip
+_NARROWED: Final = Words(
+    "Context pressure", "the next prompt would have had {actual} tokens, {limit} are the mark",
+    "The oldest {subject} stayed out of the prompt.",
+    "What they brought stands in it as facts, and whole in the trace.",
+)  # fmt: skip
+_FORESEEN: Final = Words(
+    "Budget gate", "what is left to do needs {actual} of {reason} at least, and {limit} was left",
+    "The next step was not started: the run could not have finished.", _GIVE_MORE,
+)  # fmt: skip
+CEILING_BACK: Final = "It opens when its window turns, or when an administrator raises it."
+_OWN: Final = WORDS["budget_gate"]._replace(
+    what="the run's limit of {reason} is {ceiling}: the next step needed {actual}, and {limit} was left"
+)
+_OWN_FORESEEN: Final = _FORESEEN._replace(
+    what="the run's limit of {reason} is {ceiling}: "
+    "what is left to do needs {actual} at least, and {limit} was left"
+)
+_CEILING: Final = Words(
+    "Budget gate", "{window} is {ceiling}: the next step needed {actual} of {reason}, and {limit} was left",
+    "That step was not started.", CEILING_BACK,
+)  # fmt: skip
+_OVERRUN: Final = Words(
+    "Circuit", "{subject} reported {actual} of a dimension of which {limit} was reserved",
+    "Nothing more is asked of it in this run.", "Have an administrator look at the model's profile.",
+)  # fmt: skip
+_UNKNOWN: Final = Words("Breaker", "{reason} {subject}", "What came next was not started.", "Read the trace.")
+MONEY: Final = "cost_usd"
+_BY_BOUNDARY: Final = ("repeated_call", "no_progress", "tool_errors")
+
+
+class Told(Value):
+    """A breaker's trip in words. `what` and `refused` may hold text from outside."""
+
+    title: str
+    what: str
+    refused: str
+    back: str
+    set_by: str
+
+
+def told_of(trip: Trip, setters: Setters) -> Told:
+    """The trip in words."""
+    words = _words(trip)
+    figures = {
+        "limit": _figure(trip, trip.limit), "actual": _figure(trip, trip.actual),
+        "reason": _readable(trip.reason), "subject": _subject(trip), "ceiling": _figure(trip, trip.ceiling),
+        "window": WINDOWS.get(trip.account, ANY_WINDOW),
+    }  # fmt: skip
+    return Told(
+        title=words.title, what=words.what.format(**figures), refused=words.refused.format(**figures),
+        back=words.back, set_by=set_by(trip, setters),
+    )  # fmt: skip
+
+
+def in_one(told: Told) -> str:
+    """The whole of it as a sentence or two: the limit and its amount, what was refused, who set it."""
+    return f"{told.what[:1].upper()}{told.what[1:]}. {told.refused} It was set by {told.set_by}."
+
+
+def set_by(trip: Trip, setters: Setters) -> str:
+    """Whose limit it was."""
+    if trip.account.startswith("tenant"):
+        return setters.windows.get(trip.account) or WINDOWS.get(trip.account, ANY_WINDOW)
+    if trip.breaker in _BY_BOUNDARY or trip.reason == "repeated_denials":
+        return setters.boundary
+    fixed = {
+        "safety": setters.safety,
+        "circuit": setters.house if trip.reason == "open" else "the reservation before the call",
+        "privileged_action": setters.tools.get(trip.subject, setters.boundary),
+        "retry_storm": _of_retries(trip, setters),
+    }
+    return fixed[trip.breaker] if trip.breaker in fixed else _of_dimension(trip, setters)
+
+
+def _of_retries(trip: Trip, setters: Setters) -> str:
+    own = setters.tools.get(trip.subject) or setters.profiles.get(trip.subject)
+    return own or setters.dimensions.get("retries", "the model's profile")
+
+
+def _of_dimension(trip: Trip, setters: Setters) -> str:
+    dimension = "wall_clock_seconds" if trip.breaker == "wall_clock" else trip.reason
+    if trip.breaker == "context_pressure" and dimension not in setters.dimensions:
+        return setters.dimensions.get("context_tokens", "the window of the model")
+    return setters.dimensions.get(dimension, setters.boundary)
+
+
+def origins(
+    limits: Mapping[str, Decimal],
+    *,
+    boundary: Boundary,
+    workflow: str,
+    workflow_budget: Mapping[str, object],
+    defaults: Mapping[str, Decimal],
+    ceiling: Decimal | None,
+    task: str,
+) -> dict[str, str]:
+    """Who set each limit that a run was admitted with. The tightest of all holds: what equals the workflow's
+    is its, then the boundary's, the tenant's ceiling, the defaults; what is below all was asked for by the
+    task.
+
+    `defaults`: what the three give together where the task asks for nothing.
+    """
+    found = {}
+    for name, limit in limits.items():
+        drawn, granted = workflow_budget.get(name), boundary.budget.get(name)
+        if name == "transitions":
+            found[name] = f"{workflow}, as it was compiled"
+        elif name == "cost_usd" and ceiling is not None and limit == ceiling:
+            found[name] = "the tenant's ceiling for one run"
+        elif limit != defaults.get(name):
+            found[name] = task
+        elif drawn is not None and Decimal(str(drawn)) == limit:
+            found[name] = workflow
+        elif granted is not None and granted == limit:
+            found[name] = f"boundary {boundary.slug} v{boundary.version}"
+        else:
+            found[name] = "the defaults of this house"
+    return found
+
+
+def _words(trip: Trip) -> Words:
+    if trip.breaker == "context_pressure" and trip.reason == "narrowed":
+        return _NARROWED
+    if trip.breaker == "circuit" and trip.reason == "overrun":
+        return _OVERRUN
+    if trip.breaker == "budget_gate":
+        return _gate(trip)
+    return WORDS.get(trip.breaker, _UNKNOWN)
+
+
+def _gate(trip: Trip) -> Words:
+    if trip.account == "estimate":
+        return _FORESEEN if trip.ceiling is None else _OWN_FORESEEN
+    if trip.ceiling is None:
+        return WORDS[trip.breaker]
+    return _CEILING if trip.account.startswith("tenant") else _OWN
+
+
+def _figure(trip: Trip, amount: Decimal | None) -> str:
+    if amount is None:
+        return "no"
+    return f"${plain(amount)}" if trip.reason == MONEY else plain(amount)
+
+
+def _readable(word: str) -> str:
+    return "cost" if word == MONEY else word.replace("_", " ")
+
+
+def _subject(trip: Trip) -> str:
+    return trip.subject or "the model"

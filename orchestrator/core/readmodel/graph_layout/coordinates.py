@@ -1,0 +1,88 @@
+"""The x of every part: each rank as near to its neighbours' middle as its order and the gaps allow."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from orchestrator.core.readmodel.graph_layout.geometry import MARGIN
+from orchestrator.core.readmodel.graph_layout.layering import Plan
+
+BETWEEN: Final = 26.0
+ROUNDS: Final = 3
+STRAIGHT: Final = 6.0
+# Only an interrupt leads there: it stands beside its neighbours, wherever they are.
+LONELY: Final = 0.001
+
+
+def columns(plan: Plan, order: Sequence[Sequence[int]], widths: Sequence[float]) -> list[float]:
+    """The centre of each part, the leftmost edge at the margin."""
+    centres = [0.0] * len(plan.parts)
+    steps = [_packed(layer, widths, centres) for layer in order]
+    pulls = _pulls(plan, down=True), _pulls(plan, down=False)
+    for turn in range(2 * ROUNDS):
+        ranks = range(len(order)) if turn % 2 == 0 else range(len(order) - 1, -1, -1)
+        for rank in ranks:
+            wishes = [_wish(pulls[turn % 2][part], centres, part) for part in order[rank]]
+            _settle(order[rank], wishes, steps[rank], centres)
+    left = min([x - width / 2 for x, width in zip(centres, widths, strict=True)], default=0.0)
+    return [x - left + MARGIN for x in centres]
+
+
+def _packed(layer: Sequence[int], widths: Sequence[float], centres: list[float]) -> list[float]:
+    """Put a rank's parts as near as they may be; how far each centre is from the first."""
+    offsets: list[float] = []
+    at = 0.0
+    for place, part in enumerate(layer):
+        if place:
+            at += (widths[layer[place - 1]] + widths[part]) / 2 + BETWEEN
+        offsets.append(at)
+        centres[part] = at
+    return offsets
+
+
+def _pulls(plan: Plan, *, down: bool) -> list[tuple[list[int], float]]:
+    """What each part would like to stand under (or over), and how much."""
+    found: list[tuple[list[int], float]] = []
+    for at, part in enumerate(plan.parts):
+        links = plan.above[at] if down else plan.below[at]
+        ends = [plan.links[link].upper if down else plan.links[link].lower for link in links]
+        if not plan.above[at] and not plan.below[at]:
+            found.append((ends, LONELY))
+        elif part.real:
+            found.append((ends, 1.0))
+        else:
+            # The trunk's own joint first, so that trunks are straight.
+            trunk = [end for end in ends if plan.parts[end]._replace(rank=part.rank) == part]
+            found.append((trunk[:1], STRAIGHT) if trunk else (ends, 2.0))
+    return found
+
+
+def _wish(pull: tuple[list[int], float], centres: Sequence[float], part: int) -> tuple[float, float]:
+    ends, weight = pull
+    if len(ends) == 1:
+        return centres[ends[0]], weight
+    if ends:
+        return sum([centres[end] for end in ends]) / len(ends), weight
+    return (0.0, LONELY) if weight == LONELY else (centres[part], 0.2)
+
+
+def _settle(
+    layer: Sequence[int],
+    wishes: Sequence[tuple[float, float]],
+    offsets: Sequence[float],
+    centres: list[float],
+) -> None:
+    """The least squares of the wishes under order and gaps: pools of neighbours move as one."""
+    pools: list[tuple[float, float, int]] = []
+    for (wish, weight), offset in zip(wishes, offsets, strict=True):
+        mean, total, count = wish - offset, weight, 1
+        while pools and pools[-1][0] > mean:
+            before, held, several = pools.pop()
+            mean = (before * held + mean * total) / (held + total)
+            total += held
+            count += several
+        pools.append((mean, total, count))
+    at = 0
+    for mean, _, count in pools:
+        for place in range(at, at + count):
+            centres[layer[place]] = mean + offsets[place]
+        at += count

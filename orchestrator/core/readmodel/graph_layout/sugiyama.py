@@ -1,0 +1,270 @@
+"""Where everything stands: ranks by the longest path, shared joints for long edges, barycentre sweeps, and
+then the columns.
+
+All long edges into one node share one joint a rank, so that they arrive as one trunk: a graph with many
+failures that end in the same place stays readable, and large graphs stay cheap.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Final, NamedTuple
+
+from orchestrator.core.domain.graph import CompiledGraph, GraphSpec
+from orchestrator.core.readmodel.graph_layout.clustering import LARGEST, Pair, grouped
+from orchestrator.core.readmodel.graph_layout.coordinates import columns
+from orchestrator.core.readmodel.graph_layout.crossing_reduction import swept
+from orchestrator.core.readmodel.graph_layout.geometry import (
+    BOX_HEIGHT,
+    LETTER,
+    MARGIN,
+    SMALL_LETTER,
+    Box,
+    Drawing,
+    Line,
+    Point,
+)
+from orchestrator.core.readmodel.graph_layout.layering import Plan, planned
+
+GAP: Final = 46.0
+LABEL_LINE: Final = 13.0
+LABEL_LINES: Final = 6
+LABEL_LETTERS: Final = 26
+LOOP: Final = 30.0
+SHAPES: Final[Mapping[str, str]] = {
+    "terminate": "end",
+    "finalize": "end",
+    "approval": "person",
+    "ask_user": "person",
+    "escalate": "person",
+    "branch": "choice",
+    "check_tool": "choice",
+    "check_completion": "choice",
+    "invoke_tool": "tool",
+    "tool": "tool",
+    "group": "group",
+}
+MODELS: Final = ("act", "respond", "plan", "synthesize", "critique", "repair", "compress")
+
+
+class Nail(NamedTuple):
+    """Where a link meets a part: the border's x."""
+
+    upper: float
+    lower: float
+
+
+def draw(graph: CompiledGraph | GraphSpec) -> Drawing:
+    """Lay a graph out. Above 200 nodes its phases are drawn instead of its nodes."""
+    spec = graph.spec if isinstance(graph, CompiledGraph) else graph
+    sketch = grouped(spec)
+    plan = planned(sketch)
+    order = swept(plan)
+    widths = _widths(plan)
+    centres = columns(plan, order, widths)
+    return _Drawn(plan, order, widths, centres).whole(large=len(spec.nodes) > LARGEST)
+
+
+def shape_of(kind: str) -> str:
+    """How boxes of a kind look, so that a kind is seen without its colour."""
+    return SHAPES.get(kind, "model" if kind in MODELS else "plain")
+
+
+def _widths(plan: Plan) -> list[float]:
+    """The width of each part; a node that leads to itself has room for its loop on both sides, which
+    keeps its box in the middle."""
+    found: list[float] = []
+    for part in plan.parts:
+        if not part.real:
+            found.append(14.0)
+            continue
+        text = max(len(part.node) * LETTER, len(plan.sketch.nodes[part.node].kind) * SMALL_LETTER) + 44
+        found.append(min(max(text, 84.0), 320.0) + (2 * LOOP if part.node in plan.loops else 0))
+    return found
+
+
+class _Drawn:
+    """The last step: from columns to points. Holds what its parts share and nothing else."""
+
+    def __init__(
+        self, plan: Plan, order: Sequence[Sequence[int]], widths: Sequence[float], centres: Sequence[float]
+    ) -> None:
+        self.plan, self.order, self.centres = plan, order, centres
+        self.halves = [
+            width / 2 - (LOOP if part.real and part.node in plan.loops else 0)
+            for part, width in zip(plan.parts, widths, strict=True)
+        ]
+        self.place = {part.node: at for at, part in enumerate(plan.parts) if part.real}
+        self.nails = self._nails()
+        self.labels, self.rows = self._label_rows()
+        self.tops = self._tops()
+
+    def whole(self, *, large: bool) -> Drawing:
+        """Everything put together."""
+        boxes = tuple(self._box(at) for layer in self.order for at in layer if self.plan.parts[at].real)
+        lines = tuple(self._line(pair) for pair in self.plan.chains)
+        right = max([box.x + box.w for box in boxes] or [0.0])
+        right = max([right, *[x for line in lines for x, _ in line.points]])
+        right = max([right, *[line.label[0] + _wide(line.label_text) / 2 for line in lines]])
+        bottom = max([box.y + box.h for box in boxes] or [0.0])
+        return Drawing(
+            nodes=boxes,
+            edges=lines,
+            width=_tenth(right + MARGIN),
+            height=_tenth(bottom + MARGIN),
+            grouped=large,
+        )
+
+    def _box(self, at: int) -> Box:
+        sketch, part = self.plan.sketch, self.plan.parts[at]
+        node = sketch.nodes[part.node]
+        half = self.halves[at]
+        return Box(
+            id=part.node, kind=node.kind, shape=shape_of(node.kind), x=_tenth(self.centres[at] - half),
+            y=_tenth(self.tops[part.rank]), w=_tenth(half * 2), h=BOX_HEIGHT, entry=part.node == sketch.entry,
+            interrupts=node.interrupts, members=node.members,
+        )  # fmt: skip
+
+    def _nails(self) -> list[Nail]:
+        """Spread the links of each side of a box along its border, in the order of their other ends."""
+        upper, lower = [0.0] * len(self.plan.links), [0.0] * len(self.plan.links)
+        for at, part in enumerate(self.plan.parts):
+            below = [(self.centres[self.plan.links[link].lower], link) for link in self.plan.below[at]]
+            above = [(self.centres[self.plan.links[link].upper], link) for link in self.plan.above[at]]
+            self._spread(at, below, upper, real=part.real)
+            self._spread(at, above, lower, real=part.real)
+        return [Nail(*both) for both in zip(upper, lower, strict=True)]
+
+    def _spread(self, at: int, ends: list[tuple[float, int]], nails: list[float], *, real: bool) -> None:
+        centre = self.centres[at]
+        step = min(26.0, (2 * self.halves[at] - 24) / max(1, len(ends) - 1)) if real else 0.0
+        start = centre - step * (len(ends) - 1) / 2
+        for place, (_, link) in enumerate(sorted(ends)):
+            nails[link] = start + step * place
+
+    def _beside(self, pair: Pair) -> int:
+        """The link beside which an edge's label stands: the one at its source."""
+        chain = self.plan.chains[pair]
+        return chain[-1] if self.plan.back[pair] else chain[0]
+
+    def _rank(self, link: int) -> int:
+        return self.plan.parts[self.plan.links[link].upper].rank
+
+    def _label_rows(self) -> tuple[dict[Pair, int], dict[int, int]]:
+        """Which row of the gap beside its source each label stands in, and how many rows each gap has: as
+        few as keep the labels apart."""
+        gaps: dict[int, list[tuple[Pair, Nail, float]]] = {}
+        for pair, chain in self.plan.chains.items():
+            if chain:
+                link = self._beside(pair)
+                wide = _wide(_short(self.plan.sketch.label(pair)))
+                gaps.setdefault(self._rank(link), []).append((pair, self.nails[link], wide))
+        places: dict[Pair, int] = {}
+        rows: dict[int, int] = {}
+        for rank in sorted(gaps):
+            for count in range(1, LABEL_LINES + 1):
+                found, apart = _shelved(gaps[rank], count)
+                if apart:
+                    break
+            places.update(found)
+            rows[rank] = count
+        return places, rows
+
+    def _tops(self) -> list[float]:
+        """The y of each rank's boxes: gaps are as high as their labels need."""
+        tops, y = [], MARGIN
+        for rank in range(len(self.order)):
+            tops.append(y)
+            y += BOX_HEIGHT + _gap(self.rows.get(rank, 0))
+        return tops
+
+    def _line(self, pair: Pair) -> Line:
+        sketch = self.plan.sketch
+        source, target = pair
+        back = self.plan.back.get(pair, False)
+        points, label = self._loop(source) if source == target else self._points(pair, back)
+        return Line(
+            source=source, target=target, outcome=", ".join(sketch.outcomes[pair]),
+            outcomes=sketch.outcomes[pair], guarded=pair in sketch.guarded, back=back, loop=source == target,
+            points=tuple((_tenth(x), _tenth(y)) for x, y in points),
+            label=(_tenth(label[0]), _tenth(label[1])), label_text=_short(sketch.label(pair)),
+        )  # fmt: skip
+
+    def _points(self, pair: Pair, back: bool) -> tuple[list[Point], Point]:
+        """Down the chain: curved across a gap, straight past the boxes of a rank."""
+        points: list[Point] = []
+        chain = self.plan.chains[pair]
+        first, last = chain[0], chain[-1]
+        for link in chain:
+            upper, lower = self.nails[link]
+            if upper == lower and link not in {first, last}:
+                # A trunk that goes straight down: the piece before goes on.
+                continue
+            rank = self._rank(link)
+            points += ((upper, self.tops[rank] + BOX_HEIGHT), (lower, self.tops[rank + 1]))
+        beside = self._beside(pair)
+        rank, row = self._rank(beside), self.labels[pair]
+        y = self.tops[rank] + BOX_HEIGHT + _row_y(row) + 4
+        return (points[::-1] if back else points), (_on_curve(self.nails[beside], row, self.rows[rank]), y)
+
+    def _loop(self, node: str) -> tuple[list[Point], Point]:
+        """A loop at the right side of the box."""
+        at = self.place[node]
+        x = self.centres[at] + self.halves[at]
+        y = self.tops[self.plan.parts[at].rank]
+        low, high = y + BOX_HEIGHT * 0.72, y + BOX_HEIGHT * 0.28
+        return [(x, low), (x + LOOP, low + 8), (x + LOOP, high - 8), (x, high)], (x + 12, y - 3)
+
+
+def _gap(rows: int) -> float:
+    """The height between two ranks whose lines carry `rows` rows of labels."""
+    return GAP + LABEL_LINE * rows
+
+
+def _row_y(row: int) -> float:
+    """How far below the boxes the middle of a row of labels is."""
+    return 22.0 + LABEL_LINE * row
+
+
+def _shelved(labels: Sequence[tuple[Pair, Nail, float]], rows: int) -> tuple[dict[Pair, int], bool]:
+    """The labels of a gap put into `rows` rows from left to right, and whether none overlaps another."""
+    ends = [float("-inf")] * rows
+    found: dict[Pair, int] = {}
+    apart = True
+    for pair, nail, wide in sorted(labels, key=lambda label: (label[1].upper + label[1].lower, label[0])):
+        spots = [_on_curve(nail, row, rows) - wide / 2 for row in range(rows)]
+        free = [row for row in range(rows) if ends[row] <= spots[row]]
+        row = free[0] if free else min(range(rows), key=lambda at: (ends[at] - spots[at], at))
+        apart = apart and bool(free)
+        ends[row] = spots[row] + wide
+        found[pair] = row
+    return found, apart
+
+
+def _on_curve(nail: Nail, row: int, rows: int) -> float:
+    """The x of the curve between two nails in the middle of a row."""
+    return nail.upper + (nail.lower - nail.upper) * _share(row, rows)
+
+
+@cache
+def _share(row: int, rows: int) -> float:
+    """How much of its way to the side a curve has gone in the middle of a row.
+
+    The curve's y is 1.5t - 1.5t² + t³ of its height, for its control points stand in the middle; its x is
+    3t² - 2t³ of its width.
+    """
+    height = t = _row_y(row) / _gap(rows)
+    for _ in range(6):
+        t -= (1.5 * t - 1.5 * t * t + t * t * t - height) / (1.5 - 3 * t + 3 * t * t)
+    return t * t * (3 - 2 * t)
+
+
+def _wide(text: str) -> float:
+    return len(text) * SMALL_LETTER + 6
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LABEL_LETTERS else text[: LABEL_LETTERS - 1] + "…"
+
+
+def _tenth(number: float) -> float:
+    return round(number, 1) + 0.0

@@ -1,0 +1,116 @@
+"""The calls of a turn: which go side by side, which wait for which, and what the one in front waits for."""
+
+from typing import NamedTuple
+
+from orchestrator.core.domain.manifest import Pins
+from orchestrator.core.domain.run_state import Call, State
+from orchestrator.core.domain.tool_spec import ToolSpec
+from orchestrator.core.readmodel.run_plan.plan_types import Asked, For, StepStanding, Wait
+from orchestrator.core.workflow.edge_guards import MODEL
+
+S = StepStanding
+GATES: dict[str, For] = {"action": "decision", "reconciliation": "verdict", "question": "answer"}
+STATUSES = {"ok": S.DONE, "error": S.FAILED, "circuit_open": S.FAILED}
+"""What the result of a call says; every other status is a refusal."""
+
+
+class Placed(NamedTuple):
+    """A call with its standing, what it waits for, and the ids of the calls that it comes after."""
+
+    call: Call
+    standing: StepStanding
+    wait: Wait | None = None
+    after: tuple[str, ...] = ()
+
+
+def standing_of(status: str) -> StepStanding:
+    """How a call with this result stands."""
+    return STATUSES.get(status, S.REFUSED)
+
+
+def placed(state: State, pins: Pins) -> list[Placed]:
+    """The calls that have no result, in order: what is on its way, then the queue as it will be taken up."""
+    found = [_on_its_way(state, call) for call in state.batch]
+    before = tuple(call.id for call in state.batch)
+    for group in grouped(state.queue, pins):
+        found.extend(_queued(state, group, before))
+        before = tuple(call.id for call in group)
+    return found
+
+
+def carried_calls(state: State) -> tuple[Asked, ...]:
+    """The calls that a retry begins with, from its first state: the run before it asked for them, so that no
+    event of its own does."""
+    return tuple(Asked(call.id, call.tool, MODEL if call.by == MODEL else "node") for call in state.queue)
+
+
+def last_of(state: State, pins: Pins) -> tuple[str, ...]:
+    """The ids of the calls that are taken up last: what comes next waits for them."""
+    groups = grouped(state.queue, pins) or [list(state.batch)]
+    return tuple(call.id for call in groups[-1])
+
+
+def grouped(queue: tuple[Call, ...], pins: Pins) -> list[list[Call]]:
+    """The queue in the groups in which it is taken up at the most: a run of calls that only read and may go
+    side by side, or one other call. One that people decide on first, or that stood in the group already,
+    begins a group."""
+    groups: list[list[Call]] = []
+    for call in queue:
+        spec = pins.by_name.get(call.tool)
+        joins = bool(groups) and _harmless(spec) and not (spec is not None and spec.needs_gate)
+        if joins and _has_room(groups[-1], call, pins):
+            groups[-1].append(call)
+        else:
+            groups.append([call])
+    return groups
+
+
+def _has_room(group: list[Call], call: Call, pins: Pins) -> bool:
+    same = any((one.tool, one.raw) == (call.tool, call.raw) for one in group)
+    full = len(group) >= pins.boundary.max_parallel_tool_calls
+    return not same and not full and _harmless(pins.by_name.get(group[0].tool))
+
+
+def _harmless(spec: ToolSpec | None) -> bool:
+    """As check_tool has it."""
+    return spec is not None and spec.parallel_safe and not spec.mutating
+
+
+def _queued(state: State, group: list[Call], before: tuple[str, ...]) -> list[Placed]:
+    """A group of the queue. What the call in front waits for holds those that would go beside it."""
+    if before:
+        return [Placed(call, S.BEHIND, after=before) for call in group]
+    front, *beside = group
+    wait = wait_of(state, front)
+    if wait is None:
+        return [Placed(call, S.READY) for call in group]
+    return [Placed(front, S.WAITING, wait), *(Placed(call, S.BEHIND, after=(front.id,)) for call in beside)]
+
+
+def _on_its_way(state: State, call: Call) -> Placed:
+    if any(held.call == call.id for held in state.pending.values()):
+        return Placed(call, S.UNDER_WAY)
+    wait = wait_of(state, call)
+    if call.rung == "in_doubt":
+        return Placed(call, S.IN_DOUBT, wait)
+    if state.pending or call.rung in ("observed", "verified", "failed"):
+        # It came back; its result is kept once the others of its batch are in.
+        return Placed(call, S.UNDER_WAY)
+    return Placed(call, S.READY) if wait is None else Placed(call, S.WAITING, wait)
+
+
+def wait_of(state: State, call: Call | None = None) -> Wait | None:
+    """What keeps a call, or without one the node where the run is, from being taken up."""
+    about = "" if call is None else call.id
+    for request, gate in sorted(state.gates.items()):
+        if gate.kind == "budget":
+            return Wait(what="budget", request=request, until=gate.expires_at)
+        if gate.call == about:
+            return Wait(what=GATES[gate.kind], request=request, until=gate.expires_at)
+    if state.paused:
+        return Wait(what="resume")
+    if state.timer is not None:
+        # In front of the queue nothing else sets one (`core/calls/resource_locks.py`).
+        claimed = call is not None and call.rung == "intended"
+        return Wait(what="claim" if claimed else "retry", until=state.timer)
+    return None

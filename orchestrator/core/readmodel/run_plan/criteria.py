@@ -1,0 +1,124 @@
+"""The acceptance criteria of a goal and of its workflow: met or not, as far as anybody has looked.
+
+A criterion about facts alone is asked of the facts as they are. One about the answer stands as the newest
+check that asked for it said; what a check does not tell apart is not told here either.
+"""
+
+from collections.abc import Iterator
+
+from orchestrator.core.common.goal import Criterion
+from orchestrator.core.domain.content_store import Desk
+from orchestrator.core.domain.graph import CompiledGraph, Node
+from orchestrator.core.domain.manifest import Manifest
+from orchestrator.core.domain.run_events import Headroom
+from orchestrator.core.domain.run_state import State
+from orchestrator.core.readmodel.run_plan.plan_types import Met, Move, Said, ShownCriterion
+from orchestrator.core.results.validators import known_validators
+from orchestrator.core.workflow.node_protocol import View
+
+CUT = 300
+"""So much of what is wrong stands in a check's event: beyond it nobody can tell what else failed."""
+PASSED = ("passed", "needs_review", "complete")
+FAILED = ("failed", "low_confidence")
+UNMET = "unmet:"
+
+
+def criteria_of(
+    graph: CompiledGraph, manifest: Manifest, state: State, moves: tuple[Move, ...], said: Said | None
+) -> tuple[ShownCriterion, ...]:
+    """The goal's, then the workflow's in the order of its nodes."""
+    asked = _Asked(graph, manifest, state, moves, said)
+    return (*asked.of_goal(), *asked.of_workflow())
+
+
+class _Asked:
+    """The criteria of one run."""
+
+    def __init__(
+        self, graph: CompiledGraph, manifest: Manifest, state: State, moves: tuple[Move, ...],
+        said: Said | None,
+    ) -> None:  # fmt: skip
+        self.graph, self.manifest, self.state, self.said = graph, manifest, state, said
+        self.judged = [move for move in moves if _judges(graph, move)]
+
+    def of_goal(self) -> Iterator[ShownCriterion]:
+        """What the goal asks for: wherever its criteria are asked for."""
+        criteria = self.manifest.goal.acceptance
+        judges = [node.id for node in self.graph.nodes.values() if _asks_goal(node)]
+        for criterion in criteria:
+            met = self._met(criterion, criteria, judges, "acceptance")
+            yield ShownCriterion(
+                validator=criterion.validator, parameters=criterion.parameters, of="goal", met=met
+            )
+
+    def of_workflow(self) -> Iterator[ShownCriterion]:
+        """The facts that a node waits for, and what one asks of the draft itself."""
+        for node in self.graph.nodes.values():
+            for fact in node.config.facts if node.kind == "check_completion" else ():
+                needed = Criterion(validator="fact_committed", parameters={"fact": fact})
+                yield self._shown(node, needed, Met.MET if fact in self.state.facts else Met.UNMET)
+            criteria = node.config.acceptance if node.kind == "verify_output" else ()
+            for criterion in criteria:
+                met = self._met(criterion, criteria, [node.id], "workflow")
+                yield self._shown(node, criterion, met)
+
+    def _shown(self, node: Node, criterion: Criterion, met: Met) -> ShownCriterion:
+        return ShownCriterion(
+            validator=criterion.validator, parameters=criterion.parameters, of="workflow", met=met,
+            node=node.id,
+        )  # fmt: skip
+
+    def _met(
+        self, criterion: Criterion, together: tuple[Criterion, ...], judges: list[str], level: str
+    ) -> Met:
+        module = known_validators().get(criterion.validator)
+        if module is None:
+            return Met.OPEN
+        if getattr(module, "OF_FACTS", False):
+            return Met.MET if module.holds(self._view(), "", criterion.parameters) else Met.UNMET
+        newest = next((move for move in reversed(self.judged) if move.source in judges), None)
+        if newest is None:
+            return Met.OPEN
+        if newest.outcome in PASSED:
+            return Met.MET
+        # Only of the newest check is it known what it said.
+        if self.said is None or newest is not self.judged[-1]:
+            return Met.OPEN
+        return self._failed(criterion, together, level, self.said)
+
+    def _failed(self, criterion: Criterion, together: tuple[Criterion, ...], level: str, said: Said) -> Met:
+        """How a criterion stands in a check that failed: levels are judged in order, the first that fails is
+        told."""
+        if said.validator == "acceptance" and level == "workflow":
+            return Met.MET
+        detail, only_first = said.detail, said.detail.startswith(UNMET)
+        if said.validator != level and not (only_first and level == "acceptance"):
+            return Met.OPEN
+        if f"{criterion.validator} {dict(criterion.parameters)}" in detail:
+            return Met.UNMET
+        if f"{criterion.validator}: " in detail:
+            alike = sum(one.validator == criterion.validator for one in together)
+            return Met.UNMET if alike == 1 else Met.OPEN
+        return Met.OPEN if only_first or len(detail) >= CUT else Met.MET
+
+    def _view(self) -> View:
+        """What a criterion about facts looks at: no content, no time."""
+        return View(
+            graph=self.graph, manifest=self.manifest, node=self.graph.nodes[self.state.position],
+            state=self.state, headroom=Headroom(), desk=Desk(b"", {}), at=self.manifest.admitted_at,
+            number=self.state.version + 1,
+        )  # fmt: skip
+
+
+def _asks_goal(node: Node) -> bool:
+    """Whether a node looks at the goal's criteria."""
+    if node.kind == "check_completion":
+        return bool(node.config.until == "facts")
+    return node.kind == "verify_output" and bool(node.config.criteria)
+
+
+def _judges(graph: CompiledGraph, move: Move) -> bool:
+    # The record of the admission comes from no node.
+    node = graph.nodes.get(move.source)
+    judge = node is not None and node.kind in ("verify_output", "check_completion")
+    return judge and move.outcome in (*PASSED, *FAILED)

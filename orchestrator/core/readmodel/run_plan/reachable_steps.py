@@ -1,0 +1,169 @@
+"""Which nodes that do something a run may still come to, and what each of them comes after.
+
+The ladder that all calls climb is shared, so a place is a node together with who asked for the call on it
+(`core/accounting/minimum_remaining.py`). A guard over a fact that nothing ahead writes anew is decided
+already; every other guard is left open, so that nothing is said to be left out that may still come.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from orchestrator.core.domain.graph import CompiledGraph, GuardSpec
+from orchestrator.core.domain.run_state import State
+from orchestrator.core.workflow.edge_guards import MODEL, holds
+
+Place = tuple[str, str]
+WORKS = ("tool", "respond", "act")
+GOOD = {"tool": ("requested",), "respond": ("drafted",), "act": ("requested", "answered")}
+OF_FACTS = ("facts", "fact_is", "fact_at_most")
+SETS_INTENT = ("classify_intent", "resolve_scope")
+
+
+class Ways(NamedTuple):
+    """The nodes ahead in order, each with those before it here that it may come after; `first` are those that
+    may come next."""
+
+    after: Mapping[str, tuple[str, ...]]
+    first: tuple[str, ...]
+
+
+NOWHERE = Ways({}, ())
+
+
+def ways_from(graph: CompiledGraph, state: State, start: Place, *, entering: bool = False) -> Ways:
+    """The ways from a place. `entering`: the run has yet to come to it."""
+    wide = _Walk(graph, state, decides=False).seen(start, entering=entering)
+    walk = _Walk(graph, state, decides=True, wide=wide)
+    first, following = walk.drawn(start, entering=entering)
+    order = _ordered(first, following)
+    place = {node: number for number, node in enumerate(order)}
+    after: dict[str, list[str]] = {node: [] for node in order}
+    for node in order:
+        for target in following[node]:
+            if place[target] > place[node]:
+                after[target].append(node)
+    return Ways({node: tuple(before) for node, before in after.items()}, tuple(first))
+
+
+def beyond(graph: CompiledGraph, state: State, node: str) -> dict[str, None]:
+    """Every node that a run may come to once it was at this one, whoever asked for the call before it."""
+    walk = _Walk(graph, state, decides=False)
+    askers = ("", MODEL, *(one.id for one in graph.nodes.values() if one.kind == "tool"))
+    places = (walk.seen((node, asker), entering=False) for asker in askers)
+    return dict.fromkeys(found for seen in places for found, _ in seen)
+
+
+class _Walk:
+    """A walk over one graph as a state would have it."""
+
+    def __init__(
+        self, graph: CompiledGraph, state: State, *, decides: bool, wide: Mapping[Place, None] | None = None
+    ) -> None:  # fmt: skip
+        self.graph, self.state, self.decides = graph, state, decides
+        nodes = [graph.nodes[node] for node, _ in wide or ()]
+        # A call on its way commits its fact, too.
+        asks = [call.by for call in (*state.batch, *state.queue)]
+        writers = [*nodes, *(graph.nodes[asker] for asker in asks if asker in graph.nodes)]
+        self.rewritten = dict.fromkeys(node.config.fact for node in writers if node.kind == "tool")
+        self.models = MODEL in asks or any(node.kind == "act" for node in nodes)
+        self.classifies = any(node.kind in SETS_INTENT for node in nodes)
+
+    def seen(self, start: Place, *, entering: bool) -> dict[Place, None]:
+        """Every place that may be come to."""
+        waiting = [start] if entering else list(self._onwards(start))
+        found: dict[Place, None] = {}
+        while waiting:
+            place = waiting.pop()
+            if place not in found:
+                found[place] = None
+                waiting.extend(self._onwards(place))
+        return found
+
+    def drawn(self, start: Place, *, entering: bool) -> tuple[dict[str, None], dict[str, dict[str, None]]]:
+        """The nodes at work that come next, and for each reachable one those that come next after it."""
+        hits = self._hits([start] if entering else self._onwards(start))
+        first = dict.fromkeys(node for node, _ in hits)
+        following: dict[str, dict[str, None]] = {}
+        seen: dict[Place, None] = {}
+        waiting = list(hits)
+        while waiting:
+            place = waiting.pop()
+            if place in seen:
+                continue
+            seen[place] = None
+            onwards = self._hits(self._onwards(place))
+            following.setdefault(place[0], {}).update(dict.fromkeys(node for node, _ in onwards))
+            waiting.extend(onwards)
+        return first, following
+
+    def _hits(self, places: Iterator[Place] | list[Place]) -> list[Place]:
+        """The nearest places at work, in the order in which the graph names them."""
+        waiting, seen, hits = list(places)[::-1], dict[Place, None](), list[Place]()
+        while waiting:
+            place = waiting.pop()
+            if place in seen:
+                continue
+            seen[place] = None
+            if self.graph.nodes[place[0]].kind in WORKS:
+                hits.append(place)
+            else:
+                waiting.extend(list(self._onwards(place))[::-1])
+        return hits
+
+    def _onwards(self, place: Place) -> Iterator[Place]:
+        """Where a place may lead; who asks changes where a call is asked for."""
+        node, asker = place
+        kind = self.graph.nodes[node].kind
+        for outcome, edges in self.graph.edges.get(node, {}).items():
+            if kind == "branch" and self._answer(node, asker) not in (None, outcome == "holds"):
+                continue
+            asks = asker if outcome != "requested" else node if kind == "tool" else MODEL
+            for edge in edges:
+                held = True if edge.guard is None else self._held(edge.guard, asks)
+                if held is not False:
+                    yield edge.target, asks
+                if held:
+                    break
+
+    def _answer(self, node: str, asker: str) -> bool | None:
+        predicate: GuardSpec = self.graph.nodes[node].config.predicate
+        return self._held(predicate, asker)
+
+    def _held(self, guard: GuardSpec, asker: str) -> bool | None:
+        """Whether a guard will hold there; None where that is open."""
+        if guard.name == "asked_by":
+            return guard.parameters["node"] == asker
+        if not self.decides:
+            return None
+        if guard.name == "intent_is" and self.state.intent and not self.classifies:
+            return holds(guard, self.state)
+        if guard.name in OF_FACTS and self._stands(str(guard.parameters["fact"])):
+            return holds(guard, self.state)
+        return None
+
+    def _stands(self, fact: str) -> bool:
+        """Whether a fact is there and nothing ahead may commit another one of its name."""
+        numbered = self.models and fact[:1] == "f" and fact[1:].isdigit()
+        return fact in self.state.facts and fact not in self.rewritten and not numbered
+
+
+def _ordered(first: dict[str, None], following: dict[str, dict[str, None]]) -> list[str]:
+    """The nodes so that each stands before those that follow it, but for what leads back: the reverse of the
+    order in which a walk in depth leaves them."""
+    left: list[str] = []
+    open_: dict[str, None] = {}
+    for start in reversed(first):
+        if start in open_:
+            continue
+        open_[start] = None
+        stack = [(start, reversed(following[start]))]
+        while stack:
+            node, targets = stack[-1]
+            target = next((one for one in targets if one not in open_), None)
+            if target is None:
+                left.append(node)
+                stack.pop()
+            else:
+                open_[target] = None
+                stack.append((target, reversed(following[target])))
+    return left[::-1]

@@ -1,0 +1,136 @@
+"""Where a run stands, in one sentence made from its state: who is awaited, since when, what happens then
+(R-UI-3)."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from orchestrator.core.common.frozen_model import Value
+from orchestrator.core.common.run_status import ENDINGS, Status, TerminalCode
+from orchestrator.core.domain.run_state import Away
+from orchestrator.core.readmodel.reason_texts import in_words
+
+
+class Awaited(Value):
+    """An open request: its kind, the tool it is about, the queue, how many must agree, its times."""
+
+    kind: str
+    tool: str = ""
+    queue: str = ""
+    quorum: int = 1
+    agreed: int = 0
+    since: datetime
+    until: datetime
+
+
+class Facts(Value):
+    """What the sentence is made of. `since` is when the status was taken, as far as it is known; `away` the
+    model that the run waits for."""
+
+    status: Status
+    position: str = ""
+    code: TerminalCode | None = None
+    reason: str = ""
+    since: datetime | None = None
+    awaited: Awaited | None = None
+    deadline: datetime | None = None
+    in_flight: tuple[str, ...] = ()
+    halting: str = ""
+    away: Away | None = None
+
+
+class Standing(Value):
+    """`what` and `then` are plain words; `because` may hold text from outside; `then` happens at `until`;
+    `turned` says what was at `since`."""
+
+    what: str
+    because: str = ""
+    since: datetime | None = None
+    until: datetime | None = None
+    then: str = ""
+    next: str = ""
+    turned: str = "changed"
+
+
+_WAITS: Mapping[str, str] = {
+    "action": "Waits for {who} to decide on {tool}",
+    "reconciliation": "Waits for {who} to say whether {tool} happened",
+    "clarification": "Waits for an answer to a question",
+    "budget": "Its budget is used up; waits for {who} to extend or refuse it",
+}
+
+
+SINCE = "waiting for the model since"
+
+
+def standing(facts: Facts) -> Standing:
+    """The sentence, in parts. Pure: the same facts, the same words."""
+    if facts.code is not None or facts.status in (Status.EXPIRED, Status.CANCELLED):
+        return _ended(facts)
+    if facts.awaited is not None:
+        return _waiting(facts, facts.awaited)
+    if facts.status is Status.PAUSED:
+        return Standing(
+            what="Paused; nothing new starts until someone resumes it", because=facts.reason,
+            since=facts.since, until=facts.deadline, then=_expires(facts), next="Resume it, or cancel it.",
+        )  # fmt: skip
+    if facts.status is Status.QUEUED:
+        return Standing(what="Queued; a worker takes it as soon as one is free", since=facts.since,
+                        until=facts.deadline, then=_expires(facts))  # fmt: skip
+    if facts.away is not None and not facts.halting:
+        return _away(facts, facts.away)
+    return Standing(what=_doing(facts), since=facts.since, until=facts.deadline, then=_expires(facts))
+
+
+def _away(facts: Facts, away: Away) -> Standing:
+    """A run that waits for its model: it goes on by itself, or gives up once its patience is over."""
+    if away.by == "line":
+        return Standing(
+            what=f"Waits in line for the model {away.profile}, which takes only so many calls at once",
+            since=away.since, turned=SINCE, until=facts.deadline, then=_expires(facts),
+            next="It goes on by itself when its turn comes.",
+        )  # fmt: skip
+    sooner = facts.deadline is not None and (away.until is None or facts.deadline < away.until)
+    return Standing(
+        what=f"Waits for the model {away.profile}", because=in_words(away.cause), since=away.since,
+        turned=SINCE, until=facts.deadline if sooner else away.until,
+        then=_expires(facts) if sooner else "it gives up; the workflow takes its unavailable path",
+        next="It goes on by itself when the model answers; its working time does not run meanwhile.",
+    )  # fmt: skip
+
+
+def _doing(facts: Facts) -> str:
+    if facts.halting:
+        return f"Stopping ({facts.halting}) as soon as the calls in progress have finished"
+    doing = " and ".join(facts.in_flight)
+    return f"Running at {facts.position}: {doing}" if doing else f"Running at {facts.position}"
+
+
+def _expires(facts: Facts) -> str:
+    return "the run expires" if facts.deadline is not None else ""
+
+
+def _waiting(facts: Facts, awaited: Awaited) -> Standing:
+    who = f"the queue {awaited.queue}" if awaited.queue else "a reviewer"
+    if awaited.quorum > 1:
+        who = f"{awaited.quorum} people of {who} ({awaited.agreed} agreed)"
+    what = _WAITS.get(awaited.kind, "Waits for people").format(who=who, tool=awaited.tool or "the answer")
+    held = "; it is paused, too" if facts.status is Status.PAUSED else ""
+    unanswered = "the question expires" if awaited.kind == "clarification" else "the request expires"
+    return Standing(
+        what=what + held, since=awaited.since, until=awaited.until,
+        then=f"{unanswered} and the workflow takes its expired path",
+    )  # fmt: skip
+
+
+def _ended(facts: Facts) -> Standing:
+    ending = ENDINGS.get(facts.code) if facts.code is not None else None
+    words = {
+        Status.COMPLETED: "Completed", Status.FAILED: "Failed", Status.EXPIRED: "Expired",
+        Status.REJECTED: "Rejected", Status.CANCELLED: "Cancelled",
+    }  # fmt: skip
+    meaning = f": {ending.meaning[0].lower()}{ending.meaning[1:].rstrip('.')}" if ending is not None else ""
+    because = "" if ending is not None and facts.reason == ending.meaning else in_words(facts.reason)
+    return Standing(
+        what=f"{words.get(facts.status, 'Ended')}{meaning}", because=because, since=facts.since,
+        next=ending.next_safe_action if ending is not None else "",
+    )  # fmt: skip

@@ -1,0 +1,294 @@
+"""Folding: a call, its attempts, its checks and its result are one row, placed where the call was asked for.
+
+A row says the same whenever and wherever it is drawn, given its events; a later event of the row gives the
+same row anew, with the same name.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from decimal import Decimal
+from itertools import pairwise
+
+from orchestrator.core.approval.change_requests import STATUS
+from orchestrator.core.readmodel.reason_texts import in_words, left_in_words
+from orchestrator.core.readmodel.timeline.event_labels import (
+    KINDS,
+    UNKNOWN,
+    Mood,
+    Told,
+    Voice,
+    mood_of,
+    said_of,
+)
+
+IDLE = timedelta(seconds=60)
+OPENING = {"call_requested": "call", "model_called": "effect", "approval_requested": "request"}
+JOINING = ("request", "call", "effect")
+# The newest of these decides what a call's row says.
+VERDICTS = frozenset(
+    {
+        "call_in_doubt", "failure_committed", "call_not_run", "fact_committed", "call_verified",
+        "call_observed", "call_attempted", "call_checked", "reconciled", "deed_left", "deed_undone",
+    }
+)  # fmt: skip
+
+DECIDED = {
+    "approve": "approved", "edit": "approved with changes", "reject": "rejected", "answer": "answered",
+    "revise": "sent back",
+    "extend": "given more", "happened": "it happened", "not_happened": "it did not happen",
+    "cancel": "run cancelled",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One row. `seq` names it and is its first event's; `last` its newest event's. `name`, `word` and
+    `detail` may hold text from outside. `idle` is how long nothing happened before it, and `idle_why` the
+    event before that. `waited` is how long a call waited for people within it."""
+
+    seq: int
+    last: int
+    at: datetime
+    until: datetime
+    voice: Voice
+    mood: Mood
+    words: str
+    name: str
+    word: str
+    detail: str
+    attempts: int
+    tokens_in: int | None
+    tokens_out: int | None
+    cost: Decimal | None
+    fact: str
+    request: str
+    events: tuple[Told, ...]
+    idle: timedelta | None = None
+    idle_why: str = ""
+    waited: timedelta = timedelta(0)
+
+    @property
+    def took(self) -> float:
+        """Seconds from the first event to the newest, without those that a call waited for people."""
+        return (self.until - self.at - self.waited).total_seconds()
+
+
+@dataclass(slots=True)
+class _Open:
+    events: list[Told]
+    idle: timedelta | None = None
+    idle_why: str = ""
+
+
+@dataclass(slots=True)
+class _Folding:
+    rows: list[_Open] = field(default_factory=list)
+    known: dict[str, _Open] = field(default_factory=dict)
+    model: _Open | None = None
+    before: Told | None = None
+    gap: timedelta = timedelta(0)
+    gap_why: str = ""
+
+    def take(self, told: Told) -> None:
+        """Give an event its row, if it has one."""
+        if self.before is not None and told.at - self.before.at > self.gap:
+            self.gap, self.gap_why = told.at - self.before.at, self.before.kind
+        self.before = told
+        row = self._joined(told)
+        if row is None and (told.kind in OPENING or _alone(told)):
+            row = self._opened()
+        if row is None:
+            return
+        row.events.append(told)
+        if told.kind == "model_called":
+            self.model = row
+        for name in ("effect", OPENING.get(told.kind, "")):
+            if told.said.get(name):
+                self.known[f"{name}:{told.said[name]}"] = row
+
+    def _joined(self, told: Told) -> _Open | None:
+        if told.kind == "model_called" and told.said.get("attempt", 1) > 1:
+            return self.model
+        if told.kind in OPENING:
+            return None
+        keys = (f"{name}:{told.said[name]}" for name in JOINING if told.said.get(name))
+        return next((self.known[key] for key in keys if key in self.known), None)
+
+    def _opened(self) -> _Open:
+        row = _Open([])
+        if self.gap >= IDLE:
+            row.idle, row.idle_why = self.gap, self.gap_why
+        self.gap, self.gap_why = timedelta(0), ""
+        self.rows.append(row)
+        return row
+
+
+def fold(events: Iterable[Told]) -> tuple[Row, ...]:
+    """The rows of a stretch of a trace, in order; events that only note a phase have none.
+
+    Events of a row whose first event is not in the stretch are left out.
+    """
+    folding = _Folding()
+    for told in events:
+        folding.take(told)
+    return tuple(_row(found) for found in folding.rows)
+
+
+def _alone(told: Told) -> bool:
+    if told.kind == "breaker_tripped":
+        return mood_of(told) is Mood.PROBLEM
+    if told.kind == "policy_decided":
+        return mood_of(told) is Mood.PROBLEM
+    return KINDS.get(told.kind, UNKNOWN).alone
+
+
+def _row(found: _Open) -> Row:
+    first = found.events[0]
+    told = {"call_requested": _tool, "model_called": _model, "approval_requested": _people}
+    words, name, word, detail, mood = told.get(first.kind, _single)(found.events)
+    settled = [event.said.get("amounts", {}) for event in found.events if event.kind == "budget_settled"]
+    return Row(
+        seq=first.seq, last=found.events[-1].seq, at=first.at, until=found.events[-1].at,
+        voice=KINDS.get(first.kind, UNKNOWN).voice, mood=mood, words=words, name=name, word=word,
+        detail=detail, attempts=_attempts(found.events), tokens_in=_sum(settled, "input_tokens"),
+        tokens_out=_sum(settled, "output_tokens"), cost=_money(settled), fact=_last(found.events, "fact"),
+        request=_last(found.events, "request") if first.kind == "approval_requested" else "",
+        events=tuple(found.events), idle=found.idle,
+        idle_why=found.idle_why, waited=_waited(found.events),
+    )  # fmt: skip
+
+
+def _waited(events: list[Told]) -> timedelta:
+    """What of a call's time was people's: from what they were asked to what came next."""
+    if events[0].kind != "call_requested":
+        return timedelta(0)
+    steps = pairwise(events)
+    return sum((after.at - before.at for before, after in steps if _asks_people(before)), timedelta(0))
+
+
+def _asks_people(told: Told) -> bool:
+    asked = told.kind == "call_checked" and told.said.get("decision") == "approval_required"
+    return asked or told.kind == "call_in_doubt"
+
+
+Telling = tuple[str, str, str, str, Mood]
+
+
+def _tool(events: list[Told]) -> Telling:
+    """A tool call: what it came to so far."""
+    name = str(events[0].said.get("tool", ""))
+    decisive = next((event for event in reversed(events) if event.kind in VERDICTS), None)
+    if decisive is None:
+        return "Tool call", name, "asked for", "", Mood.BUSY
+    said = decisive.said
+    if decisive.kind == "fact_committed":
+        return "Tool call", name, "verified", f"fact {said['fact']}", Mood.DONE
+    if decisive.kind in ("deed_undone", "deed_left"):
+        return "Tool call", name, *_unwound(decisive)
+    if decisive.kind == "call_attempted":
+        return "Tool call", name, "sent", "", Mood.BUSY
+    if decisive.kind == "call_checked":
+        return "Tool call", name, *_checked(decisive)
+    words = {"call_in_doubt": "in doubt", "failure_committed": _failed(events)}
+    word = words.get(decisive.kind) or str(said.get("verdict") or said.get("status", ""))
+    detail = str(said.get("error") or said.get("reason") or said.get("detail") or "")
+    if decisive.kind == "call_not_run":
+        word, detail = _not_run(word, detail)
+    mood = mood_of(decisive)
+    return "Tool call", name, word, detail, Mood.BUSY if decisive.kind == "call_observed" else mood
+
+
+def _failed(events: list[Told]) -> str:
+    """How a call failed: of a change that may have been made all the same, that too."""
+    told = next((one.kind for one in reversed(events) if one.kind.startswith("effect_")), "")
+    return "failed, and may have happened" if told == "effect_left_open" else "failed"
+
+
+def _not_run(status: str, detail: str) -> tuple[str, str]:
+    """A call that has its result without having been made: sent back to be proposed anew, or not allowed."""
+    if status == STATUS:
+        return "sent back", detail
+    return "not run", f"{status}: {detail}" if detail else status
+
+
+def _unwound(decisive: Told) -> tuple[str, str, Mood]:
+    """What became of a deed of a run that came to no result (R-TOOL-15)."""
+    if decisive.kind == "deed_undone":
+        return "undone", str(decisive.said.get("wanted", "")), Mood.NOTE
+    return "left for people", left_in_words(str(decisive.said.get("why", ""))), Mood.PROBLEM
+
+
+def _checked(decisive: Told) -> tuple[str, str, Mood]:
+    decision, rule = decisive.said.get("decision"), str(decisive.said.get("rule", ""))
+    if decision == "deny":
+        return "denied", in_words(rule), Mood.PROBLEM
+    if decision == "approval_required":
+        return "needs approval", in_words(rule), Mood.WAIT
+    return "checked", "", Mood.BUSY
+
+
+def _model(events: list[Told]) -> Telling:
+    """A model call: its reply, its failure, or that it is under way."""
+    first = events[0].said
+    name = str(first.get("profile", ""))
+    words = f"Model call · {first.get('role', '')}"
+    last = next(e for e in reversed(events) if e.kind in ("model_replied", "model_failed", "model_called"))
+    if last.kind == "model_called":
+        return words, name, "thinking", "", Mood.BUSY
+    if last.kind == "model_failed":
+        return words, name, "failed", str(last.said.get("error", "")), Mood.PROBLEM
+    calls = int(last.said.get("calls", 0))
+    shape = str(last.said.get("shape", ""))
+    asked = f"asks for {calls} call{'s' if calls != 1 else ''}"
+    word = asked if shape == "requests" else {"answer": "answers", "refusal": "refuses"}.get(shape, shape)
+    return words, name, word, "", Mood.PROBLEM if shape in ("refusal", "empty") else Mood.DONE
+
+
+def _people(events: list[Told]) -> Telling:
+    """A request to people: open, or how it ended."""
+    first = events[0].said
+    name = str(first.get("queue", ""))
+    kinds = {"clarification": "Question to people", "question": "Question to people",
+             "reconciliation": "Did it happen?", "budget": "More budget asked for"}  # fmt: skip
+    words = kinds.get(str(first.get("request_kind", "")), "Approval asked for")
+    ends = ("approval_decided", "approval_expired", "approval_withdrawn", "question_answered", "grant_voided")
+    last = next((event for event in reversed(events) if event.kind in ends), None)
+    if last is None:
+        return words, name, "open", "", Mood.WAIT
+    if last.kind == "approval_decided":
+        said_word, role = str(last.said.get("decision", "")), str(last.said.get("role", ""))
+        return words, name, DECIDED.get(said_word, said_word), f"as {role}" if role else "", mood_of(last)
+    said = said_of(last)
+    return words, name, said.words.lower(), str(last.said.get("reason", "")), said.mood
+
+
+def _single(events: list[Told]) -> Telling:
+    """An event that is a row of its own."""
+    said = said_of(events[0])
+    return said.words, "", "", said.detail, said.mood
+
+
+def _attempts(events: list[Told]) -> int:
+    """How often it was tried; reading back what was changed is no attempt."""
+    tool = events[0].said.get("tool")
+    sent = [e for e in events if e.kind == "call_attempted" and e.said.get("tool") == tool]
+    return len(sent) + len([e for e in events if e.kind == "model_called"])
+
+
+def _numbers(settled: Iterable[dict[str, str]], name: str) -> Iterator[Decimal]:
+    return (Decimal(amounts[name]) for amounts in settled if name in amounts)
+
+
+def _sum(settled: list[dict[str, str]], name: str) -> int | None:
+    found = list(_numbers(settled, name))
+    return int(sum(found)) if found else None
+
+
+def _money(settled: list[dict[str, str]]) -> Decimal | None:
+    found = list(_numbers(settled, "cost_usd"))
+    return sum(found, Decimal(0)) if found else None
+
+
+def _last(events: list[Told], name: str) -> str:
+    return next((str(event.said[name]) for event in reversed(events) if event.said.get(name)), "")

@@ -1,0 +1,195 @@
+"""The durable artifact of a run: a result with provenance, or a report of how far it came (R-GRAPH-15,
+R-GRAPH-16)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from orchestrator.core.accounting.side_effects import newest_first
+from orchestrator.core.calls.open_effects import HAPPENED
+from orchestrator.core.common.run_status import ENDINGS, TerminalClass, TerminalCode
+from orchestrator.core.workflow.goal_inputs import MISSING
+from orchestrator.core.workflow.node_protocol import View
+from orchestrator.core.workflow.value_sources import ValueSource, value_of
+from traces.core.canonical import canonical_outside
+
+# A draft's score, in thousandths: the share of its criteria that hold (nodes/finishing/verify_output.py).
+WHOLE = 1_000
+
+
+def read_output(text: str) -> Any:
+    """The draft as JSON where it is JSON (also inside a code fence), else as the text itself."""
+    stripped = text.strip()
+    if stripped.startswith("```"):
+        stripped = stripped.strip("`").removeprefix("json").strip()
+    try:
+        return orjson.loads(stripped)
+    except orjson.JSONDecodeError:
+        return text
+
+
+def result_body(view: View, *, partial: bool, sources: Mapping[str, ValueSource]) -> tuple[bytes, bytes]:
+    """The result document and the canonical bytes of its output."""
+    output = _best(view, sources) if partial else _output(view, sources)
+    document = {
+        "completed": not partial,
+        "partial": partial,
+        "output": output,
+        "facts": _facts(view),
+        "unverified": [],
+        "rests_on_untrusted": _untrusted(view),
+        "provenance": _provenance(view),
+    }
+    document |= left_open(view)
+    if partial:
+        document |= reached(view)
+    return canonical_outside(document), canonical_outside({"output": output})
+
+
+def report_body(view: View, code: TerminalCode, reason: str) -> bytes:
+    """The stop status of a run that ends without a result: what, why, how far, what is safe to do next."""
+    ending = ENDINGS[code]
+    halted = ending.terminal_class is TerminalClass.HALT
+    document = {
+        "completed": False,
+        "partial": True,
+        "status": "halted" if halted else "stopped",
+        "terminal_code": code.value,
+        "reason": reason,
+        "diagnosis": [f"{f.tool}: {f.error}" for f in view.state.failures],
+        "next_safe_action": ending.next_safe_action,
+        "output": _best(view, {}),
+        "facts": _facts(view),
+        **reached(view),
+        **taken_back(view),
+        **left_open(view),
+        **({"rests_on_untrusted": _untrusted(view)} if view.pins.policy is not None else {}),
+        "provenance": _provenance(view),
+        "checkpoint": {"record": view.number, "node": view.state.position},
+    }
+    return canonical_outside(document)
+
+
+def _provenance(view: View) -> dict[str, Any]:
+    """The versions the output was made under."""
+    return {
+        "goal": view.manifest.goal_digest,
+        "graph": view.manifest.graph,
+        "boundary": view.pins.boundary_digest,
+        "registry": view.pins.registry_digest,
+        "models": sorted({profile.model for profile in view.pins.profiles}),
+        "draft": view.state.best or view.state.draft,
+        "scripted": view.manifest.scripted,
+    }
+
+
+def _output(view: View, sources: Mapping[str, ValueSource]) -> Any:
+    draft = view.state.best or view.state.draft
+    if sources or draft is None:
+        return _best(view, sources)
+    return _text_of(view, draft)
+
+
+def _best(view: View, sources: Mapping[str, ValueSource]) -> Any:
+    """The best that stands, without a model call: the highest-scoring draft that passed schema and safety,
+    else what the committed facts say; None where nothing was reached (R-BUDGET-18)."""
+    if sources:
+        found = {name: value_of(view, source) for name, source in sources.items()}
+        return {name: value for name, value in found.items() if value is not MISSING}
+    if view.state.best is not None:
+        return _text_of(view, view.state.best)
+    return {name: dict(fact.values) for name, fact in view.state.facts_in_order()} or None
+
+
+def _text_of(view: View, draft: str) -> Any:
+    text = view.desk.text(draft, 200_000)
+    return read_output(text) if view.output_schema is not None else text
+
+
+def reached(view: View) -> dict[str, Any]:
+    """How far a run came that did not come to its end, by template: what is finished, what is open, and what
+    nobody has checked (R-BUDGET-18)."""
+    finished = [f"{fact.tool} committed the fact {name}" for name, fact in view.state.facts_in_order()]
+    return {
+        "summary": _summary(view, len(finished)),
+        "finished": finished,
+        "open": list(view.state.still_open()),
+        "unverified": _unverified(view),
+    }
+
+
+def left_open(view: View) -> dict[str, Any]:
+    """The changes of which no result says whether they were made; empty where there is none (R-TOOL-9)."""
+    unknown = (one for one in view.state.opened.values() if one.error != HAPPENED)
+    opened = sorted(unknown, key=lambda one: (one.call, one.tool))
+    found = [{"call": one.call, "tool": one.tool, "error": one.error, "key": one.key} for one in opened]
+    return {"open_effects": found} if found else {}
+
+
+def taken_back(view: View) -> dict[str, Any]:
+    """What a run that came to no result undid of what it did, and what it did not; empty where it did nothing
+    (R-TOOL-15)."""
+    deeds = newest_first(view.state)
+    undone = [
+        {"call": key, "tool": deed.tool, "now": deed.why} for key, deed in deeds if deed.standing == "undone"
+    ]
+    left = [
+        {
+            "call": key,
+            "tool": deed.tool,
+            "why": deed.why,
+            "arguments": deed.arguments,
+            "observation": deed.observation,
+        }
+        for key, deed in deeds
+        if deed.standing == "left"
+    ]
+    return {"undone": undone, "not_undone": left} if undone or left else {}
+
+
+def _summary(view: View, finished: int) -> str:
+    state = view.state
+    count = f"{finished} action{'s were' if finished != 1 else ' was'} finished and committed"
+    if state.best is None:
+        return f"Partial: {count}; no draft passed its checks."
+    if state.best_score < WHOLE:
+        share = f"{state.best_score // 10} %"
+        return f"Partial: {count}; the best draft passed schema and safety and meets {share} of its criteria."
+    return f"Partial: {count}; the draft shown passed its checks."
+
+
+def _facts(view: View) -> dict[str, Any]:
+    """Each fact with where it comes from."""
+    return {
+        name: {
+            "values": dict(fact.values),
+            "tool": fact.tool,
+            "call": fact.call,
+            "observation": fact.digest,
+            "validator": fact.validator,
+            "trust": fact.trust,
+            "record": fact.record,
+            "version": fact.version,
+        }
+        for name, fact in view.state.facts.items()
+    }
+
+
+def _unverified(view: View) -> list[str]:
+    """What the reader of a partial result must not rely on."""
+    state = view.state
+    loose = []
+    if state.best is not None and state.best_score < WHOLE:
+        loose.append("output: not all of its criteria hold")
+    if state.cut:
+        words = state.cut.replace("_", " ")
+        loose.append(f"reply: the newest one was cut short, as no more {words} was left, and is left out")
+    if state.draft is not None and state.draft != state.best:
+        loose.append("draft: the newest one did not pass its checks and is left out")
+    loose += [f"{name}: from a source that is not trusted" for name in _untrusted(view)]
+    return loose + [f"{call.tool} ({call.id})" for call in (*state.batch, *state.queue)]
+
+
+def _untrusted(view: View) -> list[str]:
+    return [name for name, fact in view.state.facts_in_order() if fact.trust == "untrusted"]

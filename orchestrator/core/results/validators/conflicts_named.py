@@ -1,0 +1,52 @@
+"""Where committed facts contradict each other, the answer says so (R-LOOP-33).
+
+Of the facts of `tool`, those with the same value of `about` and another of `value` contradict each other. For
+each such subject the list at `at` has an entry whose `field` cites a fact of every value.
+"""
+
+from collections.abc import Mapping
+
+from orchestrator.core.common.frozen_model import Small
+from orchestrator.core.results.run_output import read_output
+from orchestrator.core.workflow.goal_inputs import pointed
+from orchestrator.core.workflow.node_protocol import View
+
+NAME = "conflicts_named"
+PARAMETERS = ("tool", "about", "value", "at", "field")
+Sides = dict[Small, list[str]]
+
+
+def holds(view: View, text: str, parameters: Mapping[str, Small]) -> bool:
+    """Whether every contradiction is named."""
+    return not faults(view, text, parameters)
+
+
+def faults(view: View, text: str, parameters: Mapping[str, Small]) -> list[str]:
+    """Every contradiction that the answer is silent about, a sentence each."""
+    entries = pointed(read_output(text), str(parameters.get("at") or ""))
+    field = str(parameters.get("field") or "facts")
+    cited = [
+        entry[field]
+        for entry in (entries if isinstance(entries, list) else [])
+        if isinstance(entry, dict) and isinstance(entry.get(field), list)
+    ]
+    return [
+        f"the facts contradict each other about {subject}: {_told(sides)}; the answer must name this conflict"
+        for subject, sides in _contradictions(view, parameters).items()
+        if not any(all(any(name in names for name in side) for side in sides.values()) for names in cited)
+    ]
+
+
+def _contradictions(view: View, parameters: Mapping[str, Small]) -> dict[str, Sides]:
+    """Each subject with more than one value, and the facts that stand for each value."""
+    found: dict[str, Sides] = {}
+    for name, fact in view.state.facts_in_order():
+        about = fact.values.get(str(parameters.get("about")))
+        value = fact.values.get(str(parameters.get("value")))
+        if fact.tool == parameters.get("tool") and isinstance(about, str) and value is not None:
+            found.setdefault(about.casefold(), {}).setdefault(value, []).append(name)
+    return {subject: sides for subject, sides in found.items() if len(sides) > 1}
+
+
+def _told(sides: Sides) -> str:
+    return ", ".join(f"{value} ({' '.join(names)})" for value, names in sides.items())

@@ -1,0 +1,14 @@
+"""The answer contains a text, whatever its case."""
+
+from collections.abc import Mapping
+
+from orchestrator.core.common.frozen_model import Small
+from orchestrator.core.workflow.node_protocol import View
+
+NAME = "contains"
+PARAMETERS = ("text",)
+
+
+def holds(view: View, text: str, parameters: Mapping[str, Small]) -> bool:
+    """Whether `text` stands in the answer."""
+    return str(parameters.get("text", "")).casefold() in text.casefold()

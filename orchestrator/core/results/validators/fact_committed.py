@@ -1,0 +1,18 @@
+"""A fact was committed: by its id, or by the tool it comes from."""
+
+from collections.abc import Mapping
+
+from orchestrator.core.common.frozen_model import Small
+from orchestrator.core.workflow.node_protocol import View
+
+NAME = "fact_committed"
+PARAMETERS = ("fact", "tool")
+OF_FACTS = True
+
+
+def holds(view: View, text: str, parameters: Mapping[str, Small]) -> bool:
+    """Whether such a fact stands in the state."""
+    name, tool = parameters.get("fact"), parameters.get("tool")
+    if name is not None:
+        return name in view.state.facts
+    return any(fact.tool == tool for fact in view.state.facts.values())

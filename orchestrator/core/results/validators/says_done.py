@@ -1,0 +1,34 @@
+"""The typed answer says that a thing was done exactly when a verified call did it.
+
+The value at `at` equals `equals` if, and only if, a fact of `tool` was committed; with `by` and `named`, one
+about the thing that the answer has at `named` (R-LOOP-6).
+"""
+
+from collections.abc import Mapping
+
+from orchestrator.core.common.frozen_model import Small
+from orchestrator.core.results.run_output import read_output
+from orchestrator.core.workflow.goal_inputs import pointed
+from orchestrator.core.workflow.node_protocol import View
+
+NAME = "says_done"
+PARAMETERS = ("tool", "at", "equals", "by", "named")
+
+
+def holds(view: View, text: str, parameters: Mapping[str, Small]) -> bool:
+    """Whether word and deed agree."""
+    return not faults(view, text, parameters)
+
+
+def faults(view: View, text: str, parameters: Mapping[str, Small]) -> list[str]:
+    """Where they do not, the sentence."""
+    answer, tool, by = read_output(text), parameters.get("tool"), str(parameters.get("by") or "")
+    named = pointed(answer, str(parameters.get("named") or ""))
+    done = any(
+        fact.tool == tool and (not by or fact.values.get(by) == named) for fact in view.state.facts.values()
+    )
+    said = pointed(answer, str(parameters.get("at"))) == parameters.get("equals")
+    if said == done:
+        return []
+    silent = f"{tool} was done; the answer must say so at {parameters.get('at')}"
+    return [f"the answer says that {tool} was done; no fact shows it" if said else silent]

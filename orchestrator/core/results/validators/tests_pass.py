@@ -1,0 +1,90 @@
+"""The tests of the run's files pass as the files are now (R-LOOP-21).
+
+What `sandbox.tests` said last of `folder` (empty: of all files) was whole: every test run, none failed, and
+none skipped, or at most `skipped` of them. Nothing has changed the files since: no change was committed, made
+without being verified, or left in doubt after it, and whatever has looked at the files later saw the state
+that was tested. Whoever works may not choose an easier folder. The suite runs as a call of the run, with its
+budget, deadline and isolation; the criterion reads what came of it and says what is missing.
+"""
+
+from collections.abc import Mapping
+
+from orchestrator.core.common.frozen_model import Small
+from orchestrator.core.domain.run_state import Fact
+from orchestrator.core.workflow.node_protocol import View
+
+NAME = "tests_pass"
+PARAMETERS = ("folder", "skipped")
+OF_FACTS = True
+RUNNER = "sandbox.tests"
+CHANGES = ("files.apply_diff", "files.apply_broad", "files.restore")
+SEES_FILES = ("files.", "sandbox.")
+CLOSELY_SINCE = 6
+
+
+def holds(view: View, text: str, parameters: Mapping[str, Small]) -> bool:
+    """Whether they do."""
+    return not faults(view, text, parameters)
+
+
+def faults(view: View, text: str, parameters: Mapping[str, Small]) -> list[str]:
+    """What failed, or what was not run."""
+    folder = parameters.get("folder") or ""
+    facts = [fact for _, fact in view.state.facts_in_order()]
+    ran = [fact for fact in facts if fact.tool == RUNNER and fact.values.get("folder") == folder]
+    where = f" in {str(folder)[:100]}" if folder else ""
+    if not ran:
+        return [f"no tests were run{where}; {RUNNER} runs them"]
+    newest = max(ran, key=lambda fact: fact.record)
+    changed = any(_changed(fact) and fact.record >= newest.record for fact in facts)
+    closely = view.manifest.core_version >= CLOSELY_SINCE
+    if changed or (closely and _other_since(view, newest)):
+        return [f"the files were changed after the tests were run{where}; run {RUNNER} again"]
+    allowed = parameters.get("skipped", 0)
+    if newest.values.get("whole") is True or (closely and _enough(newest, allowed)):
+        return []
+    failed, errors, first = (newest.values.get(name) for name in ("failed", "errors", "first"))
+    if skipped := newest.values.get("skipped"):
+        return [f"{failed} tests failed, {errors} came to no end and {skipped} were skipped{where}"]
+    begins = f"; the first is {str(first)[:150]}" if first else ""
+    return [f"{failed} tests failed and {errors} came to no end{where}{begins}"]
+
+
+def _changed(fact: Fact) -> bool:
+    """Whether the files were changed by it; what was done to a copy is thrown away."""
+    return fact.tool in CHANGES and fact.values.get("isolated") is not True
+
+
+def _other_since(view: View, suite: Fact) -> bool:
+    """Whether the files may be others than those that were tested, though no change was committed: one is in
+    doubt or failed its verification, or something has seen another state since."""
+    facts = view.state.facts.values()
+    apart = {fact.call for fact in facts if fact.values.get("isolated") is True}
+    later = (
+        deed.tool in CHANGES and call not in apart and _number(call) > _number(suite.call)
+        for call, deed in view.state.deeds.items()
+    )  # fmt: skip
+    tested = suite.values.get("state")
+    seen = (
+        fact.tool.startswith(SEES_FILES) and "state" in fact.values and fact.call not in apart
+        and fact.record > suite.record and fact.values["state"] != tested
+        for fact in facts
+    )  # fmt: skip
+    return any(later) or any(seen)
+
+
+def _number(call: str) -> int:
+    """Calls are numbered in the order in which they were asked for."""
+    return int(call[1:])
+
+
+def _enough(suite: Fact, allowed: Small) -> bool:
+    """Whether it came to its end, something passed, nothing failed, and no more was skipped than may be."""
+    passed, failed, errors, skipped = (
+        suite.values.get(name) for name in ("passed", "failed", "errors", "skipped")
+    )
+    if suite.values.get("end") != "ended" or (failed, errors) != (0, 0):
+        return False
+    if not isinstance(passed, int) or not isinstance(skipped, int) or not isinstance(allowed, int):
+        return False
+    return passed > 0 and skipped <= allowed

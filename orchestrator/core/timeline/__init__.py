@@ -1,7 +1,0 @@
-"""A trace as people read it: one row for a call with its attempts and its result (R-UI-3)."""
-
-from orchestrator.core.timeline.bars import bar_of
-from orchestrator.core.timeline.fold import Row, fold
-from orchestrator.core.timeline.words import KINDS, Mood, Told, Voice, said_of
-
-__all__ = ["KINDS", "Mood", "Row", "Told", "Voice", "bar_of", "fold", "said_of"]

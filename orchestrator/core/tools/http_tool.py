@@ -1,0 +1,281 @@
+"""A tool that is one HTTP request, declared without code: a template, or an operation of an OpenAPI document
+(R-TOOL-20).
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote, urlencode, urlsplit
+
+import orjson
+
+from orchestrator.core.common.errors import DefinitionRefused
+from orchestrator.core.common.frozen_model import Value
+from orchestrator.core.domain.tool_spec import HttpRequest
+from orchestrator.core.tools.egress_policy import Target, target_of
+
+METHODS = ("get", "post", "put", "patch", "delete")
+DEEPEST = 24
+MOST_NODES = 20_000
+LONGEST_URL = 2_000
+_PLACE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]{0,63})\}")
+_HEADER = re.compile(r"[A-Za-z0-9-]{1,64}")
+# What the transport and the secret own.
+_OWN_HEADERS = (
+    "host", "content-length", "content-type", "transfer-encoding", "connection", "cookie", "authorization",
+    "proxy-authorization", "accept-encoding", "upgrade", "te", "trailer", "expect",
+)  # fmt: skip
+
+
+class Prepared(Value):
+    """A request ready to be sent, but for its secret."""
+
+    method: str
+    url: str
+    headers: dict[str, str]
+    body: bytes | None = None
+
+
+class Operation(Value):
+    """What an OpenAPI operation says of a tool."""
+
+    request: HttpRequest
+    description: str
+    input_schema: dict[str, Any]
+    output_schema: dict[str, Any]
+
+
+def checked_request(request: HttpRequest, arguments: tuple[str, ...]) -> Target:
+    """The one origin a template leads to. Raises DefinitionRefused, EgressRefused.
+
+    Placeholders stand in the path alone, each one of `arguments`: an argument never chooses a host.
+    """
+    bare = _PLACE.sub("x", request.url)
+    target = target_of(bare)
+    parts = urlsplit(request.url)
+    if _PLACE.search(parts.netloc) or _PLACE.search(parts.query) or "?" in request.url:
+        raise DefinitionRefused(
+            detail="placeholders stand in the path; a query is declared by its parameters"
+        )
+    used = (*_PLACE.findall(parts.path), *request.query.values())
+    if request.body == "field":
+        used = (*used, request.body_field)
+    for name in used:
+        if name not in arguments:
+            raise DefinitionRefused(detail=f"the template uses {name[:64]}, which is no argument")
+    if request.method == "GET" and request.body != "none":
+        raise DefinitionRefused(detail="a GET has no body")
+    _check_headers(request)
+    return target
+
+
+def prepare(request: HttpRequest, arguments: Mapping[str, Any], key: str) -> Prepared:
+    """The request for these arguments. Raises DefinitionRefused where one cannot stand in its place."""
+    path_names = _PLACE.findall(request.url)
+    url = _PLACE.sub(lambda found: _segment(found[1], arguments), request.url)
+    query = [(name, _scalar(argument, arguments[argument]))
+             for name, argument in request.query.items() if arguments.get(argument) is not None]  # fmt: skip
+    headers = dict(request.headers)
+    body: bytes | None = None
+    if request.body == "field":
+        body = orjson.dumps(arguments.get(request.body_field))
+    elif request.body == "rest":
+        used = {*path_names, *request.query.values()}
+        body = orjson.dumps({name: value for name, value in arguments.items() if name not in used})
+    if body is not None:
+        headers["content-type"] = "application/json"
+    if request.method != "GET" and request.key_header:
+        headers[request.key_header.lower()] = key
+    return Prepared(
+        method=request.method, url=f"{url}?{urlencode(query)}" if query else url, headers=headers, body=body
+    )
+
+
+def operation_of(document: Mapping[str, Any], operation_id: str, *, server: str = "") -> Operation:
+    """The tool that an operation of an OpenAPI 3 document describes. Raises DefinitionRefused.
+
+    Parameters of path and query and the members of a JSON body become the arguments. `server` stands in for
+    the document's own first server.
+    """
+    path, method, item, operation = _find(document, operation_id)
+    properties: dict[str, Any] = {}
+    required: list[str] = []
+    query: dict[str, str] = {}
+    url = _base(document, server) + path
+    for parameter in [*_list(item, "parameters"), *_list(operation, "parameters")]:
+        given = _resolved(document, parameter)
+        name, where = str(given.get("name", "")), given.get("in")
+        if where not in ("path", "query"):
+            if given.get("required"):
+                raise DefinitionRefused(detail=f"it needs {name[:64]} in its {str(where)[:20]}")
+            continue
+        argument = _argument(name, properties)
+        properties[argument] = _described(_resolved(document, given.get("schema", {})), given)
+        if where == "path":
+            url = url.replace("{" + name + "}", "{" + argument + "}")
+        else:
+            query[name] = argument
+        if where == "path" or given.get("required"):
+            required.append(argument)
+    if len(url) > LONGEST_URL:
+        raise DefinitionRefused(detail=f"its address is longer than {LONGEST_URL} characters")
+    body, field = _body(document, operation, properties, required)
+    request = HttpRequest(method=method.upper(), url=url, query=query, body=body, body_field=field)  # type: ignore[arg-type]
+    description = str(operation.get("description") or operation.get("summary") or operation_id)[:4_000]
+    return Operation(
+        request=request, description=description, output_schema=_answer(document, operation),
+        input_schema={"type": "object", "properties": properties, "required": required,
+                      "additionalProperties": False},
+    )  # fmt: skip
+
+
+def _segment(name: str, arguments: Mapping[str, Any]) -> str:
+    """One argument as one part of a path: it can neither end the part nor climb out of it."""
+    text = _scalar(name, arguments.get(name))
+    if text in ("", ".", ".."):
+        raise DefinitionRefused(detail=f"the argument {name} cannot stand in an address")
+    return quote(text, safe="")
+
+
+def _scalar(name: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str | int | float):
+        return str(value)
+    raise DefinitionRefused(detail=f"the argument {name} is no text and no number")
+
+
+def _check_headers(request: HttpRequest) -> None:
+    names = [name.lower() for name in request.headers]
+    for name in (*names, request.key_header.lower()):
+        if name and (name in _OWN_HEADERS or not _HEADER.fullmatch(name)):
+            raise DefinitionRefused(detail=f"the header {name[:64]} is not yours to set")
+    if any(not value.isprintable() or not value.isascii() for value in request.headers.values()):
+        raise DefinitionRefused(detail="a header's value is printable ASCII")
+    if request.secret and (
+        not _HEADER.fullmatch(request.secret_header) or request.secret_header.lower() in ("host", "cookie")
+    ):
+        raise DefinitionRefused(detail="the secret's header is none")
+    if request.secret and request.secret_form.count("{secret}") != 1:
+        raise DefinitionRefused(detail="the secret's form holds {secret} once")
+
+
+def _find(document: Mapping[str, Any], operation_id: str) -> tuple[str, str, dict[str, Any], dict[str, Any]]:
+    if not str(document.get("openapi", "")).startswith("3."):
+        raise DefinitionRefused(detail="this is no OpenAPI 3 document")
+    paths = document.get("paths")
+    for path, item in (paths if isinstance(paths, dict) else {}).items():
+        for method in METHODS:
+            operation = item.get(method) if isinstance(item, dict) else None
+            if isinstance(operation, dict) and operation.get("operationId") == operation_id:
+                return str(path), method, item, operation
+    raise DefinitionRefused(detail=f"the document has no operation {operation_id[:100]}")
+
+
+def _base(document: Mapping[str, Any], server: str) -> str:
+    if server:
+        return server.rstrip("/")
+    servers = document.get("servers")
+    first = servers[0] if isinstance(servers, list) and servers and isinstance(servers[0], dict) else {}
+    return str(first.get("url", "")).rstrip("/")
+
+
+def _argument(name: str, taken: Mapping[str, Any]) -> str:
+    found = re.sub(r"[^A-Za-z0-9_]", "_", name)[:64]
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", found) or found in taken:
+        raise DefinitionRefused(detail=f"its parameter {name[:64]!r} makes no argument of its own")
+    return found
+
+
+def _described(schema: dict[str, Any], parameter: Mapping[str, Any]) -> dict[str, Any]:
+    words = parameter.get("description")
+    return {**schema, "description": str(words)[:1_000]} if words and "description" not in schema else schema
+
+
+def _body(
+    document: Mapping[str, Any], operation: Mapping[str, Any], properties: dict[str, Any], required: list[str]
+) -> tuple[str, str]:
+    """How the body is made, its members among the arguments."""
+    if "requestBody" not in operation:
+        return "none", ""
+    given = _resolved(document, operation["requestBody"])
+    content = _object(given, "content")
+    if "application/json" not in content:
+        raise DefinitionRefused(detail="its body is not JSON")
+    schema = _resolved(document, _object(content, "application/json").get("schema", {}))
+    members = schema.get("properties")
+    mixed = any(word in schema for word in ("allOf", "anyOf", "oneOf"))
+    if isinstance(members, dict) and schema.get("type", "object") == "object" and not mixed:
+        for name, member in members.items():
+            if name in properties:
+                raise DefinitionRefused(detail=f"{name[:64]} is a parameter and a member of the body")
+            properties[name] = member
+        required.extend(str(name) for name in _list(schema, "required"))
+        return "rest", ""
+    field = _argument("body", properties)
+    properties[field] = schema
+    if given.get("required"):
+        required.append(field)
+    return "field", field
+
+
+def _answer(document: Mapping[str, Any], operation: Mapping[str, Any]) -> dict[str, Any]:
+    """The form of the first success; any object or list where it says none."""
+    responses = operation.get("responses")
+    for status, response in (responses if isinstance(responses, dict) else {}).items():
+        if not str(status).startswith("2"):
+            continue
+        content = _object(_resolved(document, response), "content")
+        schema = _object(content, "application/json").get("schema")
+        if schema is not None:
+            return _resolved(document, schema)
+    return {}
+
+
+def _list(holder: Mapping[str, Any], field: str) -> list[Any]:
+    """What a field lists; nothing where it is not there. Raises DefinitionRefused."""
+    found = holder.get(field)
+    if found is not None and not isinstance(found, list):
+        raise DefinitionRefused(detail=f"the field {field} is no list")
+    return found or []
+
+
+def _object(holder: Mapping[str, Any], field: str) -> dict[str, Any]:
+    """The object in a field; an empty one where there is none. Raises DefinitionRefused."""
+    found = holder.get(field)
+    if found is not None and not isinstance(found, dict):
+        raise DefinitionRefused(detail=f"the field {field} is no object")
+    return found or {}
+
+
+def _resolved(document: Mapping[str, Any], value: Any) -> dict[str, Any]:
+    """A value with the references into its own document put in place, within bounds. Others are refused."""
+    left = [MOST_NODES]
+    found = _inline(document, value, DEEPEST, left)
+    return found if isinstance(found, dict) else {}
+
+
+def _inline(document: Mapping[str, Any], value: Any, depth: int, left: list[int]) -> Any:
+    left[0] -= 1
+    if depth <= 0 or left[0] <= 0:
+        raise DefinitionRefused(detail="the document is nested too deep, or refers to itself")
+    if isinstance(value, list):
+        return [_inline(document, item, depth - 1, left) for item in value]
+    if not isinstance(value, dict):
+        return value
+    reference = value.get("$ref")
+    if isinstance(reference, str):
+        return _inline(document, _at(document, reference), depth - 1, left)
+    return {str(key): _inline(document, item, depth - 1, left) for key, item in value.items()}
+
+
+def _at(document: Mapping[str, Any], reference: str) -> Any:
+    if not reference.startswith("#/"):
+        raise DefinitionRefused(detail="the document refers to another one")
+    found: Any = document
+    for part in reference[2:].split("/"):
+        key = part.replace("~1", "/").replace("~0", "~")
+        if not isinstance(found, dict) or key not in found:
+            raise DefinitionRefused(detail=f"the document has nothing at {reference[:100]}")
+        found = found[key]
+    return found

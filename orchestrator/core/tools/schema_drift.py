@@ -1,0 +1,52 @@
+"""Parser drift: a payload that does not fit its tool's declared form any more (R-TOOL-14).
+
+The run calls that tool no further, the payload stays as it came, and whoever administers the tool is told.
+"""
+
+import orjson
+
+from orchestrator.core.common.argument_parsing import fits
+from orchestrator.core.domain.run_state import Call, State
+from orchestrator.core.domain.tool_spec import ToolSpec
+from orchestrator.core.workflow.node_protocol import View, say
+from tenancy.core.json_reading import MemberRepeated, read_json
+from traces.core.chain import Said
+from traces.core.events import ParserDrifted
+from traces.core.phases import Phase
+
+SINCE = 3
+DRIFT = "parser drift: "
+NO_JSON = "the result is not JSON"
+CUT = "the result is larger than a result may be"
+
+
+def fault_of(spec: ToolSpec, body: bytes, *, cut: bool = False, once: bool = True) -> str:
+    """Why a result cannot be read, in words; empty where it can. With `once` a member that is given twice is
+    one reason."""
+    if cut:
+        return CUT
+    try:
+        value = read_json(body) if once else orjson.loads(body)
+    except MemberRepeated as error:
+        return f"{DRIFT}{error.msg}"
+    except orjson.JSONDecodeError:
+        return NO_JSON
+    fault = fits(spec.output_schema, value)
+    return f"{DRIFT}{fault.detail}"[:300] if fault is not None else ""
+
+
+def drift_said(view: View, call: Call, fault: str) -> tuple[Said, ...]:
+    """What is said of a payload's fault, where it is its form that is wrong."""
+    if view.manifest.core_version < SINCE or not (fault.startswith(DRIFT) or fault in (NO_JSON, CUT)):
+        return ()
+    body = ParserDrifted(
+        call=call.id, tool=call.tool, tool_version=view.pins.tool_digests[call.tool],
+        observation=call.observation or "", detail=fault.removeprefix(DRIFT)[:300],
+    )  # fmt: skip
+    return (say(Phase.OBSERVATION_GROUNDING, body),)
+
+
+def drifting(state: State, said: tuple[Said, ...]) -> State:
+    """The state in which the tools that were said to have drifted take no further call."""
+    tools = [word.body.tool for word in said if isinstance(word.body, ParserDrifted)]
+    return state.evolve(drifted=tuple(sorted({*state.drifted, *tools}))) if tools else state

@@ -1,0 +1,100 @@
+"""What an admin may change of a tool, and what a change may not do (R-TOOL-2 to R-TOOL-4)."""
+
+from decimal import Decimal
+from typing import Any, Literal
+
+from pydantic import Field, ValidationError
+
+from orchestrator.core.common.frozen_model import Value
+from orchestrator.core.domain.tool_spec import Reversibility, Risk, ToolSpec
+from tenancy.core.errors import InvalidInput
+from tenancy.core.roles import Scope
+
+
+class ToolChange(Value):
+    """What to change; None leaves a field as it is. Prices are US$ a call, times milliseconds."""
+
+    risk: Risk | None = None
+    approval: Literal["by_risk", "always", "never"] | None = None
+    scopes: tuple[Scope, ...] | None = Field(default=None, max_length=len(Scope))
+    price_usd: Decimal | None = Field(default=None, ge=0, le=10_000, decimal_places=9)
+    rate_per_minute: int | None = Field(default=None, ge=1, le=100_000)
+    timeout_ms: int | None = Field(default=None, ge=1, le=600_000)
+    max_retries: int | None = Field(default=None, ge=0, le=10)
+    max_result_chars: int | None = Field(default=None, ge=100, le=1_000_000)
+    enabled: bool | None = None
+
+    def fields(self) -> dict[str, Any]:
+        """The fields of the definition that are given."""
+        given = {name: getattr(self, name) for name in ADJUSTABLE}
+        return {name: value for name, value in given.items() if value is not None}
+
+
+ADJUSTABLE = tuple(name for name in ToolChange.model_fields if name != "enabled")
+"""The fields of a definition that an admin may set. The rest is the tool itself and changes with its code."""
+
+
+def asked_change(given: dict[str, Any]) -> ToolChange:
+    """The change in a body or a form. Raises InvalidInput naming each wrong or unknown field."""
+    try:
+        return ToolChange.model_validate(given)
+    except ValidationError as error:
+        raise InvalidInput(
+            errors=[
+                {
+                    "pointer": "/" + "/".join(str(part) for part in found["loc"]),
+                    "code": "unknown" if found["type"] == "extra_forbidden" else "invalid",
+                    "detail": found["msg"],
+                }
+                for found in error.errors(include_url=False, include_input=False, include_context=False)
+            ]
+        ) from None
+
+
+def changed(spec: ToolSpec, change: ToolChange) -> ToolSpec:
+    """The definition after a change, with the same version number. Raises InvalidInput for a change that
+    would let something happen that no admin may allow."""
+    fields = change.fields()
+    if "scopes" in fields:
+        fields["scopes"] = tuple(scope.value for scope in Scope if scope in fields["scopes"])
+    after = spec.evolve(**fields)
+    if faults := faults_of(after):
+        raise InvalidInput(errors=faults)
+    return after
+
+
+def faults_of(spec: ToolSpec) -> list[dict[str, str]]:
+    """Why a definition may not stand."""
+    found: list[dict[str, str]] = []
+    if spec.risk is Risk.READ_ONLY and spec.reversibility is not Reversibility.PURE:
+        found.append(
+            _fault("/risk", f"It changes something ({spec.reversibility.value}), so it is not read_only.")
+        )
+    if spec.approval == "never" and spec.risk.gated:
+        found.append(_fault("/approval", f"A {spec.risk.value} call is always put before a person."))
+    if spec.compensation is not None and spec.reversibility in (
+        Reversibility.PURE,
+        Reversibility.IRREVERSIBLE,
+    ):
+        found.append(_fault("/compensation", f"What is {spec.reversibility.value} is not undone by a tool."))
+    if spec.approval == "never" and spec.reversibility is Reversibility.IRREVERSIBLE:
+        found.append(_fault("/approval", "A call that cannot be taken back is always put before a person."))
+    return found
+
+
+def _fault(pointer: str, detail: str) -> dict[str, str]:
+    return {"pointer": pointer, "code": "not-allowed", "detail": detail}
+
+
+def difference(before: ToolSpec, after: ToolSpec) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The fields that differ, as they were and as they are; the version is not one of them."""
+    was, now = before.model_dump(mode="json"), after.model_dump(mode="json")
+    names = [name for name in was if name != "version" and was[name] != now[name]]
+    return {name: was[name] for name in names}, {name: now[name] for name in names}
+
+
+def kept(shipped: ToolSpec, standing: ToolSpec) -> ToolSpec:
+    """A newly shipped definition with what an admin has set; a setting that the new definition forbids gives
+    way."""
+    own = shipped.evolve(**{name: getattr(standing, name) for name in ADJUSTABLE})
+    return shipped if faults_of(own) else own

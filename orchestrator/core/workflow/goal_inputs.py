@@ -1,0 +1,73 @@
+"""What the client gave: the goal's inputs with the answers to questions laid over them, and JSON pointers
+into values."""
+
+import re
+from decimal import Decimal
+from typing import Any
+
+from orchestrator.core.common.frozen_model import Small
+from orchestrator.core.common.goal import Goal
+from orchestrator.core.domain.content_store import Desk
+from orchestrator.core.domain.run_state import State
+
+MISSING = object()
+SMALL_TEXT = 200
+AMOUNT = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,12})?", re.ASCII)
+
+
+def inputs(goal: Goal, state: State, desk: Desk) -> dict[str, Any]:
+    """The goal's inputs, answers laid over them in the order in which they were given."""
+    merged = dict(goal.inputs)
+    for digest in state.answers:
+        answer = desk.json(digest)
+        if isinstance(answer, dict):
+            merged.update(answer)
+    return merged
+
+
+def pointed(value: Any, pointer: str) -> Any:
+    """What an RFC 6901 pointer names in `value`, or MISSING."""
+    if pointer == "":
+        return value
+    for raw in pointer.lstrip("/").split("/"):
+        key = raw.replace("~1", "/").replace("~0", "~")
+        if isinstance(value, dict) and key in value:
+            value = value[key]
+        elif isinstance(value, list) and key.isdigit() and int(key) < len(value):
+            value = value[int(key)]
+        else:
+            return MISSING
+    return value
+
+
+def same(found: Any, wanted: Any) -> bool:
+    """Whether two values are equal, or equal as amounts: a service may write 129.9 as 129.90."""
+    if found == wanted:
+        return True
+    if not isinstance(found, str) or not isinstance(wanted, str):
+        return False
+    amounts = AMOUNT.fullmatch(found) is not None and AMOUNT.fullmatch(wanted) is not None
+    return amounts and Decimal(found) == Decimal(wanted)
+
+
+def small(value: Any) -> Small:
+    """The value if it is small and closed; a number with a fraction as text; None for anything else."""
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, float):
+        return repr(value)
+    if isinstance(value, str) and len(value) <= SMALL_TEXT:
+        return value
+    return None
+
+
+def small_values(result: Any, pointers: dict[str, str]) -> dict[str, Small]:
+    """The small values a fact keeps: those the tool names, else the scalars at the top of the result (at
+    most eight)."""
+    if pointers:
+        found = {name: pointed(result, pointer) for name, pointer in pointers.items()}
+        return {name: small(value) for name, value in found.items() if value is not MISSING}
+    if not isinstance(result, dict):
+        return {"value": small(result)}
+    scalars = {k: v for k, v in result.items() if isinstance(v, str | int | float | bool) and len(k) <= 64}
+    return {name: small(scalars[name]) for name in sorted(scalars)[:8]}

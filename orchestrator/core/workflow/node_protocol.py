@@ -1,0 +1,185 @@
+"""How a node speaks with the machine: it gets a View, it answers with a Step."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+from orchestrator.core.common.frozen_model import Value
+from orchestrator.core.domain.content_store import Desk
+from orchestrator.core.domain.effects import Amounts, Effect, effect_id
+from orchestrator.core.domain.graph import CompiledGraph, Interrupt, Node, answer_schema
+from orchestrator.core.domain.manifest import Manifest, Pins
+from orchestrator.core.domain.run_events import AnyEvent, Headroom
+from orchestrator.core.domain.run_state import Halting, State
+from orchestrator.core.domain.tool_spec import Risk, ToolSpec
+from traces.core.chain import Said
+from traces.core.events import Body
+from traces.core.phases import Phase
+
+
+# Named tuples where several are made at each transition: a frozen dataclass costs three times as much.
+class View(NamedTuple):
+    """All a node may look at. `at` is the commit's database time, `number` the transition about to be
+    made, `asked` the model whose call the event is the outcome of ("": of none)."""
+
+    graph: CompiledGraph
+    manifest: Manifest
+    node: Node
+    state: State
+    headroom: Headroom
+    desk: Desk
+    at: datetime
+    number: int
+    asked: str = ""
+
+    @property
+    def pins(self) -> Pins:
+        """The versions the run is pinned to."""
+        return self.manifest.pins
+
+    @property
+    def output_schema(self) -> dict[str, Any] | None:
+        """The form of the answer: what the workflow declares and what the goal asks for, both where both
+        do."""
+        return answer_schema(self.graph.spec, self.manifest.goal)
+
+    def risk_of(self, spec: ToolSpec) -> Risk:
+        """The risk class in force: the pinned one, or a higher one that an admin has raised the tool to since
+        (R-TOOL-4). A lower one waits for runs that are pinned to it."""
+        raised = self.headroom.raised_tools.get(spec.name)
+        return raised if raised is not None and raised.rank > spec.risk.rank else spec.risk
+
+    def needs_gate(self, spec: ToolSpec) -> bool:
+        """Whether a call needs a person's approval: as pinned, and always under a raised class."""
+        return spec.needs_gate or self.risk_of(spec) is not spec.risk
+
+    def effect_id(self, ordinal: int, attempt: int) -> str:
+        """The id of an effect asked for in this transition."""
+        return effect_id(self.manifest.run, self.number, ordinal, attempt)
+
+    def clock_left_ms(self) -> int | None:
+        """Working time left at `at`, in ms; None without a limit."""
+        limit = self.state.limits.get("wall_clock_seconds")
+        if limit is None:
+            return None
+        return int(limit * 1000) - clock_ms(self.state, self.at)
+
+    def deadline_ms(self, timeout_ms: int) -> int:
+        """What an effect may take: its own timeout, the working time left, the goal's deadline; never
+        below 1."""
+        bounds = [timeout_ms]
+        if (left := self.clock_left_ms()) is not None:
+            bounds.append(left)
+        if (deadline := self.manifest.goal.deadline) is not None:
+            bounds.append(int((deadline - self.at).total_seconds() * 1000))
+        return max(1, min(bounds))
+
+
+def clock_ms(state: State, at: datetime) -> int:
+    """Working time used at `at`, in ms: the clock runs only while the run is in progress (R-BUDGET-1)."""
+    if state.clock_since is None:
+        return state.clock_ms
+    return state.clock_ms + max(0, int((at - state.clock_since).total_seconds() * 1000))
+
+
+def say(phase: Phase, body: Body, actor: str = "interlock") -> Said:
+    """One event for the trace."""
+    return Said(phase=int(phase), actor=actor, body=body)
+
+
+class Step(NamedTuple):
+    """What a node answers.
+
+    `outcome`: one of its kind's outcomes, or None while it waits for an event. `interrupt`: instead of an
+    outcome, one of the interrupts with its reason. `state` is the next state. `effects` are asked of the
+    world. `anew`: what is said and the state hold, and the node is entered once more, as soon as the run may
+    start work.
+    """
+
+    state: State
+    outcome: str | None = None
+    interrupt: Halting | None = None
+    said: tuple[Said, ...] = ()
+    effects: tuple[Effect, ...] = ()
+    anew: bool = False
+
+
+class NodeKind(Protocol):
+    """One kind of node: one file in core/nodes, found by itself.
+
+    `outcomes` is the closed set; `phases` gives each outcome its phase, `artifact` what it hands on.
+    `optional` names those that a graph may leave without an edge, or with guarded ones alone: the kind then
+    never ends so. `starts_work` marks kinds before which a pause or an asked interrupt is obeyed.
+    """
+
+    kind: ClassVar[str]
+    outcomes: ClassVar[tuple[str, ...]]
+    optional: ClassVar[tuple[str, ...]]
+    phases: ClassVar[Mapping[str, Phase]]
+    artifact: ClassVar[str]
+    starts_work: ClassVar[bool]
+    config: ClassVar[type[Value]]
+
+    def enter(self, view: View) -> Step:
+        """The run arrives here. Pure: a held run enters again."""
+        ...
+
+    def on(self, view: View, event: AnyEvent) -> Step:
+        """An event for a waiting node. Raises Misfit for one it cannot answer."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """Why an effect may not be asked for: a dimension whose rest does not suffice."""
+
+    dimension: str
+    limit: Decimal | None
+    wanted: Decimal
+    left: Decimal
+    account: str = "run"
+
+
+class Transition(NamedTuple):
+    """One move of a walk (docs/ring.md): an edge taken, or a stay (outcome ``.``) while a node goes on
+    waiting."""
+
+    number: int
+    source: str
+    outcome: str
+    guard: str | None
+    target: str
+    phase: int
+    said: tuple[Said, ...]
+    before: State
+    after: State
+    effects: tuple[str, ...] = ()
+
+
+class Settlement(NamedTuple):
+    """What an effect really took, against what was held for it; `unknown` where nobody can say (a lost
+    reply). `price_version` is that of the price it was charged at."""
+
+    effect: str
+    reserved: Amounts
+    actual: Amounts
+    unknown: bool = False
+    price_version: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Walk:
+    """What `advance` answers: the transitions in order, the state after them, and the effects to perform."""
+
+    transitions: tuple[Transition, ...]
+    state: State
+    effects: tuple[Effect, ...]
+    settlements: tuple[Settlement, ...] = ()
+    made: Mapping[str, bytes] = field(default_factory=dict)
+
+
+def interrupted(state: State, kind: Interrupt, reason: str, said: tuple[Said, ...] = ()) -> Step:
+    """A step that takes an interrupt."""
+    return Step(state=state, interrupt=Halting(interrupt=kind, reason=reason), said=said)

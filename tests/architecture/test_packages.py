@@ -63,8 +63,7 @@ def test_evolve_is_checked_by_mypy(tmp_path: Path, change: str, code: str | None
     assert (f"[{code}]" in told) if code else told.startswith("Success")
 
 
-# Folders that hold more than twelve modules, with their number: it may only fall, and the folder leaves the list at
-# twelve. A new folder never enters it.
+# Folders that hold more than twelve modules, with their number. It may only fall; a new folder never enters.
 MOST_MODULES = 12
 STILL_LARGE = {
     "approvals/views": 13, "budgets/core": 17, "config": 42, "demo": 13, "orchestrator/actions": 63,

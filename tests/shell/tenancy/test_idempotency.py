@@ -161,8 +161,10 @@ def test_a_claim_whose_process_died_is_taken_over_at_once(
     acts: Acts, monkeypatch: pytest.MonkeyPatch, superuser: psycopg.Connection
 ) -> None:
     with another_process(superuser) as lock:
-        monkeypatch.setattr(idempotency, "process_lock_number", lambda: lock)
-        claim = idempotency._claim(acts.house.tenant.id, acts.principal, "k", PATH, (body_digest({"a": 1}),))
+        with monkeypatch.context() as patch:
+            patch.setattr(idempotency, "process_lock_number", lambda: lock)
+            digests = (body_digest({"a": 1}),)
+            claim = idempotency._claim(acts.house.tenant.id, acts.principal, "k", PATH, digests)
         assert isinstance(claim, UUID)
         with pytest.raises(KeyInUse) as refused:
             acts.post()

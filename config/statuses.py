@@ -16,6 +16,7 @@ STATUS: dict[str, int] = {
     "not-found": 404,
     "forbidden": 403,
     "no-tenant": 403,
+    "not-confirmed": 403,
     "tenant-suspended": 403,
     "second-factor-missing": 403,
     "last-admin": 409,

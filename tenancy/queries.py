@@ -68,7 +68,7 @@ def all_tenants() -> list[UUID]:
 
 def standing_of(tenant_id: UUID, principal_id: UUID, *, key: UUID | None = None) -> Standing | None:
     """The standing of a principal, by this key of it or by any. A revoked or expired key, a person without a
-    role, and whoever was switched off have none."""
+    role, one who has yet to be confirmed, and whoever was switched off have none."""
     with tenant(tenant_id):
         principal = Principal.objects.filter(id=principal_id).first()
         if principal is None:
@@ -93,7 +93,9 @@ def tenants_by_id(ids: Iterable[UUID]) -> list[Tenant]:
 def who_grants(tenant_id: UUID) -> list[str]:
     """The names of a tenant's administrators: whom to ask for a role."""
     with tenant(tenant_id):
-        admins = Membership.objects.filter(role=Role.ADMIN.value, person__is_active=True)
+        admins = Membership.objects.filter(
+            role=Role.ADMIN.value, person__is_active=True, awaits_confirmation=False
+        )
         return list(admins.order_by("person__name").values_list("person__name", flat=True)[:5])
 
 
@@ -123,7 +125,9 @@ def standing_of_key(key: ApiKey, principal: Principal) -> Standing:
 
 
 def _person_standing(principal: Principal) -> Standing | None:
-    of_owner = Membership.objects.filter(person_id=principal.owner_id, person__is_active=True)
+    of_owner = Membership.objects.filter(
+        person_id=principal.owner_id, person__is_active=True, awaits_confirmation=False
+    )
     members = list(of_owner.order_by("role"))
     if not members:
         return None

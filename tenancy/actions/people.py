@@ -1,6 +1,6 @@
 """People of a tenant, as its administrators manage them (R-SEC-1, R-SEC-2, R-SEC-6)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -15,18 +15,21 @@ from tenancy.actions.relations import record_links_seen_elsewhere, record_tie
 from tenancy.clock import database_now
 from tenancy.context import hold, tenant
 from tenancy.core.addresses import folded
-from tenancy.core.errors import Forbidden, InvalidInput, NotFound, Stale, TenancyError
+from tenancy.core.errors import InvalidInput, NotFound, Stale, TenancyError
 from tenancy.core.news import PERSON_INVITED
-from tenancy.core.relations import Actors, Closeness, TieKind, has_open_link
+from tenancy.core.relations import Actors, TieKind
 from tenancy.core.roles import SCOPES, Authority, Role, Scope
-from tenancy.directory import FRESH_KEY_DOMAIN
+from tenancy.directory import FRESH_KEY_DOMAIN, acting_admins
 from tenancy.first_password import first_password_path
 from tenancy.ids import fresh_id
 from tenancy.models import Membership, Notice, NoticeMail, Person
 from tenancy.platform_admins import PlatformActor, is_platform_admin
-from tenancy.queries import standing_of, tenants_of_person
+from tenancy.queries import tenants_of_person
 from tenancy.queues import check_member_queues
-from tenancy.relations import find_closeness_to, read_ties
+from tenancy.relations import (
+    must_await_confirmation,
+    people_behind,
+)
 from tenancy.second_person import check_independent
 
 
@@ -34,24 +37,6 @@ class LastAdmin(TenancyError):
     """A tenant keeps at least one administrator."""
 
     code = "last-admin"
-
-
-class RelatedToPerson(TenancyError):
-    """You are related to this person; an administrator who is not confirms them."""
-
-    code = "related-to-person"
-
-
-class NotSignedIn(TenancyError):
-    """This person has not set a password yet; until then the link that was seen opens the account."""
-
-    code = "not-signed-in"
-
-
-class NothingToConfirm(TenancyError):
-    """Nobody has seen this person's link since they were confirmed."""
-
-    code = "nothing-to-confirm"
 
 
 class LinkRefused(TenancyError):
@@ -84,27 +69,34 @@ def invite(
     limits: Limits,
     *,
     by: UUID | None,
+    by_people: Iterable[UUID] = (),
     reason: str = "",
 ) -> Invited:
     """Give somebody a role by their address; made as a person if they are not known. Audited. Outermost verb:
     owns the transaction.
 
     Who is known elsewhere keeps name and password, and whoever saw the link for that password in another
-    tenant is related to them here too. Raises InvalidInput where they have the role already, and where the
-    address is not plain ASCII or is that of a key; NotIndependent where an administrator's own word would
-    reach further by it.
+    tenant is related to them here too. Such a person does nothing here before an administrator confirms them
+    (`Membership.awaits_confirmation`). `by_people` are who invite without belonging here. Raises InvalidInput
+    where they have the role already, and where the address is not plain ASCII or is that of a key;
+    NotIndependent where an administrator's own word would reach further by it.
     """
     if folded(email).endswith(FRESH_KEY_DOMAIN):
         raise _invalid("email", "invalid", "This is the address of a key, not of a person.")
     with tenant(tenant_id):
-        _hold(tenant_id)
+        hold_members(tenant_id)
         person = Person.objects.filter(email=folded(email)).first()
         new = person is None
         person = person or add_person(email, name)
         _check_wider(tenant_id, person.id, role, Authority(*limits), by=by, reason=reason)
+        inviters = people_behind([by]).get(by, frozenset()) if by is not None else by_people
+        awaits = not new and must_await_confirmation(tenant_id, person.id, inviters)
         try:
             with transaction.atomic():
-                member = add_member(tenant_id, person, role, by=by, reason=reason, **limits._asdict())
+                member = add_member(
+                    tenant_id, person, role, awaits_confirmation=awaits, by=by, reason=reason,
+                    **limits._asdict(),
+                )  # fmt: skip
         except IntegrityError:
             raise _invalid("role", "taken", f"{email} has the role {role.value} already.") from None
         if not new:
@@ -126,7 +118,7 @@ def change_limits(
     of what was looked at. Outermost verb. Raises NotFound, Stale, NotIndependent, and InvalidInput for a name
     that is no open queue."""
     with tenant(tenant_id):
-        _hold(tenant_id)
+        hold_members(tenant_id)
         member = Membership.objects.filter(id=member_id).first()
         if member is None:
             raise NotFound
@@ -157,15 +149,12 @@ def remove_role(tenant_id: UUID, member_id: UUID, *, by: UUID | None, reason: st
     Raises NotFound, and LastAdmin for the only administrator.
     """
     with tenant(tenant_id):
-        _hold(tenant_id)
+        hold_members(tenant_id)
         member = Membership.objects.select_related("person").filter(id=member_id).first()
         if member is None:
             raise NotFound
         role = Role(member.role)
-        others = Membership.objects.filter(role=Role.ADMIN.value, person__is_active=True).exclude(
-            id=member.id
-        )
-        if role is Role.ADMIN and not others.exists():
+        if role is Role.ADMIN and not acting_admins().exclude(id=member.id).exists():
             raise LastAdmin
         remove_member(tenant_id, member.person, role, by=by, reason=reason)
         return member.person
@@ -178,7 +167,7 @@ def deactivate_person(tenant_id: UUID, person_id: UUID, *, by: UUID | None, reas
     Raises NotFound, and LastAdmin for the only administrator.
     """
     with tenant(tenant_id):
-        _hold(tenant_id)
+        hold_members(tenant_id)
         held = list(
             Membership.objects.filter(person_id=person_id).order_by("role").values_list("id", flat=True)
         )
@@ -245,35 +234,6 @@ def mail_link(
             id=fresh_id(), tenant_id=tenant_id, notice_id=notice, person_id=person.id, next_at=now
         )
         note_link(tenant_id, person, by, "mailed", platform=platform)
-
-
-def confirm_person(tenant_id: UUID, person_id: UUID, *, by: UUID, reason: str) -> None:
-    """Confirm that the account is in its person's own hands, after somebody saw the link for its password.
-    Audited. Outermost verb: owns the transaction.
-
-    Raises NotFound, Forbidden for whoever does not administer, RelatedToPerson (403), NotSignedIn (409) while
-    the link could still be used, and NothingToConfirm (409).
-    """
-    with tenant(tenant_id):
-        _hold(tenant_id)
-        person = Person.objects.filter(id=person_id, memberships__tenant_id=tenant_id).distinct().first()
-        who = standing_of(tenant_id, by)
-        if person is None or who is None:
-            raise NotFound
-        if Scope.ADMIN not in who.scopes:
-            raise Forbidden(reason="an administrator confirms people")
-        now = database_now()
-        if not has_open_link(person_id, read_ties(now), now):
-            raise NothingToConfirm
-        if find_closeness_to(who.principal, who.owner, Actors((), (person_id,))) is not Closeness.NONE:
-            raise RelatedToPerson
-        if not has_signed_in(person):
-            raise NotSignedIn
-        record_tie(tenant_id, TieKind.CONFIRMED, person_id, by=by)
-        audit(
-            tenant_id, by, verb="person.confirm", object=f"person:{person_id}", before={},
-            after={"email": person.email}, reason=reason,
-        )  # fmt: skip
 
 
 def note_link(tenant_id: UUID, person: Person, by: UUID | None, how: str, *, platform: bool = False) -> None:
@@ -346,7 +306,7 @@ def _invalid(name: str, code: str, detail: str) -> InvalidInput:
     return InvalidInput(errors=[{"pointer": f"/{name}", "code": code, "detail": detail}])
 
 
-def _hold(tenant_id: UUID) -> None:
+def hold_members(tenant_id: UUID) -> None:
     """One change of the members at a time: two administrators must not remove each other at once."""
     hold(f"members:{tenant_id}")
 

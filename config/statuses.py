@@ -40,6 +40,7 @@ STATUS: dict[str, int] = {
     "secret-unusable": 409,
     "related-to-person": 403,
     "not-independent": 403,
+    "own-deed": 403,
     "not-signed-in": 409,
     "nothing-to-confirm": 409,
     # traces

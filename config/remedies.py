@@ -165,6 +165,7 @@ REMEDIES: dict[str, str] = {
     "no-look-up": "Find out at the tool's own system, and say it with POST …/effects/reconcile.",
     "queue-in-use": "Name another queue in what `detail` lists, then close this one.",
     "not-independent": OTHER_PERSON,
+    "wider-than-yours": "Give no more than your own limits allow, or ask an administrator who has as much.",
     "own-deed": OTHER_PERSON,
     "administrator-there": "Let an administrator of the tenant invite further people.",
 }

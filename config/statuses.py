@@ -41,6 +41,7 @@ STATUS: dict[str, int] = {
     "related-to-person": 403,
     "not-independent": 403,
     "own-deed": 403,
+    "wider-than-yours": 403,
     "not-signed-in": 409,
     "nothing-to-confirm": 409,
     # traces

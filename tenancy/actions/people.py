@@ -19,24 +19,31 @@ from tenancy.core.errors import InvalidInput, NotFound, Stale, TenancyError
 from tenancy.core.news import PERSON_INVITED
 from tenancy.core.relations import Actors, TieKind
 from tenancy.core.roles import SCOPES, Authority, Role, Scope
-from tenancy.directory import FRESH_KEY_DOMAIN, acting_admins
+from tenancy.directory import FRESH_KEY_DOMAIN, acting_admins, another_admin
 from tenancy.first_password import first_password_path
 from tenancy.ids import fresh_id
 from tenancy.models import Membership, Notice, NoticeMail, Person
 from tenancy.platform_admins import PlatformActor, is_platform_admin
-from tenancy.queries import tenants_of_person
+from tenancy.queries import standing_of, tenants_of_person
 from tenancy.queues import check_member_queues
 from tenancy.relations import (
     must_await_confirmation,
     people_behind,
 )
-from tenancy.second_person import check_independent
+from tenancy.second_person import DECIDED_ALONE, check_independent
 
 
 class LastAdmin(TenancyError):
     """A tenant keeps at least one administrator."""
 
     code = "last-admin"
+
+
+class WiderThanYours(TenancyError):
+    """Nobody lets a person decide more than they may decide themselves; an administrator who may decide that
+    much gives it."""
+
+    code = "wider-than-yours"
 
 
 class LinkRefused(TenancyError):
@@ -79,7 +86,8 @@ def invite(
     tenant is related to them here too. Such a person does nothing here before an administrator confirms them
     (`Membership.awaits_confirmation`). `by_people` are who invite without belonging here. Raises InvalidInput
     where they have the role already, and where the address is not plain ASCII or is that of a key;
-    NotIndependent where an administrator's own word would reach further by it.
+    NotIndependent where an administrator's own word would reach further by it; WiderThanYours where anybody's
+    would, and further than the inviter's.
     """
     if folded(email).endswith(FRESH_KEY_DOMAIN):
         raise _invalid("email", "invalid", "This is the address of a key, not of a person.")
@@ -115,8 +123,8 @@ def change_limits(
 ) -> Membership:
     """Set how far the word of one membership reaches; audited. Wider limits relate the two for a day, as a
     role does; those of an administrator are widened by one who is not related to them. `expected` is the tag
-    of what was looked at. Outermost verb. Raises NotFound, Stale, NotIndependent, and InvalidInput for a name
-    that is no open queue."""
+    of what was looked at. Outermost verb. Raises NotFound, Stale, NotIndependent,
+    WiderThanYours, and InvalidInput for a name that is no open queue."""
     with tenant(tenant_id):
         hold_members(tenant_id)
         member = Membership.objects.filter(id=member_id).first()
@@ -273,18 +281,31 @@ def _check_wider(
     tenant_id: UUID, person_id: UUID, role: Role, wanted: Authority, *, by: UUID | None, reason: str
 ) -> None:
     """Raise NotIndependent where an administrator's word would reach further than each of their memberships
-    does, by their own doing or that of somebody related to them."""
+    does, by their own doing or that of somebody related to them; and WiderThanYours where anybody's would,
+    and further than the giver's own, unless nobody else administers."""
     if not decides(role):
         return
     held = list(Membership.objects.filter(person_id=person_id))
-    if not any(one.role == Role.ADMIN.value for one in held):
-        return
     deciding = [authority_of(one) for one in held if decides(Role(one.role))]
-    if all(wanted.reaches_beyond(one) for one in deciding):
+    if not all(wanted.reaches_beyond(one) for one in deciding):
+        return
+    name = f"person:{person_id}"
+    if any(one.role == Role.ADMIN.value for one in held):
         check_independent(
-            tenant_id, f"person:{person_id}", Actors((), (person_id,)),
+            tenant_id, name, Actors((), (person_id,)),
             "An administrator's word reaches further by that administrator's own.", by=by, reason=reason,
         )  # fmt: skip
+    if by is None or not wanted.queues:
+        return
+    giver = standing_of(tenant_id, by)
+    if giver is not None and not all(wanted.reaches_beyond(one) for one in giver.authorities):
+        return
+    if another_admin(by):
+        raise WiderThanYours
+    if giver is not None and giver.owner == person_id:
+        return
+    what = "Somebody's word reaches further by an administrator whose own does not reach that far."
+    audit(tenant_id, by, verb=DECIDED_ALONE, object=name, before={}, after={"what": what}, reason=reason)
 
 
 def decides(role: Role) -> bool:

@@ -22,7 +22,7 @@ from approvals.models import Request
 from approvals.ports import RunWords, asking_runs
 from approvals.queries import decisions_by_request, votes_of
 from approvals.queries.authority import has_related_vote, has_voted, mine
-from approvals.queries.counting import counting_votes
+from approvals.queries.counting import counting_by_request
 from approvals.queries.handling import awake, handled_of, holders_of, resting
 from approvals.queries.people import asked_of, names_of
 from approvals.queries.undoing import Deferred, deferred_of, kept_back
@@ -232,7 +232,7 @@ def words_of(requests: Iterable[Request]) -> dict[UUID, tuple[Said, ...]]:
     """Who said what to each of these requests, in order."""
     by_id = {request.id: request for request in requests}
     found = decisions_by_request(by_id)
-    counting = {one: set(counting_votes(by_id[one], said)) for one, said in found.items()}
+    counting = counting_by_request(by_id, found)
     names = names_of({decision.principal for said in found.values() for decision in said})
     return {
         request: tuple(

@@ -74,6 +74,7 @@ REMEDIES: dict[str, str] = {
     ),
     "idempotency-key-in-use": LATER,
     "secret-unusable": "Keep the secret again under the same name, or name another one.",
+    "not-confirmed": "Ask an administrator of that tenant to confirm you on /tenant/people.",
     "related-to-person": "Let an administrator who is related to neither confirm the person.",
     "not-signed-in": "Let the person set a password first, by the link they were given.",
     "nothing-to-confirm": "There is nothing to do: nobody waits for a confirmation here.",
@@ -164,6 +165,8 @@ REMEDIES: dict[str, str] = {
     "no-look-up": "Find out at the tool's own system, and say it with POST …/effects/reconcile.",
     "queue-in-use": "Name another queue in what `detail` lists, then close this one.",
     "not-independent": OTHER_PERSON,
+    "wider-than-yours": "Give no more than your own limits allow, or ask an administrator who has as much.",
+    "own-deed": OTHER_PERSON,
     "administrator-there": "Let an administrator of the tenant invite further people.",
 }
 

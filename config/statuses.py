@@ -16,6 +16,7 @@ STATUS: dict[str, int] = {
     "not-found": 404,
     "forbidden": 403,
     "no-tenant": 403,
+    "not-confirmed": 403,
     "tenant-suspended": 403,
     "second-factor-missing": 403,
     "last-admin": 409,
@@ -39,6 +40,8 @@ STATUS: dict[str, int] = {
     "secret-unusable": 409,
     "related-to-person": 403,
     "not-independent": 403,
+    "own-deed": 403,
+    "wider-than-yours": 403,
     "not-signed-in": 409,
     "nothing-to-confirm": 409,
     # traces

@@ -86,19 +86,23 @@ def people(person_id: UUID | None = None) -> list[Named]:
 
 def admins() -> int:
     """How many active people are administrators here."""
-    return Membership.objects.filter(role=Role.ADMIN.value, person__is_active=True).count()
+    return acting_admins().count()
+
+
+def acting_admins() -> "QuerySet[Membership]":
+    """The memberships of the administrators who can act."""
+    return Membership.objects.filter(role=Role.ADMIN.value, person__is_active=True, awaits_confirmation=False)
 
 
 def another_admin(principal: UUID) -> bool:
     """Whether an active person other than those behind this principal is an administrator here, or was within
     the last day: whoever takes a colleague's role does not decide alone at once."""
     behind = people_behind((principal,)).get(principal, frozenset())
-    active = Membership.objects.filter(role=Role.ADMIN.value, person__is_active=True)
     left = AuditEntry.objects.filter(
         verb="member.remove", before__role=Role.ADMIN.value, at__gt=database_now() - STILL_COUNTS
     )
     others = left.exclude(before__person__in=[str(one) for one in behind])
-    return active.exclude(person_id__in=behind).exists() or others.exists()
+    return acting_admins().exclude(person_id__in=behind).exists() or others.exists()
 
 
 def keys() -> list[ApiKey]:

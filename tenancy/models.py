@@ -46,13 +46,15 @@ class Person(AbstractBaseUser):
 
 class Membership(TenantOwned):
     """One role of a person in a tenant. Limits narrow what a reviewer may decide: `queues` names open ones,
-    `*` is every one, and none is none; None and "" are no limit."""
+    `*` is every one, and none is none; None and "" are no limit. One that `awaits_confirmation` gives no
+    right yet: somebody saw the person's first-password link in another tenant."""
 
     person = models.ForeignKey(Person, on_delete=models.PROTECT, related_name="memberships")
     role = models.CharField(max_length=16, choices=[(role.value, role.value) for role in Role])
     queues = ArrayField(models.CharField(max_length=64), default=list, blank=True)
     max_amount = models.DecimalField(max_digits=18, decimal_places=2, null=True)
     max_risk = models.CharField(max_length=16, blank=True)
+    awaits_confirmation = models.BooleanField(default=False, db_default=False)
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta(TenantOwned.Meta):

@@ -57,7 +57,8 @@ letters AS (
     FROM noticed, tenancy_person p
    WHERE p.is_active AND EXISTS (
          SELECT FROM tenancy_membership m
-          WHERE m.tenant_id = %(tenant)s AND m.person_id = p.id AND m.role = ANY(%(readers)s)))
+          WHERE m.tenant_id = %(tenant)s AND m.person_id = p.id AND m.role = ANY(%(readers)s)
+            AND NOT m.awaits_confirmation))
 SELECT id FROM noticed"""
 
 

@@ -80,6 +80,13 @@ class NoTenant(Forbidden):
     code = "no-tenant"
 
 
+class NotConfirmed(Forbidden):
+    """You do nothing in {tenant} before an administrator there confirms you: somebody saw your first-password
+    link in another tenant."""
+
+    code = "not-confirmed"
+
+
 class ScopeMissing(Forbidden):
     """This page needs the scope {scope}, which comes with the role {role}."""
 
@@ -239,11 +246,12 @@ def _tenants_of(person: Person) -> list[Tenant]:
 
 
 def _nowhere(person: Person) -> InterlockError:
-    """Why a person has no tenant to act in: theirs is suspended, or there is none."""
-    for one in _tenants_of(person):
+    """Why a person has no tenant to act in: theirs is suspended, nobody confirmed them, or there is none."""
+    theirs = _tenants_of(person)
+    for one in theirs:
         if one.suspended_at is not None:
             return TenantSuspended(reason=one.suspended_reason)
-    return NoTenant()
+    return NotConfirmed(tenant=theirs[0].name) if theirs else NoTenant()
 
 
 def _as_member(
@@ -298,9 +306,13 @@ def back(request: HttpRequest, otherwise: str = "/") -> HttpResponseRedirect:
 @posted("overview")
 @page(unproven=True)
 def switch(request: PageRequest) -> HttpResponse:
-    """Look at another of one's tenants from now on. 404 for a tenant that is not one's own (R-SEC-1)."""
+    """Look at another of one's tenants from now on. 404 for a tenant that is not one's own (R-SEC-1), and
+    NotConfirmed where one does nothing yet."""
     wanted = uuid_or_none(request.POST.get("tenant", ""))
-    if wanted not in {one.id for one in request.member.tenants}:
+    found = next((one for one in request.member.tenants if one.id == wanted), None)
+    if found is None:
         raise NotFound
-    request.session[CHOSEN] = str(wanted)
+    if standing_of_person(found.id, request.member.person.id) is None:
+        raise NotConfirmed(tenant=found.name)
+    request.session[CHOSEN] = str(found.id)
     return back(request)

@@ -21,7 +21,7 @@ class PlatformActor(NamedTuple):
 
 
 class Administrators(NamedTuple):
-    """How many administrators a tenant has, and how many of them have never signed in."""
+    """How many administrators a tenant has, and how many of them have yet to sign in or to be confirmed."""
 
     total: int = 0
     waiting: int = 0

@@ -1,11 +1,11 @@
 """Reads of tenancy."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import DateTimeField, Func, Q
+from django.db.models import DateTimeField, Func, Q, QuerySet
 
 from tenancy.context import tenant
 from tenancy.core.errors import TenantSuspended
@@ -68,7 +68,7 @@ def all_tenants() -> list[UUID]:
 
 def standing_of(tenant_id: UUID, principal_id: UUID, *, key: UUID | None = None) -> Standing | None:
     """The standing of a principal, by this key of it or by any. A revoked or expired key, a person without a
-    role, and whoever was switched off have none."""
+    role, one who has yet to be confirmed, and whoever was switched off have none."""
     with tenant(tenant_id):
         principal = Principal.objects.filter(id=principal_id).first()
         if principal is None:
@@ -76,6 +76,19 @@ def standing_of(tenant_id: UUID, principal_id: UUID, *, key: UUID | None = None)
         if principal.kind == "key":
             return _key_standing(principal, key)
         return _person_standing(principal)
+
+
+def standings_of(tenant_id: UUID, principals: Iterable[UUID]) -> list[Standing]:
+    """`standing_of` for each of these principals that has one; those of all people are read at once."""
+    with tenant(tenant_id):
+        rows = list(Principal.objects.filter(id__in=list(principals)).order_by("id"))
+        people = [row for row in rows if row.kind == "person"]
+        held: dict[UUID, list[Membership]] = {row.owner_id: [] for row in people}
+        for member in _acting_members(held):
+            held[member.person_id].append(member)
+        found = [_standing_by(row, held[row.owner_id]) for row in people]
+        found += [_key_standing(row, None) for row in rows if row.kind == "key"]
+        return [one for one in found if one is not None]
 
 
 def standing_of_person(tenant_id: UUID, person_id: UUID) -> Standing | None:
@@ -93,7 +106,9 @@ def tenants_by_id(ids: Iterable[UUID]) -> list[Tenant]:
 def who_grants(tenant_id: UUID) -> list[str]:
     """The names of a tenant's administrators: whom to ask for a role."""
     with tenant(tenant_id):
-        admins = Membership.objects.filter(role=Role.ADMIN.value, person__is_active=True)
+        admins = Membership.objects.filter(
+            role=Role.ADMIN.value, person__is_active=True, awaits_confirmation=False
+        )
         return list(admins.order_by("person__name").values_list("person__name", flat=True)[:5])
 
 
@@ -123,8 +138,16 @@ def standing_of_key(key: ApiKey, principal: Principal) -> Standing:
 
 
 def _person_standing(principal: Principal) -> Standing | None:
-    of_owner = Membership.objects.filter(person_id=principal.owner_id, person__is_active=True)
-    members = list(of_owner.order_by("role"))
+    return _standing_by(principal, list(_acting_members([principal.owner_id])))
+
+
+def _acting_members(people: Iterable[UUID]) -> "QuerySet[Membership]":
+    """The memberships by which these people may do anything."""
+    found = Membership.objects.filter(person_id__in=list(people), person__is_active=True)
+    return found.filter(awaits_confirmation=False).order_by("role")
+
+
+def _standing_by(principal: Principal, members: Sequence[Membership]) -> Standing | None:
     if not members:
         return None
     roles = tuple(Role(member.role) for member in members)

@@ -19,10 +19,12 @@ from tenancy.core.relations import (
     TieKind,
     find_closeness,
     find_connected,
+    find_link_holders,
     find_related,
     find_ties_in_force,
+    may_vouch_for,
 )
-from tenancy.models import KeyMaker, Person, PersonTie, Principal
+from tenancy.models import KeyMaker, Membership, Person, PersonTie, Principal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +127,35 @@ def people_with_link(person_id: UUID, tenant_id: UUID) -> set[UUID]:
         return {row[0] for row in cursor.fetchall()}
 
 
+def must_await_confirmation(tenant_id: UUID, person_id: UUID, inviters: Iterable[UUID]) -> bool:
+    """True if a role given to the person now lets them do nothing before they are confirmed here: somebody
+    saw their first-password link in another tenant, who cannot act as one of the `inviters` anyway. Further
+    roles follow the first."""
+    held = list(Membership.objects.filter(person_id=person_id).values_list("awaits_confirmation", flat=True))
+    holders = set() if held else people_with_link(person_id, tenant_id)
+    if not holders:
+        return any(held)
+    now = database_now()
+    in_force = find_ties_in_force(read_ties(now), now)
+    links = PersonTie.objects.filter(person_id=person_id, kind=TieKind.LINK_SEEN.value)
+    confirmed = set(links.values_list("by_id", flat=True))
+    confirmed -= {tie.by for tie in in_force if tie.kind is TieKind.LINK_SEEN and tie.person == person_id}
+    return not holders <= confirmed | find_link_holders(inviters, in_force)
+
+
+def awaits_confirmation(person_id: UUID) -> bool:
+    """True if the person does nothing here before they are confirmed."""
+    return Membership.objects.filter(person_id=person_id, awaits_confirmation=True).exists()
+
+
+def may_vouch(principal_id: UUID, owner_id: UUID, person_id: UUID) -> bool:
+    """True if a principal, by who answers for it, may let the person act here who awaits it, though the
+    person was given a role just now."""
+    now = database_now()
+    people = relations_of(principal_id, owner_id).people
+    return may_vouch_for(person_id, people, find_ties_in_force(read_ties(now), now))
+
+
 def people_behind(principals: Iterable[UUID]) -> dict[UUID, frozenset[UUID]]:
     """The people whose deeds a principal's deeds are: who answers for it and, of a key, everybody who was
     shown its secret. An unknown principal is left out."""
@@ -151,17 +182,20 @@ class NamedTie:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kinship:
-    """Why a person is related to others, and whether the reader may confirm them."""
+    """Why a person is related to others, whether the reader may confirm them, and whether they do nothing
+    here before somebody does."""
 
     ties: tuple[NamedTie, ...]
     may_confirm: bool
+    awaited: bool = False
 
 
 def find_kinship(principal_id: UUID, owner_id: UUID, people: Iterable[UUID]) -> dict[UUID, Kinship]:
     """The ties of each of these people, for one reader."""
     now = database_now()
     in_force = find_ties_in_force(read_ties(now), now)
-    reader = relations_of(principal_id, owner_id).related
+    reader = relations_of(principal_id, owner_id)
+    awaiting = set(Membership.objects.filter(awaits_confirmation=True).values_list("person_id", flat=True))
     names = dict(
         Person.objects.filter(id__in={one for tie in in_force for one in (tie.by, tie.person)}).values_list(
             "id", "name"
@@ -175,6 +209,8 @@ def find_kinship(principal_id: UUID, owner_id: UUID, people: Iterable[UUID]) -> 
             NamedTie(kind=tie.kind, by=names[tie.by], person=names[tie.person], until=tie.ends_at())
             for tie in own
         )
-        return Kinship(ties=tuple(ties), may_confirm=links and person not in reader)
+        awaited = person in awaiting
+        may = person not in reader.related or (awaited and may_vouch_for(person, reader.people, in_force))
+        return Kinship(ties=tuple(ties), may_confirm=links and may, awaited=awaited)
 
     return {person: of(person) for person in people}

@@ -10,7 +10,7 @@ from typing import Final
 from uuid import UUID
 
 from tenancy.actions import audit
-from tenancy.core.errors import InvalidInput, NotIndependent, SecondPersonNeeded
+from tenancy.core.errors import InvalidInput, NotIndependent, OwnDeed, SecondPersonNeeded
 from tenancy.core.relations import Actors, Closeness
 from tenancy.directory import another_admin
 from tenancy.models import AuditEntry, Principal
@@ -48,19 +48,30 @@ def ask_second(
 
 
 def check_independent(
-    tenant_id: UUID, name: str, doers: Actors[UUID], what: str, *, by: UUID | None, reason: str
+    tenant_id: UUID,
+    name: str,
+    doers: Actors[UUID],
+    what: str,
+    *,
+    by: UUID | None,
+    reason: str,
+    instead: str = "",
 ) -> None:
     """Raise NotIndependent where the people behind `by` are among `doers` or related to them, unless nobody
     else could decide. Joins the tenant's transaction, in which it is done.
 
     `what` says in a sentence what is decided: one administrator alone is audited with it. `by` None is the
-    operator at the machine.
+    operator at the machine. `instead` is the command for what nobody ever decides of their own deeds: then
+    OwnDeed is raised for those among `doers`.
     """
     if by is None:
         return
     owner = Principal.objects.values_list("owner_id", flat=True).get(id=by)
-    if find_closeness_to(by, owner, doers) is Closeness.NONE:
+    close = find_closeness_to(by, owner, doers)
+    if close is Closeness.NONE:
         return
+    if instead and close is Closeness.OWN:
+        raise OwnDeed(name=name, command=instead)
     if another_admin(by):
         raise NotIndependent(name=name)
     audit(tenant_id, by, verb=DECIDED_ALONE, object=name, before={}, after={"what": what}, reason=reason)

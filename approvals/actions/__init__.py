@@ -36,10 +36,11 @@ from approvals.core.lifecycle import (
 from approvals.core.offering import offered, unfit_words, why_not_back
 from approvals.core.packet import read_packet
 from approvals.core.policy import Asked, Decider, Refusal, refusal
-from approvals.core.quorum import Vote, agreement_refusal, enough
+from approvals.core.quorum import agreement_refusal, enough
 from approvals.models import Decision, GrantUse, Request
 from approvals.ports import Judged, check_extension
-from approvals.queries import decisions_of, votes_of
+from approvals.queries import decisions_of
+from approvals.queries.counting import counting_votes
 from approvals.queries.edits import judge_edit
 from approvals.queries.people import asked_of, decider_of
 from approvals.queries.undoing import Moment, moment_of
@@ -171,15 +172,18 @@ def _decide_pending(
         asked = asked.moving(agreed.amount, agreed.risk, sealed=agreed.holds_sealed)
         _permitted(asked, decider)
     if word.kind in AGREEING and agreed.quorum > 1:
-        _check_allowed(agreement_refusal(_votes(request), agreed.body, decider))
+        votes = counting_votes(request, decisions_of(request.id), asked, moment.at)
+        _check_allowed(agreement_refusal(votes, agreed.body, decider))
     keep_sealed(request.tenant_id, request.run_id, agreed.sealed)
     if deferral is None and (until := kept_until(request, word.kind, asked.risk, agreed.quorum, moment)):
         defer(request, standing, Yes(word.kind, _reason(word), agreed.body), moment.at, until)
         return
     decision = _record(request, standing, word, agreed, moment.at)
     _tell(request)
-    if word.kind in AGREEING and not enough(_votes(request), agreed.body, agreed.quorum):
-        return
+    if word.kind in AGREEING and agreed.quorum > 1:
+        votes = counting_votes(request, decisions_of(request.id), asked, moment.at)
+        if not enough(votes, agreed.body, agreed.quorum):
+            return
     _settle(request, CAUSES[word.kind], moment.at, decision=decision, granted=agreed.action_digest)
 
 
@@ -278,10 +282,6 @@ def _reason(word: Word) -> str:
         detail = f"a reason has at most {LONGEST_REASON} characters, none of them NUL"
         raise DecisionInvalid(detail=detail, pointer="/reason")
     return word.reason
-
-
-def _votes(request: Request) -> list[Vote]:
-    return votes_of(decisions_of(request.id))
 
 
 def _bytes(value: Any) -> bytes | None:

@@ -13,7 +13,8 @@ from approvals.core.errors import AlreadyDecided, DecisionInvalid, RequestNotFou
 from approvals.core.lifecycle import FITTING, DecisionKind, RequestStatus
 from approvals.core.quorum import agreed
 from approvals.models import Request
-from approvals.queries import decisions_of, votes_of
+from approvals.queries import decisions_of
+from approvals.queries.counting import counting_votes
 from approvals.queries.edits import judge_edit
 from tenancy.api_view import APIView
 from tenancy.context import tenant
@@ -69,7 +70,7 @@ def _previewed(tenant_id: UUID, request_id: UUID, arguments: dict[str, Any]) -> 
         if DecisionKind.EDIT not in FITTING[found.kind]:
             raise DecisionInvalid(detail=f"edit is no answer to a request for {found.kind}")
         judged = judge_edit(found, arguments)
-        have = agreed(votes_of(decisions_of(found.id)), judged.body)
+        have = agreed(counting_votes(found, decisions_of(found.id)), judged.body)
     quorum = max(judged.quorum, 1)
     return {
         "quorum": quorum, "agreed": have, "missing": max(0, quorum - have), "risk": judged.risk or found.risk,

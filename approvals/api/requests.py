@@ -20,7 +20,8 @@ from approvals.core.packet import read_packet
 from approvals.core.policy import Rule, refusal
 from approvals.core.quorum import agreement_refusal
 from approvals.models import Decision, Deferral, Request
-from approvals.queries import decisions_of, inbox, votes_of
+from approvals.queries import decisions_of, inbox
+from approvals.queries.counting import counting_votes
 from approvals.queries.edits import StandingEdit, quorum_under_way, standing_edits
 from approvals.queries.people import asked_of, decider_of
 from approvals.queries.undoing import Deferred, deferred_of
@@ -267,7 +268,9 @@ def _refusal(found: Request, decisions: Sequence[Decision], principal: UUID) -> 
     if found.status != RequestStatus.PENDING or who is None:
         return None
     decider = decider_of(who)
-    why = refusal(asked_of(found), decider) or agreement_refusal(votes_of(decisions), None, decider)
+    why = refusal(asked_of(found), decider) or agreement_refusal(
+        counting_votes(found, decisions), None, decider
+    )
     return None if why is None else {"rule": why.rule.value, "detail": why.sentence}
 
 

@@ -27,7 +27,7 @@ from approvals.core.policy import Decider
 from approvals.core.quorum import agreed
 from approvals.models import Decision, Request
 from approvals.ports import CallShape, asking_runs
-from approvals.queries import votes_of
+from approvals.queries.counting import counting_votes
 from approvals.queries.people import names_of
 from approvals.queries.waiting import Row, Said, rows_of
 from tenancy.clock import database_now
@@ -166,7 +166,7 @@ def card_of(request: Request, decider: Decider) -> Card:
         shape=shape,
         secrets=secret_pointers(arguments) if packet.arguments else (),
         typed=_typed(request, arguments),
-        edits=_edits(said),
+        edits=_edits(request, said),
         history=_history(request),
         before=_before(request),
         approved_lately=_approved_lately(request, decider, now - AN_HOUR),
@@ -188,11 +188,11 @@ def _typed(request: Request, arguments: Any) -> Typed | None:
     )  # fmt: skip
 
 
-def _edits(said: Sequence[Decision]) -> tuple[Edit, ...]:
+def _edits(request: Request, said: Sequence[Decision]) -> tuple[Edit, ...]:
     """The edits that were agreed to, each once, by who proposed it."""
     names = names_of({decision.principal for decision in said})
     found: dict[bytes, Edit] = {}
-    votes = votes_of(said)
+    votes = counting_votes(request, said)
     for decision in said:
         if decision.arguments is None:
             continue

@@ -14,7 +14,7 @@ from approvals.core.lifecycle import DecisionKind, RequestStatus
 from approvals.core.quorum import agreed
 from approvals.models import Decision, Request
 from approvals.ports import Judged, check_edit
-from approvals.queries import votes_of
+from approvals.queries.counting import counting_votes
 from traces.core.errors import NotCanonical
 
 
@@ -60,7 +60,7 @@ def standing_edits(request: Request, decisions: Sequence[Decision]) -> tuple[Sta
     for decision in decisions:
         if decision.kind == DecisionKind.EDIT and decision.arguments is not None:
             first.setdefault(bytes(decision.arguments), decision)
-    votes, found = votes_of(decisions), []
+    votes, found = counting_votes(request, decisions), []
     for body, decision in first.items():
         arguments = orjson.loads(body)
         judged = check_edit(request.tenant_id, request.run_id, request.call_id, arguments)
@@ -79,7 +79,7 @@ def quorum_under_way(request: Request, edits: Sequence[StandingEdit]) -> int:
 def missing_for(request: Request, decisions: Sequence[Decision], arguments: Any) -> int:
     """How many people more must agree: to these other arguments, or (None) to what was asked."""
     if arguments is None:
-        return max(0, request.quorum - agreed(votes_of(decisions), None))
+        return max(0, request.quorum - agreed(counting_votes(request, decisions), None))
     for edit in standing_edits(request, decisions):
         if edit.arguments == arguments:
             return edit.missing

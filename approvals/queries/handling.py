@@ -93,8 +93,8 @@ def who_may(request: Request) -> tuple[tuple[UUID, str], ...]:
     """The people who may decide a request, by name: principal and name each."""
     deciding = [role.value for role in Role if Scope.DECIDE in SCOPES[role]]
     members: dict[UUID, list[Membership]] = {}
-    found = Membership.objects.filter(role__in=deciding, person__is_active=True).order_by("role")
-    for member in found:
+    found = Membership.objects.filter(role__in=deciding, person__is_active=True, awaits_confirmation=False)
+    for member in found.order_by("role"):
         members.setdefault(member.person_id, []).append(member)
     people = list(
         Principal.objects.filter(kind="person", owner_id__in=members)

@@ -20,8 +20,9 @@ from approvals.core.quorum import Vote, agreed, agreement_refusal
 from approvals.core.together import LOW, Alike, alone
 from approvals.models import Request
 from approvals.ports import RunWords, asking_runs
-from approvals.queries import decisions_by_request
+from approvals.queries import decisions_by_request, votes_of
 from approvals.queries.authority import has_related_vote, has_voted, mine
+from approvals.queries.counting import counting_by_request
 from approvals.queries.handling import awake, handled_of, holders_of, resting
 from approvals.queries.people import asked_of, names_of
 from approvals.queries.undoing import Deferred, deferred_of, kept_back
@@ -84,6 +85,8 @@ class Said:
     reason: str = ""
     arguments: bytes | None = None
     """Those they agreed to, where they are not those of the packet."""
+    counts: bool = True
+    """False for an agreement of somebody who may not decide the request any more."""
 
     @property
     def vote(self) -> Vote:
@@ -149,7 +152,7 @@ class Row:
     def agreed(self) -> int:
         """How many people said yes: to what was approved in the end, before that to what is asked."""
         final = self.ended_by.arguments if self.ended_by is not None else None
-        return agreed([one.vote for one in self.said], final)
+        return agreed([one.vote for one in self.said if one.counts], final)
 
     @property
     def elsewise(self) -> int:
@@ -195,7 +198,7 @@ def inbox_page(
 def rows_of(requests: Sequence[Request], decider: Decider | None) -> tuple[Row, ...]:
     """Rows for requests, in their order; without a decider nobody's rights are judged."""
     words = asking_runs().words({request.run_id for request in requests})
-    said = words_of(request.id for request in requests)
+    said = words_of(requests)
     handled = handled_of(request.id for request in requests)
     held = holders_of(handled)
     deferred = deferred_of(request.id for request in requests)
@@ -218,12 +221,18 @@ def rows_of(requests: Sequence[Request], decider: Decider | None) -> tuple[Row, 
 
 def _no_yes(said: Sequence[Said], decider: Decider | None) -> Refusal | None:
     """Why a reader may not agree to the packet, though they may refuse it."""
-    return None if decider is None else agreement_refusal([one.vote for one in said], None, decider)
+    return (
+        None
+        if decider is None
+        else agreement_refusal([one.vote for one in said if one.counts], None, decider)
+    )
 
 
-def words_of(requests: Iterable[UUID]) -> dict[UUID, tuple[Said, ...]]:
+def words_of(requests: Iterable[Request]) -> dict[UUID, tuple[Said, ...]]:
     """Who said what to each of these requests, in order."""
-    found = decisions_by_request(requests)
+    by_id = {request.id: request for request in requests}
+    found = decisions_by_request(by_id)
+    counting = counting_by_request(by_id, found)
     names = names_of({decision.principal for said in found.values() for decision in said})
     return {
         request: tuple(
@@ -235,8 +244,9 @@ def words_of(requests: Iterable[UUID]) -> dict[UUID, tuple[Said, ...]]:
                 principal=d.principal,
                 reason=d.reason,
                 arguments=None if d.arguments is None else bytes(d.arguments),
+                counts=vote in counting[request],
             )
-            for d in said
+            for d, vote in zip(said, votes_of(said), strict=True)
         )
         for request, said in found.items()
     }

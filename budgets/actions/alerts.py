@@ -29,6 +29,7 @@ _LETTERS: Final = f"""
   SELECT gen_random_uuid(), %(tenant)s, raised.id, p.id, raised.refused, 0, %(at)s, ''
     FROM raised, tenancy_membership m JOIN tenancy_person p ON p.id = m.person_id
    WHERE m.tenant_id = %(tenant)s AND m.role = 'admin' AND p.is_active AND raised.fresh
+     AND NOT m.awaits_confirmation
   ON CONFLICT (tenant_id, alert_id, person_id, refused) DO NOTHING)
 SELECT {_TOLD} FROM raised WHERE fresh ORDER BY threshold, id"""  # noqa: S608 - our own texts
 _COLUMNS: Final = """(id, tenant_id, account_id, kind, window_start, window_end, threshold, limit_usd,

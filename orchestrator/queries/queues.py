@@ -115,7 +115,7 @@ def _people() -> tuple[Mapping[str, list[str]], list[str]]:
     """Who decides in which queue, and who in every one."""
     named: dict[str, list[str]] = defaultdict(list)
     everywhere: list[str] = []
-    deciding = Membership.objects.filter(role__in=DECIDING, person__is_active=True)
+    deciding = Membership.objects.filter(role__in=DECIDING, person__is_active=True, awaits_confirmation=False)
     for member in deciding.select_related("person"):
         for name in member.queues:
             (everywhere if name == "*" else named[name]).append(member.person.name)

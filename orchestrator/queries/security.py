@@ -1,5 +1,6 @@
 """What security has yet to review: runs that a safety rule closed (R-BUDGET-12). In the tenant's context."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
@@ -8,9 +9,12 @@ from uuid import UUID
 from django.db.models import Q
 
 from orchestrator.models import Run
+from orchestrator.queries.lines import doers_of
 from tenancy.clock import database_now
 from tenancy.core.errors import NotFound
+from tenancy.core.relations import Actors
 from tenancy.models import AuditEntry
+from tenancy.relations import relations_of
 
 CLOSED: Final = Q(terminal_code="UNSAFE_DETECTION") | Q(
     terminal_code="PERMISSION_DENIED", reason="repeated_denials"
@@ -37,6 +41,13 @@ def unreviewed() -> Waiting:
     reviewed = set(said.filter(at__gte=runs[0].finished_at)) if runs else set()
     open_ones = [run for run in runs if name_of(run.id) not in reviewed]
     return Waiting(runs=tuple(open_ones[:MOST]), more=max(0, len(open_ones) - MOST))
+
+
+def own_among(runs: Iterable[Run], principal_id: UUID, owner_id: UUID) -> set[UUID]:
+    """The runs that a principal, by who answers for it, is behind, and so never reviews (R-APPR-5)."""
+    found = relations_of(principal_id, owner_id)
+    own = Actors(found.keys | {principal_id}, found.people | {owner_id})
+    return {run.id for run in runs if own.overlaps(doers_of(run.id))}
 
 
 def to_review(run_id: UUID) -> Run:

@@ -8,7 +8,10 @@ from uuid import UUID
 
 import orjson
 
-from approvals.models import Decision, Request
+from approvals.core.lifecycle import AGREEING
+from approvals.models import Request
+from approvals.queries import decisions_of
+from approvals.queries.counting import counting_votes
 from budgets.core.dimension import Dimension
 from budgets.queries import usage
 from orchestrator.core.common.run_status import Status, TerminalCode
@@ -113,7 +116,8 @@ def _awaited(run_id: UUID) -> Awaited | None:
         return None
     agreed = 0
     if request.quorum > 1:
-        agreed = Decision.objects.filter(request=request, kind__in=("approve", "edit")).count()
+        votes = counting_votes(request, decisions_of(request.id))
+        agreed = sum(vote.kind in AGREEING for vote in votes)
     return Awaited(
         kind=request.kind, tool=request.tool, queue=request.queue, quorum=request.quorum, agreed=agreed,
         since=request.created_at, until=request.expires_at,

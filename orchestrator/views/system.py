@@ -15,7 +15,7 @@ from orchestrator.actions.circuits import reset_circuit, setting_now
 from orchestrator.gateways.broker import broker_answers
 from orchestrator.gateways.sandbox import bubblewrap
 from orchestrator.queries.circuits import CircuitSeen, circuit_now, circuits_now
-from orchestrator.queries.security import to_review, unreviewed
+from orchestrator.queries.security import own_among, to_review, unreviewed
 from orchestrator.queries.system import ended_by, standing, stop_of
 from orchestrator.queries.tools import DISABLED, tools_now
 from orchestrator.queries.workflows import slugs
@@ -174,10 +174,12 @@ def _choices(request: PageRequest) -> list[tuple[str, str]]:
 def _shown(
     request: PageRequest, form: StopForm, *, sure: Sure | None = None, status: int = 200
 ) -> HttpResponse:
-    seen = standing(request.member.tenant.id, database_now())
+    me, seen, waiting = request.member, standing(request.member.tenant.id, database_now()), unreviewed()
     context = {
         **_circuits(),
-        "to_review": unreviewed(),
+        "to_review": waiting,
+        "own": own_among(waiting.runs, me.principal, me.owner) if waiting.runs else set(),
+        "review_command": reviewing.COMMAND,
         "seen": seen,
         "switch": DISABLED,
         "broker": broker_answers(),

@@ -81,6 +81,7 @@ def add_member(
     queues: tuple[str, ...] = EVERY_QUEUE,
     max_amount: Decimal | None = None,
     max_risk: str = "",
+    awaits_confirmation: bool = False,
     by: UUID | None = None,
     reason: str = "",
 ) -> Membership:
@@ -100,8 +101,11 @@ def add_member(
             queues=list(queues),
             max_amount=max_amount,
             max_risk=max_risk,
+            awaits_confirmation=awaits_confirmation,
         )
-        after = {"person": str(person.id), "role": role.value, "queues": list(queues)}
+        after: dict[str, Any] = {"person": str(person.id), "role": role.value, "queues": list(queues)}
+        if awaits_confirmation:
+            after["awaits_confirmation"] = True
         audit(
             tenant_id, by, verb="member.add", object=f"member:{member.id}", before={}, after=after,
             reason=reason,

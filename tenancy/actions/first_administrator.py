@@ -60,7 +60,10 @@ def invite_first_administrator(
         waiting = _administrators_waiting(tenant_id)
         invited = next((one for one in waiting if one.person.email == folded(email)), None)
         if invited is None:
-            invited = invite(tenant_id, email, name, Role.ADMIN, Limits(EVERY_QUEUE), by=None)
+            inviters = () if by is None else (by.person,)
+            invited = invite(
+                tenant_id, email, name, Role.ADMIN, Limits(EVERY_QUEUE), by=None, by_people=inviters
+            )
             if by is not None:
                 record_tie_by_people(tenant_id, TieKind.ROLE_GIVEN, invited.person.id, by=[by.person])
         note_of_tenant(
@@ -77,9 +80,10 @@ def invite_first_administrator(
 
 
 def _administrators_waiting(tenant_id: UUID) -> list[Invited]:
-    """The administrators, none of whom has signed in yet. Raises AdministratorThere where one has."""
+    """The administrators, none of whom has signed in yet and can act. Raises AdministratorThere where one
+    does."""
     rows = Membership.objects.filter(role=Role.ADMIN.value, person__is_active=True).select_related("person")
     found = [Invited(row.person, row, new=True) for row in rows.order_by("created_at", "id")]
-    if any(has_signed_in(one.person) for one in found):
+    if any(has_signed_in(one.person) and not one.member.awaits_confirmation for one in found):
         raise AdministratorThere(tenant=tenant_id)
     return found

@@ -1,6 +1,6 @@
 """People of a tenant, as its administrators manage them (R-SEC-1, R-SEC-2, R-SEC-6)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -15,19 +15,22 @@ from tenancy.actions.relations import record_links_seen_elsewhere, record_tie
 from tenancy.clock import database_now
 from tenancy.context import hold, tenant
 from tenancy.core.addresses import folded
-from tenancy.core.errors import Forbidden, InvalidInput, NotFound, Stale, TenancyError
+from tenancy.core.errors import InvalidInput, NotFound, Stale, TenancyError
 from tenancy.core.news import PERSON_INVITED
-from tenancy.core.relations import Actors, Closeness, TieKind, has_open_link
+from tenancy.core.relations import Actors, TieKind
 from tenancy.core.roles import SCOPES, Authority, Role, Scope
-from tenancy.directory import FRESH_KEY_DOMAIN
+from tenancy.directory import FRESH_KEY_DOMAIN, acting_admins, another_admin
 from tenancy.first_password import first_password_path
 from tenancy.ids import fresh_id
 from tenancy.models import Membership, Notice, NoticeMail, Person
 from tenancy.platform_admins import PlatformActor, is_platform_admin
 from tenancy.queries import standing_of, tenants_of_person
 from tenancy.queues import check_member_queues
-from tenancy.relations import find_closeness_to, read_ties
-from tenancy.second_person import check_independent
+from tenancy.relations import (
+    must_await_confirmation,
+    people_behind,
+)
+from tenancy.second_person import DECIDED_ALONE, check_independent
 
 
 class LastAdmin(TenancyError):
@@ -36,22 +39,11 @@ class LastAdmin(TenancyError):
     code = "last-admin"
 
 
-class RelatedToPerson(TenancyError):
-    """You are related to this person; an administrator who is not confirms them."""
+class WiderThanYours(TenancyError):
+    """Nobody lets a person decide more than they may decide themselves; an administrator who may decide that
+    much gives it."""
 
-    code = "related-to-person"
-
-
-class NotSignedIn(TenancyError):
-    """This person has not set a password yet; until then the link that was seen opens the account."""
-
-    code = "not-signed-in"
-
-
-class NothingToConfirm(TenancyError):
-    """Nobody has seen this person's link since they were confirmed."""
-
-    code = "nothing-to-confirm"
+    code = "wider-than-yours"
 
 
 class LinkRefused(TenancyError):
@@ -84,27 +76,35 @@ def invite(
     limits: Limits,
     *,
     by: UUID | None,
+    by_people: Iterable[UUID] = (),
     reason: str = "",
 ) -> Invited:
     """Give somebody a role by their address; made as a person if they are not known. Audited. Outermost verb:
     owns the transaction.
 
     Who is known elsewhere keeps name and password, and whoever saw the link for that password in another
-    tenant is related to them here too. Raises InvalidInput where they have the role already, and where the
-    address is not plain ASCII or is that of a key; NotIndependent where an administrator's own word would
-    reach further by it.
+    tenant is related to them here too. Such a person does nothing here before an administrator confirms them
+    (`Membership.awaits_confirmation`). `by_people` are who invite without belonging here. Raises InvalidInput
+    where they have the role already, and where the address is not plain ASCII or is that of a key;
+    NotIndependent where an administrator's own word would reach further by it; WiderThanYours where anybody's
+    would, and further than the inviter's.
     """
     if folded(email).endswith(FRESH_KEY_DOMAIN):
         raise _invalid("email", "invalid", "This is the address of a key, not of a person.")
     with tenant(tenant_id):
-        _hold(tenant_id)
+        hold_members(tenant_id)
         person = Person.objects.filter(email=folded(email)).first()
         new = person is None
         person = person or add_person(email, name)
         _check_wider(tenant_id, person.id, role, Authority(*limits), by=by, reason=reason)
+        inviters = people_behind([by]).get(by, frozenset()) if by is not None else by_people
+        awaits = not new and must_await_confirmation(tenant_id, person.id, inviters)
         try:
             with transaction.atomic():
-                member = add_member(tenant_id, person, role, by=by, reason=reason, **limits._asdict())
+                member = add_member(
+                    tenant_id, person, role, awaits_confirmation=awaits, by=by, reason=reason,
+                    **limits._asdict(),
+                )  # fmt: skip
         except IntegrityError:
             raise _invalid("role", "taken", f"{email} has the role {role.value} already.") from None
         if not new:
@@ -123,10 +123,10 @@ def change_limits(
 ) -> Membership:
     """Set how far the word of one membership reaches; audited. Wider limits relate the two for a day, as a
     role does; those of an administrator are widened by one who is not related to them. `expected` is the tag
-    of what was looked at. Outermost verb. Raises NotFound, Stale, NotIndependent, and InvalidInput for a name
-    that is no open queue."""
+    of what was looked at. Outermost verb. Raises NotFound, Stale, NotIndependent,
+    WiderThanYours, and InvalidInput for a name that is no open queue."""
     with tenant(tenant_id):
-        _hold(tenant_id)
+        hold_members(tenant_id)
         member = Membership.objects.filter(id=member_id).first()
         if member is None:
             raise NotFound
@@ -157,15 +157,12 @@ def remove_role(tenant_id: UUID, member_id: UUID, *, by: UUID | None, reason: st
     Raises NotFound, and LastAdmin for the only administrator.
     """
     with tenant(tenant_id):
-        _hold(tenant_id)
+        hold_members(tenant_id)
         member = Membership.objects.select_related("person").filter(id=member_id).first()
         if member is None:
             raise NotFound
         role = Role(member.role)
-        others = Membership.objects.filter(role=Role.ADMIN.value, person__is_active=True).exclude(
-            id=member.id
-        )
-        if role is Role.ADMIN and not others.exists():
+        if role is Role.ADMIN and not acting_admins().exclude(id=member.id).exists():
             raise LastAdmin
         remove_member(tenant_id, member.person, role, by=by, reason=reason)
         return member.person
@@ -178,7 +175,7 @@ def deactivate_person(tenant_id: UUID, person_id: UUID, *, by: UUID | None, reas
     Raises NotFound, and LastAdmin for the only administrator.
     """
     with tenant(tenant_id):
-        _hold(tenant_id)
+        hold_members(tenant_id)
         held = list(
             Membership.objects.filter(person_id=person_id).order_by("role").values_list("id", flat=True)
         )
@@ -247,35 +244,6 @@ def mail_link(
         note_link(tenant_id, person, by, "mailed", platform=platform)
 
 
-def confirm_person(tenant_id: UUID, person_id: UUID, *, by: UUID, reason: str) -> None:
-    """Confirm that the account is in its person's own hands, after somebody saw the link for its password.
-    Audited. Outermost verb: owns the transaction.
-
-    Raises NotFound, Forbidden for whoever does not administer, RelatedToPerson (403), NotSignedIn (409) while
-    the link could still be used, and NothingToConfirm (409).
-    """
-    with tenant(tenant_id):
-        _hold(tenant_id)
-        person = Person.objects.filter(id=person_id, memberships__tenant_id=tenant_id).distinct().first()
-        who = standing_of(tenant_id, by)
-        if person is None or who is None:
-            raise NotFound
-        if Scope.ADMIN not in who.scopes:
-            raise Forbidden(reason="an administrator confirms people")
-        now = database_now()
-        if not has_open_link(person_id, read_ties(now), now):
-            raise NothingToConfirm
-        if find_closeness_to(who.principal, who.owner, Actors((), (person_id,))) is not Closeness.NONE:
-            raise RelatedToPerson
-        if not has_signed_in(person):
-            raise NotSignedIn
-        record_tie(tenant_id, TieKind.CONFIRMED, person_id, by=by)
-        audit(
-            tenant_id, by, verb="person.confirm", object=f"person:{person_id}", before={},
-            after={"email": person.email}, reason=reason,
-        )  # fmt: skip
-
-
 def note_link(tenant_id: UUID, person: Person, by: UUID | None, how: str, *, platform: bool = False) -> None:
     """Audit what became of a link for a first password. Joins the tenant's transaction."""
     audit(
@@ -313,18 +281,31 @@ def _check_wider(
     tenant_id: UUID, person_id: UUID, role: Role, wanted: Authority, *, by: UUID | None, reason: str
 ) -> None:
     """Raise NotIndependent where an administrator's word would reach further than each of their memberships
-    does, by their own doing or that of somebody related to them."""
+    does, by their own doing or that of somebody related to them; and WiderThanYours where anybody's would,
+    and further than the giver's own, unless nobody else administers."""
     if not decides(role):
         return
     held = list(Membership.objects.filter(person_id=person_id))
-    if not any(one.role == Role.ADMIN.value for one in held):
-        return
     deciding = [authority_of(one) for one in held if decides(Role(one.role))]
-    if all(wanted.reaches_beyond(one) for one in deciding):
+    if not all(wanted.reaches_beyond(one) for one in deciding):
+        return
+    name = f"person:{person_id}"
+    if any(one.role == Role.ADMIN.value for one in held):
         check_independent(
-            tenant_id, f"person:{person_id}", Actors((), (person_id,)),
+            tenant_id, name, Actors((), (person_id,)),
             "An administrator's word reaches further by that administrator's own.", by=by, reason=reason,
         )  # fmt: skip
+    if by is None or not wanted.queues:
+        return
+    giver = standing_of(tenant_id, by)
+    if giver is not None and not all(wanted.reaches_beyond(one) for one in giver.authorities):
+        return
+    if another_admin(by):
+        raise WiderThanYours
+    if giver is not None and giver.owner == person_id:
+        return
+    what = "Somebody's word reaches further by an administrator whose own does not reach that far."
+    audit(tenant_id, by, verb=DECIDED_ALONE, object=name, before={}, after={"what": what}, reason=reason)
 
 
 def decides(role: Role) -> bool:
@@ -346,7 +327,7 @@ def _invalid(name: str, code: str, detail: str) -> InvalidInput:
     return InvalidInput(errors=[{"pointer": f"/{name}", "code": code, "detail": detail}])
 
 
-def _hold(tenant_id: UUID) -> None:
+def hold_members(tenant_id: UUID) -> None:
     """One change of the members at a time: two administrators must not remove each other at once."""
     hold(f"members:{tenant_id}")
 

@@ -9,9 +9,9 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_sche
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from tenancy.actions.confirming import confirm_person
 from tenancy.actions.people import (
     change_limits,
-    confirm_person,
     deactivate_person,
     hand_over_link,
     invite,

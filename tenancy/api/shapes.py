@@ -58,7 +58,7 @@ class RelationField(serializers.Serializer[Any]):
 
 class MemberField(serializers.Serializer[Any]):
     """A person of the tenant. `invited`: they have not set a password or signed in yet; `to_confirm`: the
-    caller may confirm them."""
+    caller may confirm them; `awaits_confirmation`: they do nothing here before somebody does."""
 
     id = serializers.UUIDField()
     email = serializers.CharField()
@@ -69,6 +69,7 @@ class MemberField(serializers.Serializer[Any]):
     roles = RoleField(many=True)
     relations = RelationField(many=True)
     to_confirm = serializers.BooleanField()
+    awaits_confirmation = serializers.BooleanField()
 
 
 class LinkField(serializers.Serializer[Any]):
@@ -194,6 +195,7 @@ def member_field(named: Named, kinship: Kinship) -> dict[str, Any]:
             for tie in kinship.ties
         ],
         "to_confirm": kinship.may_confirm and not named.invited,
+        "awaits_confirmation": kinship.awaited,
     }  # fmt: skip
 
 

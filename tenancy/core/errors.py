@@ -134,6 +134,13 @@ class NotIndependent(TenancyError):
     code = "not-independent"
 
 
+class OwnDeed(TenancyError):
+    """{name} is your own, so you never decide it, even as the only administrator: another administrator
+    does, or whoever runs the house, by `{command}`."""
+
+    code = "own-deed"
+
+
 class SecretUnusable(TenancyError):
     """The secret {name} cannot be used: {detail}."""
 

@@ -115,6 +115,28 @@ def has_open_link(person: UUID, ties: Iterable[Tie], at: datetime) -> bool:
     return any(_is_open_link(tie, person) for tie in find_ties_in_force(ties, at))
 
 
+def may_vouch_for(person: UUID, people: Collection[UUID], in_force: Iterable[Tie]) -> bool:
+    """True if these people may say that an account is in its person's own hands: none of them is related to
+    the person or to whoever saw the link, but for a role that the person was given."""
+    left = [tie for tie in in_force if not (tie.kind is TieKind.ROLE_GIVEN and tie.person == person)]
+    return find_connected(person, left).isdisjoint(people)
+
+
+def find_link_holders(people: Iterable[UUID], in_force: Iterable[Tie]) -> frozenset[UUID]:
+    """These people, and everybody who saw the link of one of them or of somebody who did: who can act as
+    them."""
+    seen_by: dict[UUID, set[UUID]] = defaultdict(set)
+    for tie in in_force:
+        if tie.kind is TieKind.LINK_SEEN:
+            seen_by[tie.person].add(tie.by)
+    found, queue = set(people), list(people)
+    while queue:
+        new = seen_by[queue.pop()] - found
+        found |= new
+        queue.extend(new)
+    return frozenset(found)
+
+
 def _is_open_link(tie: Tie, person: UUID) -> bool:
     return tie.kind is TieKind.LINK_SEEN and tie.person == person
 

@@ -11,14 +11,11 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
+from tenancy.actions.confirming import NothingToConfirm, NotSignedIn, RelatedToPerson, confirm_person
 from tenancy.actions.people import (
     LastAdmin,
     Limits,
-    NothingToConfirm,
-    NotSignedIn,
-    RelatedToPerson,
     change_limits,
-    confirm_person,
     deactivate_person,
     decides,
     hand_over_link,
@@ -119,6 +116,12 @@ def invite(request: PageRequest) -> HttpResponse:
         _add_faults(form, error)
         return _shown(request, form=form, status=422)
     messages.success(request, f"{invited.person.name} is {given['role']} now.")
+    if invited.member.awaits_confirmation:
+        messages.warning(
+            request,
+            f"Somebody saw {invited.person.name}'s first-password link in another tenant: they do nothing "
+            "here before you or another administrator confirm them.",
+        )
     if invited.new:
         return _linked(request, invited.person)
     return redirect("people")
@@ -196,7 +199,7 @@ def confirm(request: PageRequest, person_id: UUID) -> HttpResponse:
         )
     except (RelatedToPerson, NotSignedIn, NothingToConfirm) as error:
         return problem(request, error)
-    messages.success(request, "The person is confirmed: whoever saw the link is not related to them by it.")
+    messages.success(request, "The person is confirmed.")
     return redirect("people")
 
 
@@ -246,8 +249,9 @@ def _shown(
                         for member in row.members
                     ],
                     "ties": kinship[row.person.id].ties,
+                    "awaited": kinship[row.person.id].awaited,
                     "confirm": kinship[row.person.id].may_confirm and not row.invited,
-                    "keeps": alone and any(one.role == Role.ADMIN.value for one in row.members),
+                    "keeps": alone and any(_acts_as_admin(one) for one in row.members),
                     "link": row.invited and may_get_link(house, row.person),
                 }
                 for row in rows
@@ -261,6 +265,10 @@ def _shown(
             "me": request.member.person.id,
         }
         return render(request, "tenancy/people.html", context, status=status)
+
+
+def _acts_as_admin(member: Membership) -> bool:
+    return member.role == Role.ADMIN.value and not member.awaits_confirmation
 
 
 def _form(member: Membership) -> LimitsForm:

@@ -260,12 +260,14 @@ def test_run_of_a_related_person_is_judged_at_no_door(
 
 
 @proves("R-APPR-23", part="one administrator alone")
-def test_run_of_the_only_administrator_is_judged_by_them_and_that_is_audited(
+def test_run_of_somebody_related_is_judged_by_the_only_administrator_and_that_is_audited(
     desk: Desk, superuser: psycopg.Connection
 ) -> None:
+    """Their own run they never judge: test_system_circuits.py."""
     make_world(desk.house)
-    admin = desk.house.people.admin
-    pair = Pair(admin, admin, create_key(desk.id, Role.ADMIN, owner=admin.person))
+    admin, friend = desk.house.people.admin, desk.house.people.operator
+    add_member(desk.id, friend.person, Role.CLIENT, by=admin.id)
+    pair = Pair(friend, admin, create_key(desk.id, Role.ADMIN, owner=admin.person))
     run = run_of(desk, pair, superuser)
     assert at(admin).post(f"/system/reviewed/{run}", {"finding": "Fine."}).status_code == 302
     overview = at(admin).get("/").content.decode()

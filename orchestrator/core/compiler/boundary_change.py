@@ -31,6 +31,10 @@ REMOVED: Final = {
     "with_approval": "The model is no longer told to ask before: {}.",
     "fails_closed_on": "It no longer names as a reason to stop: {}.",
 }  # fmt: skip
+ALLOWED: Final = {
+    "observations": "It reads: {}.", "state_writes": "It writes the state: {}.",
+    "decision_rights": "The model decides: {}.",
+}  # fmt: skip
 # A call for which neither a name nor a family is written down is judged by its family's first letters.
 UNNAMED: Final = "~"
 
@@ -64,12 +68,36 @@ def read_boundary(document: Mapping[str, Any]) -> Boundary:
 def list_widenings(before: Boundary | None, after: Boundary) -> tuple[str, ...]:
     """Say where a run under `after` may do more than one under `before`, a sentence each; none: nowhere.
 
-    Without `before` every tool that `after` allows is one more.
+    Without `before` it says all that `after` allows: a task may name the boundary at once.
     """
-    if before is None:
-        tools = ", ".join(f"{grant.name} up to {after.ceiling_of(grant)}" for grant in after.tools)
-        return (f"It is new, and allows {tools or 'no tool'}.",) if after.tools else ()
-    return tuple(_widenings(before, after))
+    return tuple(_allowances(after) if before is None else _widenings(before, after))
+
+
+def _allowances(after: Boundary) -> Iterator[str]:
+    """What a new boundary allows. Whatever comes later is told as a difference from it."""
+    tools = ", ".join(f"{grant.name} up to {after.ceiling_of(grant)}" for grant in after.tools)
+    yield f"It is new, and allows {tools or 'no tool'}."
+    limits = ((name, after.budget.get(name)) for name in sorted(after.budget))
+    yield f"Its limits: {', '.join(f'{name} {_limit(limit)}' for name, limit in limits) or 'none'}."
+    for name, sentence in ALLOWED.items():
+        if found := getattr(after, name):
+            yield sentence.format(", ".join(found))[:300]
+    if after.memory != "none":
+        yield f"Memory: {after.memory}."
+    routes = ", ".join(f"{queue} about {reason}" for reason, queue in sorted(after.escalation_routes.items()))
+    yield f"The queues that are asked: {routes or 'those of the workflow and its tools'}."[:300]
+    yield from _without_people(after)
+
+
+def _without_people(after: Boundary) -> Iterator[str]:
+    if after.compensation == "automatic":
+        yield "What a failed run did is undone with nobody asked."
+    if after.on_exhaustion == "request":
+        yield "A run whose budget is used up asks for more and does not end."
+
+
+def _limit(limit: Decimal | None) -> str:
+    return "none" if limit is None else f"{limit:f}"
 
 
 def _widenings(before: Boundary, after: Boundary) -> Iterator[str]:

@@ -1,5 +1,5 @@
-"""`manage.py person invite|link|forget-factor`: the people of a team's first day, and a lost second factor
-(R-SEC-1, R-APPR-5, R-SEC-11)."""
+"""`manage.py person invite|link|confirm|forget-factor`: the people of a team's first day, and a lost second
+factor (R-SEC-1, R-APPR-5, R-SEC-11)."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -8,7 +8,13 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from tenancy.actions.people import Limits, invite, may_get_link, note_printed_link
+from tenancy.actions.confirming import NothingToConfirm, NotSignedIn, confirm_by_command
+from tenancy.actions.people import (
+    Limits,
+    invite,
+    may_get_link,
+    note_printed_link,
+)
 from tenancy.actions.sign_in_rules import forget_factors
 from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput
@@ -43,6 +49,8 @@ class Command(BaseCommand):
             verb.add_argument(
                 "--origin", default=settings.INTERLOCK_ADDRESS, help="such as https://interlock.example"
             )
+        confirm = verbs.add_parser("confirm", help="let a person act who was invited but not confirmed")
+        confirm.add_argument("--reason", required=True, help="how you made sure that the account is theirs")
         for verb in (*verbs.choices.values(), verbs.add_parser("forget-factor")):
             verb.add_argument("email", metavar="EMAIL")
             verb.add_argument("--tenant", required=True)
@@ -54,6 +62,9 @@ class Command(BaseCommand):
             raise CommandError(f"there is no tenant {options['tenant']!r}")
         if options["verb"] == "forget-factor":
             self._forget(found, options)
+            return
+        if options["verb"] == "confirm":
+            self._confirm(found, options)
             return
         origin = urlsplit(options["origin"])
         if origin.scheme not in ("http", "https") or not origin.hostname:
@@ -74,6 +85,19 @@ class Command(BaseCommand):
             self._print_link(found, invited.person, options)
         else:
             self.stderr.write(f"{invited.person.email} signs in as before")
+        if invited.member.awaits_confirmation:
+            self.stderr.write(
+                "somebody saw their first-password link in another tenant: they do nothing here before an "
+                "administrator confirms them, or `manage.py person confirm` does"
+            )
+
+    def _confirm(self, found: Tenant, options: dict[str, Any]) -> None:
+        person = self._person(found, options["email"])
+        try:
+            confirm_by_command(found.id, person, reason=options["reason"])
+        except (InvalidInput, NotSignedIn, NothingToConfirm) as error:
+            raise CommandError(str(error)) from None
+        self.stderr.write(f"{person.email} can act in {found.slug} now")
 
     def _forget(self, found: Tenant, options: dict[str, Any]) -> None:
         person = self._person(found, options["email"])

@@ -91,9 +91,16 @@ def test_boundary_without_isolation_or_denied_words_is_wider() -> None:
     assert len(list_widenings(apart, after)) == 2
 
 
-def test_new_boundary_is_wider_by_every_tool_it_allows() -> None:
+@proves("R-GRAPH-10", part="all that a new boundary grants is told")
+def test_finding_4_new_boundary_is_wider_by_all_that_it_allows() -> None:
     assert "calculator.* up to read_only" in list_widenings(None, BEFORE)[0]
-    assert list_widenings(None, BEFORE.evolve(tools=())) == ()
+    new = with_limits(cost_usd=None).evolve(tools=(), compensation="automatic", memory="read")
+    told = " ".join(list_widenings(None, new.evolve(escalation_routes={"money": "finance"})))
+    for part in (
+        "allows no tool", "cost_usd none", "model_turns 20", "The model decides: tool_choice",
+        "Memory: read", "finance about money", "undone with nobody asked",
+    ):  # fmt: skip
+        assert part in told
 
 
 grants = st.lists(

@@ -327,5 +327,5 @@ def test_a_page_asks_the_database_a_fixed_number_of_times(
     client = browser(desk.house.people.approver)
     # The first page of a session notes that it is there.
     client.get("/approvals")
-    with django_assert_max_num_queries(67):
+    with django_assert_max_num_queries(82):
         client.get("/approvals")

@@ -63,7 +63,7 @@ def test_off_by_default_takes_not_one_query_more(desk: Desk) -> None:
     (brings,) = [text for text in texts if "approvals_deferral" in text or "approvals_undowindow" in text]
     assert [text for text in texts if "clock_timestamp" in text] == [brings]
     # Two of them ask who is related to whom, and who was shown which key's secret.
-    assert len(texts) == 15
+    assert len(texts) == 14
 
 
 def test_what_stands_is_nobody_s_to_decide_and_comes_back(lenient: Desk) -> None:

@@ -137,6 +137,26 @@ def test_new_boundary_waits_unless_another_one_allows_as_much(furnished: House) 
     assert isinstance(ask(furnished, admin, wider), ToolProposal)
 
 
+@proves("R-GRAPH-11", part="a new boundary waits for a second administrator whatever it allows")
+def test_finding_4_new_boundary_without_tools_waits_where_it_allows_more(furnished: House) -> None:
+    """A task may name it at once; and what is added later would be told as tools alone."""
+    admin = furnished.people.admin
+    make_somebody(furnished.tenant, Role.ADMIN)
+    budget = {**standing_budget(furnished), "cost_usd": None}
+    bare = changed(furnished, slug="bare", tools=[], budget=budget, compensation="automatic")
+    row = ask(furnished, admin, bare)
+    assert isinstance(row, ToolProposal)
+    assert any("cost_usd none" in one for one in row.weaker)
+    assert "What a failed run did is undone with nobody asked." in row.weaker
+    assert isinstance(ask(furnished, admin, changed(furnished, slug="less", tools=[])), BoundaryPublication)
+
+
+def standing_budget(house: House) -> dict[str, Any]:
+    """The limits in force."""
+    found: dict[str, Any] = boundary_document(standing(house))["budget"]
+    return found
+
+
 def test_boundary_of_a_tool_that_is_not_there_is_refused(furnished: House) -> None:
     tools = [{"name": "crm.find"}]
     with pytest.raises(InvalidInput) as caught:

@@ -198,7 +198,7 @@ def test_the_auditor_reads_all_but_what_proves_identity(
 
 CHANGED = {
     "tenancy_apikey": {"expires_at", "revoked_at", "last_used_at"},
-    "tenancy_membership": {"queues", "max_amount", "max_risk"},
+    "tenancy_membership": {"queues", "max_amount", "max_risk", "awaits_confirmation"},
     "tenancy_queue": {"description", "closed_at", "closed_by"},
     "tenancy_secret": {"revoked_at", "sealed", "renewal"},
     "tenancy_webhook": {

@@ -8,7 +8,8 @@ import pytest
 from django.db import IntegrityError, transaction
 
 from tenancy.actions import add_member, add_person, create_key, principal_of
-from tenancy.actions.people import Limits, NotSignedIn, change_limits, confirm_person, invite, show_link
+from tenancy.actions.confirming import NotSignedIn, confirm_person
+from tenancy.actions.people import Limits, change_limits, invite, show_link
 from tenancy.actions.relations import record_tie
 from tenancy.clock import database_now
 from tenancy.context import tenant

@@ -46,6 +46,7 @@ from approvals.queries.people import asked_of, decider_of
 from approvals.queries.undoing import Moment, moment_of
 from approvals.signals import Settlement, request_settled
 from tenancy.context import tenant
+from tenancy.core.schema_cost import Growth, short_verdict
 from tenancy.core.schemas import validator_of
 from tenancy.ids import fresh_id
 from tenancy.queries import Standing, standing_of
@@ -245,7 +246,11 @@ def _answer(request: Request, word: Word) -> bytes | None:
         raise DecisionInvalid(detail=str(error), pointer="/answer") from None
     if len(kept) > LARGEST_ANSWER:
         raise DecisionInvalid(detail=f"an answer has at most {LARGEST_ANSWER} bytes", pointer="/answer")
-    fault = next(validator_of(request.answer_schema or {}).iter_errors(word.answer), None)
+    schema = request.answer_schema or {}
+    validator = validator_of(schema)
+    if short := short_verdict(validator, Growth(schema), word.answer):
+        raise DecisionInvalid(detail=short, pointer="/answer")
+    fault = next(validator.iter_errors(word.answer), None)
     if fault is not None:
         where = "/".join(["", "answer", *map(str, fault.instance_path)])
         raise DecisionInvalid(detail=fault.message[:300], pointer=where)

@@ -152,11 +152,15 @@ class OneTool(ByScope):
         responses={200: ToolField, 304: OpenApiResponse(description="As it was under If-None-Match.")},
     )
     def get(self, request: Request, name: str) -> HttpResponseBase | Response:
-        """Its newest version, whole, with an ETag that changes with it. Raises NotFound."""
+        """Its newest version with an ETag that changes with it; where it is reached, and under which secret,
+        only with the scope `inspect`. Raises NotFound."""
         who = caller(request)
         with tenant(who.tenant):
             found = tool_now(who.tenant, known(name))
-        return unless_known(request, defined(found), found.tag)
+        shown = defined(found)
+        if Scope.INSPECT.value not in who.scopes:
+            shown["definition"]["remote"] = None
+        return unless_known(request, shown, found.tag)
 
     @extend_schema(
         operation_id="change_tool", request=ToolBody, responses={200: ToolField, 202: ToolProposalField}

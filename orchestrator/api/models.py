@@ -22,8 +22,10 @@ from orchestrator.queries.outside import OutsideNow, outside_now
 from tenancy.clock import database_now
 from tenancy.context import tenant
 from tenancy.core.errors import NotFound
+from tenancy.core.roles import Scope
 from tenancy.doors import caller, expected_version, post_once
 from tenancy.idempotency import Answer
+from tenancy.permissions import requires
 from tenancy.shapes import URL, Amount, Exact, Flag, Formed, Text, Whole, asked, known
 from traces.core.canonical import plain
 
@@ -116,6 +118,8 @@ class ModelsField(serializers.Serializer[Any]):
 class ModelProfiles(ByScope):
     """The models that new runs are pinned to."""
 
+    reading = requires(Scope.INSPECT)
+
     @extend_schema(operation_id="list_model_profiles", responses=ModelsField)
     def get(self, request: Request) -> Response:
         """The tenant's own and the operator's, with the version of the tenant's list as the ETag. No key."""
@@ -144,6 +148,8 @@ class ModelProfiles(ByScope):
 
 class OneModelProfile(ByScope):
     """One model."""
+
+    reading = requires(Scope.INSPECT)
 
     @extend_schema(operation_id="get_model_profile", responses=ModelField)
     def get(self, request: Request, model: str) -> Response:

@@ -29,8 +29,10 @@ from orchestrator.queries.corpora import corpora_now, documents_of, newest_of
 from orchestrator.queries.outside import Kind, OutsideNow, outside_now
 from tenancy.context import tenant
 from tenancy.core.errors import NotFound
+from tenancy.core.roles import Scope
 from tenancy.doors import caller, expected_version, post_once
 from tenancy.idempotency import Answer
+from tenancy.permissions import requires
 from tenancy.shapes import asked, faults_within, known, page_of
 
 
@@ -60,6 +62,8 @@ class Web(ByScope):
 class DatabasesDoor(ByScope):
     """The databases that tools may ask."""
 
+    reading = requires(Scope.INSPECT)
+
     @extend_schema(operation_id="get_databases", responses=DatabasesField)
     def get(self, request: Request) -> Response:
         """Those in force, with the version as the ETag. No secret, but the names of some."""
@@ -83,6 +87,8 @@ class DatabasesDoor(ByScope):
 
 class Mail(ByScope):
     """Where letters are given up, and from whom they are."""
+
+    reading = requires(Scope.INSPECT)
 
     @extend_schema(operation_id="get_mail_server", responses=MailField)
     def get(self, request: Request) -> Response:

@@ -66,6 +66,8 @@ DECLARED = PolymorphicProxySerializer(
 class ToolServers(ByScope):
     """The tool servers of the tenant."""
 
+    reading = requires(Scope.INSPECT)
+
     @extend_schema(operation_id="list_tool_servers", responses=page_of(ServerRow, "ToolServerPage"))
     def get(self, request: Request) -> Response:
         """All of them by name, in one page."""
@@ -89,6 +91,8 @@ class ToolServers(ByScope):
 
 class OneToolServer(ByScope):
     """One tool server."""
+
+    reading = requires(Scope.INSPECT)
 
     @extend_schema(operation_id="get_tool_server", responses=ServerField)
     def get(self, request: Request, server: str) -> Response:

@@ -168,7 +168,7 @@ PLAIN = (
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@page(Scope.READ)
+@page(Scope.INSPECT)
 def http_tools(request: PageRequest) -> HttpResponse:
     """Every tool without code, and the form of one. `like` begins with what one has."""
     if request.method != "POST":

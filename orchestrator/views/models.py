@@ -103,7 +103,7 @@ class ModelForm(forms.Form):
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@page(Scope.READ, asks=(Area.MONEY,))
+@page(Scope.INSPECT, asks=(Area.MONEY,))
 def models(request: PageRequest) -> HttpResponse:
     """What new runs are pinned to, each with its key and circuit; naming one, changing it, taking it out."""
     if request.method != "POST":

@@ -94,7 +94,7 @@ FORMS: dict[str, type[forms.Form]] = {"web": WebForm, "databases": DatabaseForm,
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@page(Scope.READ)
+@page(Scope.INSPECT)
 def outside(request: PageRequest) -> HttpResponse:
     """The web list, the databases, the mail server, each with its versions."""
     if request.method != "POST":

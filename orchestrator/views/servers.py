@@ -198,7 +198,7 @@ def _areas(request: PageRequest, places: Mapping[str, Any]) -> tuple[Area, ...]:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@page(Scope.READ, asks=_areas)
+@page(Scope.INSPECT, asks=_areas)
 def servers(request: PageRequest) -> HttpResponse:
     """Every tool server of the tenant, the private places, and the names of its secrets."""
     if request.method != "POST":
@@ -212,7 +212,7 @@ def servers(request: PageRequest) -> HttpResponse:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@page(Scope.READ)
+@page(Scope.INSPECT)
 def server(request: PageRequest, server: str) -> HttpResponse:
     """One server and what it offers. A POST looks at it, admits, quarantines or removes."""
     known(server)

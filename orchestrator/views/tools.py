@@ -24,6 +24,7 @@ from orchestrator.queries.policies import policy_now
 from orchestrator.queries.servers import WARNED_BEFORE, quarantined_names, servers_now
 from orchestrator.queries.tools import (
     ToolNow,
+    Version,
     impact,
     live_runs_of,
     tool_now,
@@ -97,7 +98,7 @@ class SwitchForm(forms.Form):
 @page(Scope.READ)
 def tools(request: PageRequest) -> HttpResponse:
     """Every tool of the tenant."""
-    house = request.member.tenant.id
+    house, may_inspect = request.member.tenant.id, request.member.may(Scope.INSPECT)
     with tenant(house):
         users, used = used_by(), use(house, database_now())
         shown, circuits = tools_now(house), circuits_of_tools(database_now())
@@ -107,7 +108,7 @@ def tools(request: PageRequest) -> HttpResponse:
         rows = [
             {
                 "tool": tool,
-                "source": _source(tool.spec),
+                "source": _source(tool.spec, whole=may_inspect),
                 "quarantined": waiting.get(tool.spec.name),
                 "users": users.get(tool.spec.name, ()),
                 "use": used.get(tool.spec.name),
@@ -119,8 +120,10 @@ def tools(request: PageRequest) -> HttpResponse:
             }
             for tool in shown
         ]
-        waiting_changes = len(tool_proposals()) if request.member.may(Scope.INSPECT) else 0
-    context = {"rows": rows, "unseen": unseen, "proposed": waiting_changes}
+        waiting_changes = len(tool_proposals()) if may_inspect else 0
+    context = {
+        "rows": rows, "unseen": unseen, "proposed": waiting_changes, "may_inspect": may_inspect,
+    }  # fmt: skip
     return render(request, "tools/list.html", context)
 
 
@@ -130,11 +133,14 @@ def _ready(specs: list[ToolSpec]) -> Readiness:
     return readiness(specs, now, now + WARNED_BEFORE)
 
 
-def _source(spec: ToolSpec) -> str:
+def _source(spec: ToolSpec, *, whole: bool) -> str:
+    """Where a tool comes from; not `whole` without the names of what is outside."""
     if spec.name in shipped_tools():
         return "built in"
     if spec.remote is None:
         return "published here"
+    if not whole:
+        return "a server" if spec.remote.kind == "mcp" else "a request"
     return f"server {spec.remote.server}" if spec.remote.kind == "mcp" else f"request to {spec.remote.origin}"
 
 
@@ -240,6 +246,19 @@ def _blame(form: ToolForm, error: InvalidInput) -> None:
         form.add_error(field if field in form.fields else None, found["detail"])
 
 
+def _definition(spec: ToolSpec, *, whole: bool) -> dict[str, Any]:
+    """What a version declares; not `whole` without where it is reached, and under which secret."""
+    return spec.model_dump(mode="json") | ({} if whole else {"remote": None})
+
+
+def _changes(before: Version, now: Version, *, whole: bool) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What a version changed, as it was and as it became."""
+    was, became = difference(before.spec, now.spec)
+    if not whole and "remote" in was:
+        was["remote"], became["remote"] = None, "changed"
+    return was, became
+
+
 def _shown(
     request: PageRequest,
     now: ToolNow,
@@ -248,18 +267,19 @@ def _shown(
     preview: dict[str, Any] | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    house, name = request.member.tenant.id, now.spec.name
+    house, name, may_inspect = request.member.tenant.id, now.spec.name, request.member.may(Scope.INSPECT)
     versions = versions_of(name)
     users = used_by().get(name, [])
     ready = _ready([now.spec])
     pairs = [
-        {"version": one, "changes": difference(before.spec, one.spec) if before is not None else None}
+        {"version": one, "changes": _changes(before, one, whole=may_inspect) if before is not None else None}
         for one, before in zip(versions, [*versions[1:], None], strict=True)
     ]
     context = {
         "tool": now,
         "spec": now.spec,
-        "definition": now.spec.model_dump(mode="json"),
+        "definition": _definition(now.spec, whole=may_inspect),
+        "may_inspect": may_inspect,
         "ruled": _ruled(now.spec),
         "pairs": pairs,
         "users": users,

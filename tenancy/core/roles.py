@@ -16,8 +16,8 @@ class Role(StrEnum):
 
 
 class Scope(StrEnum):
-    """What a key or a session may do. `inspect` is to read who belongs to the tenant, its keys, its private
-    places and its audit log."""
+    """What a key or a session may do. `inspect` is to read who belongs to the tenant, its keys, its audit
+    log, and what it reaches: private places, tool servers, databases, the mail server, models."""
 
     SUBMIT = "submit"
     READ = "read"

@@ -1,21 +1,33 @@
-"""How often a JSON Schema is applied to one and the same value (R-SEC-11).
+"""How often a JSON Schema is applied to one value, and to what is within it (R-SEC-11).
 
-Two references at each of forty steps are a short text and 2^40 applications, during which the process does
-nothing else. Applications to what is within the value are not counted: their number depends on the value.
+Two references at each of forty steps are a short text and 2^40 applications to one and the same value, during
+which the process does nothing else: such a schema is refused. A schema that applies itself twice to one child
+is applied 2^30 times at a depth of thirty: what it costs on a value is counted before that is validated.
+Patterns of names are taken to fit every name: they are not run.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import unquote
 
+import jsonschema_rs
+
 MOST: Final = 10_000
 DEEPEST: Final = 200
+MOST_APPLIED: Final = 10_000_000
+MOST_EXPLAINED: Final = 2_000
+"""An error names all that it came from, which takes thousands of times as long as the answer itself."""
+TOO_DEEP: Final = "nested too deep for this schema"
+_OTHER: Final = -1
+_OTHER_ITEMS: Final = ("items", "additionalItems", "contains", "unevaluatedItems")
+_Counts = Counter[int]
 _ONE: Final = ("not", "if", "then", "else")
 _LISTS: Final = ("allOf", "anyOf", "oneOf")
 _MAPS: Final = ("dependentSchemas", "dependencies")
-_REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
+REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 _Place = Mapping[str, Any]
 
 
@@ -33,14 +45,13 @@ class _Endless(Exception):
     """A schema comes back to itself without a step into the value, or only after very many steps."""
 
 
-class _Costs:
-    """The costs of a schema's parts, each counted once."""
+class Parts:
+    """The parts of a schema, found by what refers to them."""
 
     def __init__(self, root: _Place) -> None:
         self.parts: list[_Place] = []
         self._resources: list[_Place] = [root]
         self._anchors: dict[str, list[_Place]] = {}
-        self._known: dict[int, int | None] = {}
         self._collect(root)
 
     def _collect(self, root: _Place) -> None:
@@ -58,6 +69,30 @@ class _Costs:
                     if isinstance(anchor := one.get(name), str):
                         self._anchors.setdefault(anchor.lstrip("#"), []).append(one)
 
+    def referred(self, part: _Place) -> Iterator[_Place]:
+        """What the references of a part may mean."""
+        for name in REFERENCES:
+            if isinstance(reference := part.get(name), str):
+                yield from self.named(reference)
+
+    def named(self, reference: str) -> list[_Place]:
+        """What a reference may mean: every part of that name, whatever the address before it."""
+        address, _, fragment = reference.partition("#")
+        fragment = unquote(fragment)
+        if fragment and not fragment.startswith("/"):
+            return self._anchors.get(fragment, [])
+        last = address.rpartition("/")[2].rpartition(":")[2]
+        among = [one for one in self._resources if not address or _id_of(one).endswith(last)]
+        return [found for one in among if (found := _at(one, fragment)) is not None]
+
+
+class _Costs(Parts):
+    """The costs of a schema's parts, each counted once."""
+
+    def __init__(self, root: _Place) -> None:
+        super().__init__(root)
+        self._known: dict[int, int | None] = {}
+
     def cost_of(self, part: Any, depth: int) -> int:
         """How many schemas are applied where this one is. Raises _Endless."""
         if not isinstance(part, Mapping):
@@ -69,24 +104,14 @@ class _Costs:
                 raise _Endless("it refers to itself at one place")
             return known
         self._known[id(part)] = None
-        costs = [self.cost_of(one, depth + 1) for one in _applied(part)]
-        for name in _REFERENCES:
+        costs = [self.cost_of(one, depth + 1) for one in applied_parts(part)]
+        for name in REFERENCES:
             if isinstance(reference := part.get(name), str):
-                found = self._named(reference)
+                found = self.named(reference)
                 costs.append(max((self.cost_of(one, depth + 1) for one in found), default=1))
         # Large numbers are of no use, and take long to add.
         self._known[id(part)] = cost = min(1 + sum(costs), MOST + 1)
         return cost
-
-    def _named(self, reference: str) -> list[_Place]:
-        """What a reference may mean: every part of that name, whatever the address before it."""
-        address, _, fragment = reference.partition("#")
-        fragment = unquote(fragment)
-        if fragment and not fragment.startswith("/"):
-            return self._anchors.get(fragment, [])
-        last = address.rpartition("/")[2].rpartition(":")[2]
-        among = [one for one in self._resources if not address or _id_of(one).endswith(last)]
-        return [found for one in among if (found := _at(one, fragment)) is not None]
 
 
 def _id_of(part: _Place) -> str:
@@ -94,7 +119,8 @@ def _id_of(part: _Place) -> str:
     return found.rstrip("#") if isinstance(found, str) else ""
 
 
-def _applied(part: _Place) -> Iterator[Any]:
+def applied_parts(part: _Place) -> Iterator[Any]:
+    """What a part applies to the same value, but for its references."""
     yield from (part[name] for name in _ONE if name in part)
     for name in _LISTS:
         if isinstance(part.get(name), list):
@@ -116,3 +142,118 @@ def _at(resource: _Place, pointer: str) -> Any:
         else:
             return None
     return found if isinstance(found, Mapping) else None
+
+
+class Growth:
+    """The steps of a schema into a value, had once for each schema."""
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        self._root = schema
+        self._parts = Parts(schema)
+        self._by_id = {id(part): part for part in self._parts.parts}
+        self._here: dict[int, _Counts] = {}
+        refers = any(isinstance(part.get(name), str) for part in self._parts.parts for name in REFERENCES)
+        # The chains of references have an end only where this finds no fault.
+        sound = refers and cost_fault(schema) is None
+        self.grows = sound and any(self._doubles(part) for part in self._parts.parts)
+
+    def applied(self, value: Any) -> int:
+        """How often parts of the schema are applied to the value or within it; above MOST_APPLIED at least
+        that. 0 where that does not grow with the depth."""
+        if not self.grows:
+            return 0
+        total = 0
+        waiting: list[tuple[Any, _Counts]] = [(value, Counter({id(self._root): 1}))]
+        while waiting and total <= MOST_APPLIED:
+            one, entered = waiting.pop()
+            here: _Counts = Counter()
+            for part, times in entered.items():
+                for within, often in self._applied_here(part).items():
+                    here[within] += times * often
+            total += here.total()
+            waiting.extend((child, below) for child, below in self._below(one, here) if below)
+        return total
+
+    def _below(self, value: Any, here: _Counts) -> Iterator[tuple[Any, _Counts]]:
+        """The children of a value, with what is applied to each."""
+        children: Iterator[tuple[Any, Any]] = iter(())
+        if isinstance(value, dict):
+            children = iter(value.items())
+        elif isinstance(value, list):
+            children = enumerate(value)
+        for key, child in children:
+            below: _Counts = Counter()
+            for part, times in here.items():
+                for one in _to_child(self._by_id[part], key):
+                    if isinstance(one, Mapping):
+                        below[id(one)] += times
+            yield child, below
+
+    def _applied_here(self, part: int) -> _Counts:
+        """All that is applied to a value where this part is, with how often."""
+        if part in self._here:
+            return self._here[part]
+        found: _Counts = Counter({part: 1})
+        held = self._by_id[part]
+        again = 2 if "unevaluatedProperties" in held or "unevaluatedItems" in held else 1
+        inner: _Counts = Counter()
+        for one in (*applied_parts(held), *self._parts.referred(held)):
+            if isinstance(one, Mapping):
+                for within, often in self._applied_here(id(one)).items():
+                    inner[within] += min(often * again, MOST_APPLIED)
+        found.update(inner)
+        self._here[part] = found
+        return found
+
+    def _doubles(self, part: Mapping[str, Any]) -> bool:
+        """Whether more than one part may be applied to one child of the value, or one part twice."""
+        here = self._applied_here(id(part))
+        named: Counter[Any] = Counter()
+        for within, times in here.items():
+            held = self._by_id[within]
+            keys = [key for key in _keys(held) if key != _OTHER]
+            for key in keys:
+                named[key] += times * sum(1 for _ in _to_child(held, key))
+            rest = sum(1 for _ in _to_child(held, _OTHER)) + sum(1 for _ in _to_child(held, ""))
+            named[_OTHER] += times * rest
+        other = named.pop(_OTHER, 0)
+        return other > 1 or any(times + other > 1 for times in named.values())
+
+
+def short_verdict(validator: jsonschema_rs.Validator, growth: Growth, value: Any) -> str | None:
+    """What is said of a value whose faults would take too long to tell, empty where it has none; None where
+    they are told one by one."""
+    applied = growth.applied(value)
+    if applied <= MOST_EXPLAINED:
+        return None
+    if applied > MOST_APPLIED:
+        return TOO_DEEP
+    return "" if validator.is_valid(value) else "the value does not fit the schema"
+
+
+def _keys(part: Mapping[str, Any]) -> Iterator[Any]:
+    if isinstance(names := part.get("properties"), Mapping):
+        yield from names
+    for word in ("prefixItems", "items"):
+        if isinstance(listed := part.get(word), list):
+            yield from range(len(listed))
+
+
+def _to_child(part: Mapping[str, Any], key: Any) -> Iterator[Any]:
+    """What a part applies to the child of this name, or at this place of a list."""
+    if isinstance(key, str):
+        names, patterns = part.get("properties"), part.get("patternProperties")
+        known = isinstance(names, Mapping) and key in names
+        if isinstance(names, Mapping) and known:
+            yield names[key]
+        if isinstance(patterns, Mapping):
+            yield from patterns.values()
+        words = ["unevaluatedProperties"] if known else ["additionalProperties", "unevaluatedProperties"]
+    else:
+        items = part.get("items")
+        listed = items if isinstance(items, list) else part.get("prefixItems")
+        first = isinstance(listed, list) and 0 <= key < len(listed)
+        if isinstance(listed, list) and first:
+            yield listed[key]
+        words = ["contains", "unevaluatedItems"] if first else [*_OTHER_ITEMS]
+    yield from (part[word] for word in words if isinstance(part.get(word), Mapping))

@@ -8,6 +8,7 @@ import jsonschema_rs
 import orjson
 
 from tenancy.core.json_reading import read_json
+from tenancy.core.schema_cost import Growth, short_verdict
 from tenancy.core.schema_shape import (
     ABSENT,
     Kind,
@@ -61,8 +62,11 @@ def faults_of(schema: Schema, value: Any) -> dict[str, tuple[str, ...]]:
 
     The validator is the one that judges calls and answers at the other doors.
     """
+    judge = _judge(schema)
+    if (short := short_verdict(judge, Growth(schema), value)) is not None:
+        return {"": (f"{short[0].upper()}{short[1:]}.",)} if short else {}
     found: dict[str, tuple[str, ...]] = {}
-    for number, error in enumerate(_judge(schema).iter_errors(value)):
+    for number, error in enumerate(judge.iter_errors(value)):
         if number >= MOST_FAULTS:
             break
         where = "".join(f"/{escaped(str(step))}" for step in error.instance_path)

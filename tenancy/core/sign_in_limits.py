@@ -43,7 +43,8 @@ WINDOWS: Final[dict[LimitKind, tuple[Window, ...]]] = {
 }
 LONGEST: Final = max(window.long for windows in WINDOWS.values() for window in windows)
 LIFTED: Final = timedelta(minutes=15)
-"""How long whoever was let through by an administrator passes at a crowded address."""
+"""How long whoever was let through by an administrator passes at a crowded address, and while very
+many addresses guess at the account."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,10 +76,9 @@ def judge_attempt(failures: Failures, now: datetime) -> Refusal | None:
         return reached_limit(LimitKind.DEVICE, failures.device, now)
     if (refusal := reached_limit(LimitKind.ADDRESS_AND_ACCOUNT, failures.pair, now)) is not None:
         return refusal
-    if (
-        not failures.lifted
-        and (refusal := reached_limit(LimitKind.ADDRESS, failures.address, now)) is not None
-    ):
+    if failures.lifted:
+        return None
+    if (refusal := reached_limit(LimitKind.ADDRESS, failures.address, now)) is not None:
         return refusal
     return None if failures.familiar else reached_limit(LimitKind.ACCOUNT, failures.account, now)
 

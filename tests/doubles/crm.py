@@ -15,6 +15,8 @@ class Crm:
     def __init__(self) -> None:
         self.seen: list[dict[str, Any]] = []
         self.keys: list[str] = []
+        # The bodies of the changes as they came.
+        self.bodies: list[bytes] = []
         self.notes: list[dict[str, Any]] = []
         self.status = 201
         self.redirect = ""
@@ -66,7 +68,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._say(200, person if self.crm.reads is None else self.crm.reads)
 
     def do_POST(self) -> None:
-        body = orjson.loads(self.rfile.read(int(self.headers["content-length"])))
+        came = self.rfile.read(int(self.headers["content-length"]))
+        self.crm.bodies.append(came)
+        body = orjson.loads(came)
         self._note(body)
         note = {"id": f"n{len(self.crm.notes)}", "key": self.headers["idempotency-key"], **body}
         known = next((one for one in self.crm.notes if one["key"] == note["key"]), None)

@@ -81,7 +81,8 @@ def references(value: Any, pointer: str = "", member: str = "") -> Iterator[Refe
         for name, held in value.items():
             place = f"{pointer}/{name.replace('~', '~0').replace('/', '~1')}"
             if _BEGINS in name:
-                yield from (Reference(place, name, found[2], found[1]) for found in REFERENCE.finditer(name))
+                # What stands in a name stands under none.
+                yield from (Reference(place, "", found[2], found[1]) for found in REFERENCE.finditer(name))
             yield from references(held, place, name)
     elif isinstance(value, list):
         for number, held in enumerate(value):
@@ -105,12 +106,11 @@ def with_sealed(value: Any, seal: Seal, name: str = "", *, secret: bool = False)
     if secret and not is_bare(value) and not any(references(value)):
         return seal(JSON_VALUE, canonical_outside(value).decode(), name)
     if isinstance(value, dict):
-        return {
-            _sealed_text(key, "", seal): with_sealed(held, seal, key, secret=secret)
-            for key, held in value.items()
-        }
+        # What is sealed is sealed for the name as it is kept: the place stands beside it in the clear.
+        names = {key: _sealed_text(key, "", seal) for key in value}
+        return {names[key]: with_sealed(held, seal, names[key], secret=secret) for key, held in value.items()}
     if isinstance(value, list):
-        return [with_sealed(held, seal, name if secret else "", secret=secret) for held in value]
+        return [with_sealed(held, seal, name, secret=secret) for held in value]
     return value
 
 

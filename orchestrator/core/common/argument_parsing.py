@@ -2,13 +2,14 @@
 M6)."""
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import jsonschema_rs
 import orjson
 
 from orchestrator.core.common.frozen_model import Value
 from tenancy.core.json_reading import read_json
+from tenancy.core.schema_cost import Growth, short_verdict
 from tenancy.core.schemas import validator_of
 from traces.core.canonical import canonical_outside
 from traces.core.redaction import marked_places
@@ -87,9 +88,12 @@ def _depth(value: Any) -> int:
 def fits(schema: dict[str, Any], value: Any) -> Malformed | None:
     """Check a value against a JSON Schema; every fault with its pointer, bounded. A sealed reference fits
     anywhere: what it stands for is checked when it is opened."""
+    judge = _judge(orjson.dumps(schema, option=orjson.OPT_SORT_KEYS))
+    if (short := short_verdict(judge.validator, judge.growth, value)) is not None:
+        return Malformed(detail=f"/: {short}") if short else None
     errors = [
         error
-        for error in _validator(orjson.dumps(schema, option=orjson.OPT_SORT_KEYS)).iter_errors(value)
+        for error in judge.validator.iter_errors(value)
         if not (isinstance(error.instance, str) and holds_reference(error.instance))
     ]
     if not errors:
@@ -105,13 +109,20 @@ def fits(schema: dict[str, Any], value: Any) -> Malformed | None:
 
 def misfitting(schema: dict[str, Any], arguments: bytes) -> tuple[str, ...]:
     """The places, as pointers, at which arguments do not fit a schema; nothing of what stands there."""
-    validator = _validator(orjson.dumps(schema, option=orjson.OPT_SORT_KEYS))
+    judge, value = _judge(orjson.dumps(schema, option=orjson.OPT_SORT_KEYS)), orjson.loads(arguments)
+    if (short := short_verdict(judge.validator, judge.growth, value)) is not None:
+        return ("/",) if short else ()
     return tuple(
-        "/".join(["", *map(str, error.instance_path)]) or "/"
-        for error in validator.iter_errors(orjson.loads(arguments))
+        "/".join(["", *map(str, error.instance_path)]) or "/" for error in judge.validator.iter_errors(value)
     )
 
 
+class _Judge(NamedTuple):
+    validator: jsonschema_rs.Validator
+    growth: Growth
+
+
 @lru_cache(maxsize=512)
-def _validator(schema: bytes) -> jsonschema_rs.Validator:
-    return validator_of(orjson.loads(schema))
+def _judge(schema: bytes) -> _Judge:
+    read = orjson.loads(schema)
+    return _Judge(validator_of(read), Growth(read))

@@ -63,11 +63,13 @@ class Drawer:
 
     def __init__(self) -> None:
         self.held: dict[str, str] = {}
+        self.members: dict[str, str] = {}
 
     def seal(self, kind: str, secret: str, member: str) -> str:
         """Its reference."""
         digest = sha256(json.dumps([kind, secret, member]).encode()).hexdigest()
         self.held[digest] = secret
+        self.members[digest] = member
         return written(kind, digest)
 
 
@@ -89,6 +91,16 @@ def test_something_is_sealed_exactly_where_a_redaction_would_take_something_out(
     drawer = Drawer()
     with_sealed(value, drawer.seal)
     assert bool(drawer.held) == bool(redact(json.dumps(value).encode())[1])
+
+
+@proves("R-SEC-4", part="a value is sealed for where it stands")
+@given(value=st.dictionaries(NAMES | TEXTS, VALUES, max_size=4))
+def test_each_value_is_sealed_for_the_member_at_which_its_reference_is_found(value: Any) -> None:
+    drawer = Drawer()
+    found = [one for one in references(with_sealed(value, drawer.seal)) if one.digest in drawer.members]
+    assert [one.member for one in found] == [drawer.members[one.digest] for one in found]
+    # What is kept in the clear beside a sealed value holds no secret itself.
+    assert redact(json.dumps(list(drawer.members.values())).encode())[1] == ()
 
 
 def test_a_member_that_holds_a_secret_is_sealed_whole_and_the_rest_in_its_place() -> None:

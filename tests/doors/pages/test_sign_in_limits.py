@@ -265,6 +265,23 @@ def test_person_who_was_let_through_passes_at_a_crowded_address(house: House, pe
     assert is_in(attempt(browser(ATTACKER), person.email, PASSWORD))
 
 
+@proves("R-SEC-11", part="a lifted person passes while the guessing goes on")
+def test_person_who_was_let_through_passes_while_many_addresses_guess_on(
+    house: House, person: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(15):
+        guess(person, 4, f"203.0.113.{number}")
+    assert not is_in(attempt(browser(HOME), person.email, PASSWORD))
+    at(house.people.admin).post(f"/tenant/people/{person.id}/lift", {"reason": "It was them"})
+    for number in range(15):
+        guess(person, 4, f"198.18.0.{number}")
+    assert not is_in(attempt(browser("198.18.0.200"), person.email, PASSWORD)), "an address of no lift"
+    monkeypatch.setattr("tenancy.actions.sign_in.LIFTED", timedelta(0))
+    assert not is_in(attempt(browser(HOME), person.email, PASSWORD)), "once its time is over"
+    monkeypatch.undo()
+    assert is_in(attempt(browser(HOME), person.email, PASSWORD))
+
+
 @proves("R-SEC-11", part="failed sign-ins are shown to the administrators of a person's tenants and to them")
 def test_failed_sign_ins_are_shown_in_each_tenant_of_a_person_and_to_them(
     house: House, person: Person

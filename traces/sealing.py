@@ -42,7 +42,8 @@ class Vault:
     """The sealed values of one run. `wrapped` is its key as it is kept; `bodies` what was sealed here, by
     digest: whoever keeps a reference keeps these payloads too. `known` are the values of the run, sealed here
     or before, with a reference each. `open_calls` are the calls that may have been made though no result says
-    so, by tool and digest of their arguments: what became known since changes no word of them."""
+    so, by tool and digest of their arguments: what became known since changes no word of them. `open_forms`
+    are their arguments as they were sealed, by tool and digest of what they open to; never kept."""
 
     tenant: UUID
     salt: bytes
@@ -50,6 +51,7 @@ class Vault:
     bodies: dict[str, bytes] = field(default_factory=dict)
     known: dict[str, str] = field(default_factory=dict)
     open_calls: frozenset[str] = frozenset()
+    open_forms: dict[str, bytes] = field(default_factory=dict, repr=False)
 
     @property
     def keys(self) -> RunKeys:

@@ -1,15 +1,18 @@
 """What is sealed in a call's arguments is opened here, and nowhere before (R-SEC-4)."""
 
+from contextlib import suppress
 from typing import Any
 
 import orjson
 
 from orchestrator.actions.hand import Hand
+from orchestrator.core.calls.open_effects import opened_key
 from orchestrator.core.common.errors import ContentMissing
 from orchestrator.gateways.tools.arguments import Opened
 from orchestrator.gateways.tools.http import CallFailed
 from orchestrator.runtime.contents import body_of
 from traces.core.canonical import canonical_outside
+from traces.core.canonical import digest as digest_of
 from traces.core.errors import NotCanonical, Unopenable
 from traces.core.sealed import REFERENCE, opened_text, references, spoken, with_opened
 from traces.sealing import Vault
@@ -62,6 +65,23 @@ class SealedOfRun:
 
     def _opener(self, vault: Vault) -> Any:
         return lambda digest: vault.open(body_of(self._hand, digest))
+
+
+def vault_of_reply(hand: Hand) -> Vault | None:
+    """The vault in which a model's reply is sealed. A call that is open is known in it by what it opens to:
+    whatever became known since, it is sealed as it was."""
+    vault = hand.vault
+    if vault is None:
+        return None
+    for opened in hand.state.opened.values():
+        deed = hand.state.deeds.get(opened.call)
+        if deed is None or deed.tool != opened.tool:
+            continue
+        with suppress(Unopenable, ContentMissing, NotCanonical, ValueError):
+            form = body_of(hand, deed.arguments)
+            value = with_opened(orjson.loads(form), lambda digest: vault.open(body_of(hand, digest)))
+            vault.open_forms[opened_key(deed.tool, digest_of("arguments", canonical_outside(value)))] = form
+    return vault
 
 
 def _referring(value: Any) -> set[tuple[str, str]]:

@@ -32,7 +32,7 @@ from orchestrator.gateways.outcome import Found, Performed
 from orchestrator.gateways.permits import DatabasePermit
 from orchestrator.gateways.tools.dispatcher import ToolGateway
 from orchestrator.runtime.contents import body_of
-from orchestrator.runtime.opening_sealed import SealedOfRun
+from orchestrator.runtime.opening_sealed import SealedOfRun, vault_of_reply
 from orchestrator.runtime.weighing import Request
 from traces.live.deltas import RunAudience
 
@@ -111,7 +111,7 @@ class Performer:
                 ),
                 before_wait=connection.close,
                 audience=RunAudience(hand.run, effect.id),
-                vault=hand.vault,
+                vault=vault_of_reply(hand),
             )
         arguments = body_of(hand, effect.arguments)
         spec = hand.manifest.pins.by_name[effect.tool]

@@ -30,7 +30,8 @@ from tests.shell.orchestrator.test_http_tools import world as world
 
 WORDS = f"Her new word is {LOGIN}."
 NOTE = called("crm.add_note", person="ada", text=WORDS)
-# It stands in no other test's rows.
+# These stand in no other test's rows.
+FIRST, OTHER = "badger-in-the-hedge", "otter-under-the-stairs"
 KEPT = "heron-on-the-roof"
 SET = called("crm.change_password", person="ada", password=LOGIN)
 
@@ -82,6 +83,37 @@ def test_a_call_with_a_value_that_was_sealed_since_is_the_same_call(
         assert kinds(world, run) == ["reconciliation"]
         to_the_end(world, run, "happened")
     assert noted(crm) == [{"text": WORDS}]
+    world.sound(run)
+
+
+@proves("R-TOOL-9", part="the same call after more values of it became known as secrets")
+@pytest.mark.parametrize("where", ["same run", "retry"])
+def test_a_call_of_which_more_was_sealed_since_is_the_same_call(
+    world: World, crm: Crm, settings: Settings, superuser: psycopg.Connection, where: str
+) -> None:
+    declare(world, takes(crm))
+    adds(world, crm)
+    crm.status, crm.times, crm.first_plain = 500, 1, 1
+    both = f"First {FIRST}, then {OTHER}."
+    first = called("crm.change_password", person="ada", password=FIRST)
+    note = called("crm.add_note", person="ada", text=both)
+    more = called("crm.change_password", person="ada", password=OTHER)
+    again = [calls(more), DOWN, calls(note)] if where == "retry" else [calls(more), calls(note)]
+    with foreign(settings, Scripted(calls(first), calls(note), *again, said("Done."))):
+        run = world.submit("tool-loop", "Set ada's words, and note them.")
+        onwards(world, run)
+        for tool in ("crm.change_password", "crm.add_note", "crm.change_password"):
+            (request,) = world.open_requests(run)
+            assert (request.kind, request.tool) == ("action", tool)
+            world.decide(request, world.people.approver)
+            onwards(world, run)
+        if where == "retry":
+            run = retried(world, run)
+            onwards(world, run)
+        assert kinds(world, run) == ["reconciliation"]
+        to_the_end(world, run, "happened")
+    assert noted(crm) == [{"text": both}]
+    assert rows_with(superuser, FIRST) == []
     world.sound(run)
 
 

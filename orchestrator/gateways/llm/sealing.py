@@ -7,7 +7,7 @@ from orchestrator.core.common.argument_parsing import Arguments, parse
 from tenancy.core.json_reading import MemberRepeated, read_json
 from traces.core.canonical import canonical_outside, digest
 from traces.core.redaction import may_hold_secret
-from traces.core.sealed import Place, with_known, with_sealed
+from traces.core.sealed import Place, references, with_known, with_sealed
 from traces.sealing import Vault
 
 UNNAMED = '"(sealed)"'
@@ -19,7 +19,7 @@ def sealed_arguments(raw: str, tool: str, vault: Vault) -> tuple[str, frozenset[
 
     A value that the vault knows is sensitive wherever it stands: it is sealed for that place, so that what is
     sent is what was written. Not so in a call that is open as it was written before that was known: the same
-    words are the same call.
+    words are the same call, and are sealed as they were.
     """
     body = raw.encode("utf-8", "surrogatepass")
     if not may_hold_secret(body) and not vault.known:
@@ -28,6 +28,10 @@ def sealed_arguments(raw: str, tool: str, vault: Vault) -> tuple[str, frozenset[
     parsed = parse(body, version=0)
     if not isinstance(parsed, Arguments):
         return raw, frozenset()
+    form = vault.open_forms.get(opened_key(tool, digest("arguments", canonical_outside(parsed.value))))
+    if form is not None:
+        before = frozenset(found.kind for found in references(orjson.loads(form)))
+        return (_as_wrong(body, form.decode()), before) if before else (raw, before)
     kinds: set[str] = set()
 
     def seal(kind: str, secret: str, member: str) -> str:
